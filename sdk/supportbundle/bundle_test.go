@@ -53,10 +53,12 @@ func TestWordsOfThePlatformAreLetThrough(t *testing.T) {
 		"The adapter's answer was 503, tried 4 times since 2026-11-25T12:00:00Z (ADAPTER_BUSY).": "",
 		"2 of 3 probes passed; waits for tcp port 6817":                                          "",
 		"worker-1 on db.corp.example said hunter2":                                               "[…] on […] said […]",
-		"aGVs bG8g d29y bGQK":         "[…] […] […] […]",
-		"the password was swordfish":  "the password was […]",
-		"its password swordfish is":   "its password […] is",
-		strings.Repeat("word ", 1000): strings.TrimSpace(strings.Repeat("word ", 400)) + " […]",
+		"aGVs bG8g d29y bGQK":                                      "[…] […] […] […]",
+		"the password was swordfish":                               "the password was […]",
+		"its password swordfish is":                                "its password […] is",
+		"no route to 10.42.0.7, kubelet 1.36.3 at 10.42.0.7:10250": "no route to […] kubelet 1.36.3 at […]",
+		strings.Repeat("word ", 1000):                              strings.Repeat("word ", 399) + "[…]",
+		strings.Repeat("a1 ", 600):                                 strings.TrimSpace(strings.Repeat("[…] ", 333)),
 	} {
 		if want == "" {
 			want = given

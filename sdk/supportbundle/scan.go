@@ -22,11 +22,11 @@ const Masked = "[…]"
 // something in it, or in what it encodes, looks like a secret: then nothing of it may be shown.
 //
 // Words are let through by their look: plain words, codes, numbers, times and typed ids. A key, a token, a password
-// of a connection, their encodings and pieces of them look like none of these. What is left of a text that was let
-// through is let through again unchanged.
+// of a connection, their encodings and pieces of them look like none of these, and addresses are no numbers. What is
+// let through has at most MaxText bytes, and is let through again unchanged.
 func Clean(text string) (string, bool) {
 	if len(text) > MaxText {
-		text = strings.ToValidUTF8(text[:MaxText], "") + " " + Masked
+		text = strings.ToValidUTF8(text[:MaxText-len(cut)], "") + cut
 	}
 	if !utf8.ValidString(text) || secret(text, maxDepth) {
 		return "", false
@@ -38,13 +38,28 @@ func Clean(text string) (string, bool) {
 		case inner == "" || word == Masked:
 			hide = hide && inner == ""
 		case hide && joining.MatchString(inner):
-		case hide || !plain.MatchString(inner):
+		case hide || !plain.MatchString(inner) || address.MatchString(inner):
 			words[i], hide = Masked, false
 		default:
 			hide = names.MatchString(inner)
 		}
 	}
-	return strings.Join(words, " "), true
+	return bounded(words), true
+}
+
+// cut ends a text of which the rest is left out.
+const cut = " " + Masked
+
+// bounded joins words to at most MaxText bytes: what is masked may be longer than it was.
+func bounded(words []string) string {
+	text := strings.Join(words, " ")
+	if len(text) <= MaxText {
+		return text
+	}
+	for len(text)+len(cut) > MaxText {
+		text = text[:max(strings.LastIndexByte(text, ' '), 0)]
+	}
+	return text + cut
 }
 
 // plain is what a word looks like that is let through, without the marks around it.
@@ -57,6 +72,9 @@ var plain = regexp.MustCompile(`^(` + strings.Join([]string{
 	`[a-z]{2,3}_[0-7][0-9a-hjkmnp-tv-z]{25}`,                       // a typed id
 	`[-–—/&+=()|,.:;…%*]{1,3}`,                                     // a mark
 }, "|") + `)$`)
+
+// address is what an address of a network begins with, which looks like a number with points.
+var address = regexp.MustCompile(`^-?([0-9]{1,3}\.){3}[0-9]`)
 
 // names are words after which a secret may stand that looks like a word.
 var names = regexp.MustCompile(`(?i)^(password|passwd|passphrase|pass|pwd|secret|token|bearer|credential|authorization|apikey|` +

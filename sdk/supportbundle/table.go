@@ -110,8 +110,9 @@ func Sections() []Section { return append([]Section{}, sections...) }
 
 // never is what is in no bundle, for those who read its manifest.
 var never = []Omission{
-	{What: "what members, tasks and adapters printed, and their messages", Why: "it is the app's, and may have anything in it"},
-	{What: "reasons, names and labels", Why: "people write them"},
+	{What: "what members, tasks and adapters printed, and their messages", Why: "it is the app's, and may have anything in " +
+		"it; of what an event or a blocker repeats, plain words are shown"},
+	{What: "reasons, names and labels", Why: "people write them; of what an event or a blocker repeats, plain words are shown"},
 	{What: "configurations, desired changes, payloads, adapter details and documents", Why: "they are the tenant's"},
 	{What: "secrets, credentials and addresses", Why: "nobody needs them to help"},
 }
