@@ -130,16 +130,16 @@ func instanceOf(ctx context.Context, t *tx.Tx, app *App, id *ids.ID) error {
 		return nil
 	}
 	var of authz.Object
-	var slug string
-	err := t.QueryRow(ctx, `SELECT tenant_id, project_id, id, app_slug FROM instance WHERE id = $1`, *id).
-		Scan(&of.TenantID, &of.ProjectID, &of.InstanceID, &slug)
+	var slug, family string
+	err := t.QueryRow(ctx, `SELECT tenant_id, project_id, id, app_slug, permission_family FROM instance WHERE id = $1`, *id).
+		Scan(&of.TenantID, &of.ProjectID, &of.InstanceID, &slug, &family)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fault.NoSuch().At(path)
 	}
 	if err != nil {
 		return fmt.Errorf("load instance %s: %w", *id, err)
 	}
-	key, err := authz.FamilyKey(app.Family, "instance.read")
+	key, err := authz.FamilyKey(family, "instance.read") // its own: the refusal below names its app
 	if err != nil {
 		return err
 	}
