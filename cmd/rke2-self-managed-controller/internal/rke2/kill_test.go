@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/standin"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 	platform "github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
@@ -240,4 +242,50 @@ func (p *processLab) passwords() (list []string) {
 		list = append(list, password)
 	}
 	return list
+}
+
+// TestAControllerThatIsKilledWhileNothingServesGoesOn kills the program when an upgrade has stopped the only server, and
+// when a rollback resets etcd: no API can tell what runs then, and it goes on with what it had decided.
+func TestAControllerThatIsKilledWhileNothingServesGoesOn(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it starts the program again and again")
+	}
+	p := newProcessLab(t)
+	var at atomic.Pointer[func(sandbox.Task) bool]
+	p.hook = func(task sandbox.Task) {
+		if chosen := at.Load(); chosen != nil && (*chosen)(task) && at.CompareAndSwap(chosen, nil) {
+			p.kill()
+			close(p.killed)
+		}
+	}
+	p.grow(machine.Server, 1)
+	old, next := standin.Releases[0], standin.Releases[1]
+	create := p.dispatch("op_create", adapter.InstanceCreate, time.Minute)
+	create.Instance.Config = ofRelease(old)
+	p.begin(create)
+	p.await("op_create")
+	p.members[0].Status = string(adapter.MemberActive)
+	for _, one := range []struct {
+		change adapter.Dispatch
+		at     func(sandbox.Task) bool
+		to     string
+	}{
+		{p.moved("op_upgrade", adapter.InstanceUpgrade, old, next),
+			func(task sandbox.Task) bool { return task.Kind == adapter.TaskStopProcess }, next},
+		{p.moved("op_rollback", adapter.InstanceRollback, next, old),
+			func(task sandbox.Task) bool { return bytes.Contains(task.Spec, []byte("--cluster-reset")) }, old},
+	} {
+		p.arm(0)
+		at.Store(&one.at)
+		p.begin(one.change)
+		select {
+		case <-p.killed:
+			p.start()
+		case <-time.After(time.Minute):
+			t.Fatalf("%s never came to its step", one.change.OperationID)
+		}
+		p.await(one.change.OperationID)
+		require.Equal(t, []string{one.to}, p.runs("mem-server0"))
+	}
 }

@@ -2,6 +2,7 @@ package rke2
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -63,43 +64,78 @@ type move struct {
 	step     release.Step
 }
 
-// prepare looks at what runs, finds where the change leads, refuses a skipped minor version and a cluster that is not
-// whole, and stages the release on every node. Nothing that runs is touched.
+// decided is what is kept of a move: once something has stopped, nothing that runs tells it any more, and an attempt
+// after a crash goes on with what the first one found.
+type decided struct {
+	By   string          `json:"by"`
+	From release.Release `json:"from"`
+	To   release.Release `json:"to"`
+	Step release.Step    `json:"step"`
+}
+
+// prepare decides once for the operation where the change leads; see decide.
 func (w work) prepare(ctx context.Context) (move, error) {
 	var to move
 	if err := w.Config(&to.config); err != nil {
 		return to, err
 	}
-	by, err := w.witness(nil)
-	if err != nil {
-		return to, err
-	}
-	to.by = by
-	w.Progress("staging", 5, "bringing the release onto every node")
-	err = w.Each(ctx, w.reachable(), func(ctx context.Context, member adapter.Member) error {
-		return w.place(ctx, member, to.config)
+	saved, err := w.Once("move", func() (string, error) {
+		found, err := w.decide(ctx, to.config)
+		if err != nil {
+			return "", err
+		}
+		raw, err := json.Marshal(found)
+		return string(raw), err
 	})
 	if err != nil {
 		return to, err
 	}
-	said, err := w.ask(ctx, by, "release", machine.VersionOf(to.config))
+	var kept decided
+	if err := json.Unmarshal([]byte(saved), &kept); err != nil {
+		return to, fmt.Errorf("read what was decided: %w", err)
+	}
+	to.from, to.to, to.step = kept.From, kept.To, kept.Step
+	for _, member := range w.Of(machine.Server) {
+		if member.ID == kept.By {
+			to.by = member
+			return to, nil
+		}
+	}
+	return to, fmt.Errorf("the server %s that was asked is not in the dispatch", kept.By)
+}
+
+// decide looks at what runs, finds where the change leads, refuses a skipped minor version and a cluster that is not
+// whole, and stages the release on every node. Nothing that runs is touched.
+func (w work) decide(ctx context.Context, config machine.Config) (found decided, err error) {
+	by, err := w.witness(nil)
 	if err != nil {
-		return to, err
+		return found, err
+	}
+	found.By = by.ID
+	w.Progress("staging", 5, "bringing the release onto every node")
+	err = w.Each(ctx, w.reachable(), func(ctx context.Context, member adapter.Member) error {
+		return w.place(ctx, member, config)
+	})
+	if err != nil {
+		return found, err
+	}
+	said, err := w.ask(ctx, by, "release", machine.VersionOf(config))
+	if err != nil {
+		return found, err
 	}
 	seen, err := w.nodes(ctx, by)
 	if err != nil {
-		return to, err
+		return found, err
 	}
 	var known bool
-	if to.to, known = release.Find(said); !known {
-		return to, adapter.Fail("RELEASE_UNKNOWN", adapter.OwnerNode, true, "%s does not tell its release: %.100q",
-			machine.Name(by),
-			said)
+	if found.To, known = release.Find(said); !known {
+		return found, adapter.Fail("RELEASE_UNKNOWN", adapter.OwnerNode, true, "%s does not tell its release: %.100q",
+			machine.Name(by), said)
 	}
-	if to.from, to.step, err = machine.StepOf(seen, to.to); err != nil {
-		return to, err
+	if found.From, found.Step, err = machine.StepOf(seen, found.To); err != nil {
+		return found, err
 	}
-	return to, w.whole(seen)
+	return found, w.whole(seen)
 }
 
 // whole refuses to change a cluster of which a server is not Ready, unless forced: the next one that stops could cost
