@@ -177,6 +177,10 @@ func TestAnAccountIsChosenByThoseWhoCouldGiveItsKeys(t *testing.T) {
 	_, err = w.verbs.Choose(w.As(w.User(&db.Tenant{ID: w.project.TenantID}, platformtest.In(authz.ProjectViewer, w.project))),
 		w.choose(nil))
 	platformtest.Refused(t, err, fault.Forbidden)
+	bound, limited := w.ServiceAccount(w.project, authz.AppsInstanceRead, authz.AppsInstanceUpdate, authz.AppsNodeRead)
+	w.SQL(`UPDATE service_account SET limits = '{"operationsPerHour": 5}' WHERE id = $1`, bound.ID)
+	_, err = w.verbs.Choose(w.With(limited), w.choose(w.account))
+	platformtest.Refused(t, err, fault.Forbidden, "input.serviceAccountId")
 	require.Zero(t, w.Count("instance", "operator_service_account_id IS NOT NULL"), "a refusal writes nothing")
 	w.SQL(`UPDATE instance SET released_at = now()`)
 	_, err = w.verbs.Choose(w.admin, w.choose(w.account))

@@ -3,6 +3,7 @@ package account
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/gpuaas/app-platform/authz"
@@ -15,7 +16,8 @@ import (
 
 // Chosen loads the account that an instance of the project is to be operated by. It must be a live one of the project,
 // or else it is NOT_FOUND at the path, whether it is another project's or nobody's. The caller must be able to give each
-// of its keys, as for a new account (FORBIDDEN): otherwise one would act through an adapter by rights that one lacks.
+// of its keys, as for a new account (FORBIDDEN): otherwise one would act through an adapter by rights that one lacks. An
+// account that is limited itself, and so an adapter that acts by one, chooses none that is limited less.
 func Chosen(ctx context.Context, t *tx.Tx, id ids.ID, in authz.Object, path string) (*db.ServiceAccount, error) {
 	row, err := t.ServiceAccount.Query().Where(dbaccount.ID(id), dbaccount.ProjectID(in.ProjectID),
 		dbaccount.DeletedAtIsNil()).Only(ctx)
@@ -33,7 +35,25 @@ func Chosen(ctx context.Context, t *tx.Tx, id ids.ID, in authz.Object, path stri
 		}
 		return nil, err
 	}
-	return row, nil
+	return row, within(t.Actor, row, path)
+}
+
+// within refuses an account that may do more at a time than who chooses it. Which objects it reaches is no matter: the
+// adapter reaches the instance alone.
+func within(actor *authz.Actor, row *db.ServiceAccount, path string) error {
+	var limits authz.Limits
+	if len(row.Limits) > 0 {
+		if err := json.Unmarshal(row.Limits, &limits); err != nil {
+			return fmt.Errorf("limits of service account %s: %w", row.ID, err)
+		}
+	}
+	limits.Objects = actor.Limits.Objects
+	wider, _ := actor.Limits.Compare(limits)
+	if len(wider) == 0 {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "service account %s is limited less than you are: choose one that is bound as much",
+		row.Name).At(path).With(fault.Reason{Code: fault.AccountLimit, Message: "limits." + wider[0]})
 }
 
 // Live loads an account that an adapter is to act by: one that is not deleted and holds adapter.act. projectID is the
