@@ -191,7 +191,8 @@ func saveSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
 
 // restoreSnapshot brings etcd back to a snapshot on the server that has it. All other servers stop for it and forget
 // what they held: they show as failed, and a recovery has each join again. An action is short, so that is left to the
-// operation that can be watched.
+// operation that can be watched. A server whose node is away is passed over, as is one by a rollback with force: it would
+// fail the restore when others have stopped already.
 func restoreSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
 	var input struct{ Snapshot string }
 	var config machine.Config
@@ -207,6 +208,9 @@ func restoreSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
 	}
 	first, others := from.Server, machine.Without(call.Of(machine.Server), []adapter.Member{from.Server})
 	for _, member := range append(others[:len(others):len(others)], first) {
+		if !member.Node.IsReachable() {
+			continue // it may be why a restore is needed, and its recovery ends and wipes it
+		}
 		stop := adapter.StopProcess{Name: machine.Process}
 		if _, err := call.Do(ctx, member, "stop", stop, adapter.Within(time.Minute)); err != nil {
 			return nil, err
@@ -222,10 +226,13 @@ func restoreSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
 	}
 	again := []string{}
 	for _, member := range others {
+		again = append(again, member.ID)
+		if !member.Node.IsReachable() {
+			continue
+		}
 		if _, err := call.Do(ctx, member, "wipe", machine.ForgetEtcd(), adapter.Within(machine.Quick)); err != nil {
 			return nil, err
 		}
-		again = append(again, member.ID)
 	}
 	if _, err := call.Do(ctx, first, "start", machine.Start(first, config), adapter.Within(machine.Quick)); err != nil {
 		return nil, err

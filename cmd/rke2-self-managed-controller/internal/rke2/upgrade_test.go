@@ -179,6 +179,23 @@ func TestARestoreLeavesTheOtherServersToBeRecovered(t *testing.T) {
 	require.Len(t, l.look("mem-server0").Voters, 3)
 }
 
+func TestARestorePassesOverAServerWhoseNodeIsAway(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.grow(machine.Server, 3)
+	l.carry(l.dispatch("op_1", adapter.InstanceCreate, time.Minute), adapter.StateSucceeded)
+	var saved struct{ Name string }
+	l.act("snapshot.save", "k1", `{"name":"night"}`, &saved)
+	away := false
+	l.members[2].Node.Reachable = &away
+	var restored struct{ Recover []string }
+	l.act("snapshot.restore", "k2", `{"snapshot":"`+saved.Name+`"}`, &restored)
+	require.Equal(t, []string{"mem_server1", "mem_server2"}, restored.Recover)
+	for _, entry := range l.stand.Since(0) {
+		require.False(t, entry.Member == "mem_server2" && entry.Kind == adapter.TaskStopProcess, "%+v", entry)
+	}
+}
+
 // act carries an action out.
 func (l *lab) act(name, key, input string, out any) {
 	l.t.Helper()
