@@ -120,7 +120,7 @@ func (s *Service) Get(ctx context.Context, id ids.ID) (*Gap, error) {
 
 // App is the app that a gap is about.
 type App struct {
-	Slug, Family string
+	Slug string
 	// TenantID and ProjectID publish it; nil for one of the platform.
 	TenantID, ProjectID *ids.ID
 }
@@ -132,10 +132,10 @@ func (a *App) Object() authz.Object {
 
 func scanApp(row pgx.CollectableRow) (*App, error) {
 	a := &App{}
-	return a, row.Scan(&a.Slug, &a.Family, &a.TenantID, &a.ProjectID)
+	return a, row.Scan(&a.Slug, &a.TenantID, &a.ProjectID)
 }
 
-const appSQL = `SELECT slug, permission_family, publisher_tenant_id, publisher_project_id FROM app WHERE slug = $1`
+const appSQL = `SELECT slug, publisher_tenant_id, publisher_project_id FROM app WHERE slug = $1`
 
 // appOf loads an app by its short name; nil for none that the caller sees.
 func appOf(ctx context.Context, t *tx.Tx, slug string) (*App, error) {

@@ -158,6 +158,6 @@ type subject struct {
 
 func scanSubject(row pgx.CollectableRow) (*subject, error) {
 	s := &subject{}
-	return s, row.Scan((*string)(&s.id), &s.Slug, &s.Family, &s.TenantID, &s.ProjectID, &s.version, (*string)(&s.stage),
+	return s, row.Scan((*string)(&s.id), &s.Slug, &s.TenantID, &s.ProjectID, &s.version, (*string)(&s.stage),
 		&s.adapter, &s.document, &s.description, &s.terms, &s.now)
 }

@@ -2,7 +2,7 @@ package onboarding
 
 // chosen finds the version: $1 is the app's short name, $2 the version or empty for the ACTIVE or else the newest one.
 const chosen = `WITH v AS MATERIALIZED (SELECT m.*, a.publisher_tenant_id AS tenant, a.publisher_project_id AS project,
-		a.permission_family AS family, a.promotion_terms AS terms
+		a.promotion_terms AS terms
 	FROM manifest m JOIN app a ON a.id = m.app_id WHERE m.app_slug = $1 AND ($2 = '' OR m.version = $2)
 	ORDER BY m.stage = 'ACTIVE' DESC, m.id DESC LIMIT 1)`
 
@@ -20,7 +20,7 @@ const looked = chosen + `, ran AS (SELECT DISTINCT x.instance_id AS id FROM (
 const of = `jsonb_build_object('tenant', i.tenant_id, 'project', i.project_id, 'instance', i.id, 'family', i.permission_family, 'kind', `
 
 const (
-	subjectSQL = chosen + ` SELECT v.id, v.app_slug, v.family, v.tenant, v.project, v.version, v.stage, v.adapter_name, v.document,
+	subjectSQL = chosen + ` SELECT v.id, v.app_slug, v.tenant, v.project, v.version, v.stage, v.adapter_name, v.document,
 		(SELECT d.description FROM adapter d WHERE d.name = v.adapter_name), v.terms, now() FROM v`
 
 	instancesSQL = looked + ` SELECT jsonb_build_object('id', i.id, 'smoke', i.smoke, 'at', i.created_at,
