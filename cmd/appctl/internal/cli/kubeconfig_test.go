@@ -158,15 +158,26 @@ func TestACredentialIsKeptWhileItIsGood(t *testing.T) {
 	require.Equal(t, []string{"gpuaas:viewer"}, s.last.Load().Subject.Organization)
 	require.Equal(t, first, ask(), "it is good for an hour")
 	require.EqualValues(t, 1, s.signed.Load())
+	for _, token := range []string{"gpu_ses_other", "gpu_ses_test"} {
+		r.env["APPCTL_TOKEN"] = token
+		r.RequireToken(token)
+		ask()
+		require.EqualValues(t, 2, s.signed.Load(), "another login gets no certificate of the first, and leaves it its own")
+	}
 
 	kept := filepath.Join(filepath.Dir(r.config()), "kube", "ins_1")
 	info, err := os.Stat(filepath.Join(kept, "key.pem"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	s.life = 30 * time.Second // too short to be shown again
-	require.NoError(t, os.Remove(filepath.Join(kept, "viewer.pem")))
+	held, err := filepath.Glob(filepath.Join(kept, "viewer-*.pem"))
+	require.NoError(t, err)
+	require.Len(t, held, 2)
+	for _, path := range held {
+		require.NoError(t, os.Remove(path))
+	}
 	second, third := ask(), ask()
-	require.EqualValues(t, 3, s.signed.Load())
+	require.EqualValues(t, 4, s.signed.Load())
 	require.NotEqual(t, second.Status.ClientCertificateData, third.Status.ClientCertificateData)
 	require.Equal(t, first.Status.ClientKeyData, third.Status.ClientKeyData)
 	require.False(t, strings.Contains(third.Status.ClientCertificateData, "PRIVATE"))

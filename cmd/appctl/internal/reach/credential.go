@@ -6,8 +6,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -68,13 +70,29 @@ func credential(t *command.Tool) *cobra.Command {
 // wallet is the folder with the key for an instance and the certificates that were signed for it.
 type wallet string
 
-func (w wallet) key() string                { return filepath.Join(string(w), "key.pem") }
-func (w wallet) signed(level string) string { return filepath.Join(string(w), level+".pem") }
-func (w wallet) log() string                { return filepath.Join(string(w), "forward.log") }
+func (w wallet) key() string { return filepath.Join(string(w), "key.pem") }
+func (w wallet) log() string { return filepath.Join(string(w), "forward.log") }
+
+// signed is the file of the certificate of a level that was signed for a login: another login is somebody else, or may
+// be something else.
+func (w wallet) signed(level, login string) string {
+	return filepath.Join(string(w), level+"-"+login+".pem")
+}
+
+// login names the login of this run, which is no secret.
+func login(t *command.Tool) (string, error) {
+	server, token, err := t.Target()
+	sum := sha256.Sum256([]byte(server + "\n" + token))
+	return hex.EncodeToString(sum[:8]), err
+}
 
 // certificate returns the kept certificate of a level, or a new one where that is good for too short a time.
 func (w wallet) certificate(ctx context.Context, t *command.Tool, instance, level string) ([]byte, time.Time, error) {
-	if held, err := os.ReadFile(w.signed(level)); err == nil {
+	of, err := login(t)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	if held, err := os.ReadFile(w.signed(level, of)); err == nil {
 		if until, err := goodUntil(held); err == nil && time.Until(until) > spare {
 			return held, until, nil
 		}
@@ -101,7 +119,26 @@ func (w wallet) certificate(ctx context.Context, t *command.Tool, instance, leve
 	if err != nil {
 		return nil, until, fmt.Errorf("the certificate that was signed: %w", err)
 	}
-	return []byte(said.Certificate), until, replace(w.signed(level), said.Certificate)
+	if err := replace(w.signed(level, of), said.Certificate); err != nil {
+		return nil, until, err
+	}
+	return []byte(said.Certificate), until, w.discard(level, of)
+}
+
+// discard deletes the certificates of a level that were signed for other logins, and have ended.
+func (w wallet) discard(level, login string) error {
+	others, err := filepath.Glob(w.signed(level, "*"))
+	for _, path := range others {
+		held, readErr := os.ReadFile(filepath.Clean(path))
+		if until, endErr := goodUntil(held); path == w.signed(level, login) || readErr != nil ||
+			endErr == nil && time.Now().Before(until) {
+			continue
+		}
+		if gone := os.Remove(path); !errors.Is(gone, os.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
 }
 
 // goodUntil is when a certificate ends.
