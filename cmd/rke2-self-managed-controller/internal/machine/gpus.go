@@ -27,7 +27,8 @@ func GPUPods() adapter.RunCommand {
 type GPUPod struct {
 	UID, Node string
 	GPUs      int
-	// Since is when its Node took it, and Ended when its last container ended; zero while it runs.
+	// Since is when its Node took it, and Ended when its last container ended; zero while it runs, and Since where it has
+	// ended and does not say when.
 	Since, Ended time.Time
 }
 
@@ -57,6 +58,9 @@ func GPUPodsOf(text string) (list []GPUPod) {
 			if ended, err := time.Parse(time.RFC3339, field); err == nil && ended.After(list[i].Ended) {
 				list[i].Ended = ended.UTC()
 			}
+		}
+		if list[i].Ended.IsZero() { // a pod that was evicted does not say when: it holds nothing any more
+			list[i].Ended = list[i].Since
 		}
 	}
 	return list
