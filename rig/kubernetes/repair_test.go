@@ -1,0 +1,118 @@
+package kubernetes_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/rig/stack"
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// TestAClusterIsChangedRestoredAndRepaired is what becomes of a cluster beside its ordinary life: etcd is saved, its
+// configuration changes member by member and goes back, etcd is restored, and the node of an agent is killed for
+// good. It waits for the long one: both together are more than a small machine bears.
+func TestAClusterIsChangedRestoredAndRepaired(t *testing.T) {
+	t.Parallel()
+	k := begin(t, 3)
+	got, err := gql.RequestAllocation(k.ctx, k.c, gql.RequestAllocationInput{
+		ProjectId: k.s.Demo.ProjectID, Shape: gql.CapacityShapeBaremetal, Count: 2, Sku: stack.WholeSKU,
+		IdempotencyKey: client.NewKey(),
+	})
+	require.NoError(t, err)
+	rented := got.RequestAllocation.Allocations
+	require.Len(t, rented, 2)
+	k.launch(rented[0].Id, rented[1].Id)
+	k.changesAndGoesBack()
+	k.restoresASnapshot()
+	k.replacesADeadAgent()
+	ended, err := gql.DecommissionInstance(k.ctx, k.c, gql.DecommissionInstanceInput{InstanceId: k.instance,
+		DeadlineSeconds: 600, Reason: "test", IdempotencyKey: client.NewKey()})
+	require.NoError(t, err)
+	k.succeeds(ended.DecommissionInstance.Operation)
+}
+
+// acts carries an action of the app out.
+func (k *cluster) acts(name, input string, output any) {
+	k.t.Helper()
+	answer, err := gql.InvokeAction(k.ctx, k.c, gql.InvokeActionInput{InstanceId: k.instance, Action: name,
+		Input: json.RawMessage(input), IdempotencyKey: client.NewKey()})
+	require.NoError(k.t, err)
+	require.NoError(k.t, json.Unmarshal(answer.InvokeAction.Output, output))
+	k.t.Logf("%s: %s", name, answer.InvokeAction.Output)
+}
+
+// note puts something into the cluster that a snapshot has or has not.
+func (k *cluster) note(name string) {
+	k.t.Helper()
+	k.apply(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}})
+}
+
+// changesAndGoesBack changes the configuration, for which etcd is saved and every member restarts, and goes back. The
+// release stays, so that nothing is restored.
+func (k *cluster) changesAndGoesBack() {
+	k.t.Helper()
+	k.note("before-the-change")
+	changed, err := gql.UpgradeInstance(k.ctx, k.c, gql.UpgradeInstanceInput{InstanceId: k.instance,
+		Config: json.RawMessage(`{"snapshotsKept":7}`), DeadlineSeconds: 600, Reason: "test",
+		IdempotencyKey: client.NewKey()})
+	require.NoError(k.t, err)
+	evidence := string(k.succeeds(changed.UpgradeInstance.Operation).Evidence)
+	require.Contains(k.t, evidence, "pre-v1.")
+	k.nodesReady(2)
+	k.kubectl("get", "configmap", "before-the-change")
+	back, err := gql.RollbackInstance(k.ctx, k.c, gql.RollbackInstanceInput{InstanceId: k.instance, DeadlineSeconds: 600,
+		Reason: "test", IdempotencyKey: client.NewKey()})
+	require.NoError(k.t, err)
+	k.succeeds(back.RollbackInstance.Operation)
+	k.nodesReady(2)
+	k.kubectl("get", "configmap", "before-the-change")
+}
+
+// restoresASnapshot saves etcd by the action, and goes back to it: what came later is gone.
+func (k *cluster) restoresASnapshot() {
+	k.t.Helper()
+	var saved struct{ Name string }
+	k.acts("snapshot.save", `{"name":"noon"}`, &saved)
+	k.note("after-the-snapshot")
+	var restored struct{ Recover []string }
+	k.acts("snapshot.restore", `{"snapshot":"`+saved.Name+`"}`, &restored)
+	require.Empty(k.t, restored.Recover, "there is no other server")
+	k.eventually("etcd is what it was", func() bool {
+		_, was := k.tryKubectl("", "get", "configmap", "before-the-change")
+		out, later := k.tryKubectl("", "get", "configmap", "after-the-snapshot")
+		return was == nil && later != nil && strings.Contains(out, "NotFound")
+	})
+	k.nodesReady(2)
+}
+
+// replacesADeadAgent kills the node of an agent for good, under the repair policy AUTOMATIC: the platform rents
+// capacity like the agent's own, has another join there, and the dead one is forgotten.
+func (k *cluster) replacesADeadAgent() {
+	k.t.Helper()
+	_, err := gql.SetRepairPolicy(k.ctx, k.c, gql.SetRepairPolicyInput{InstanceId: k.instance,
+		Mode: gql.RepairModeAutomatic, Budget: 3, BackOffSeconds: 10, Reason: "test"})
+	require.NoError(k.t, err)
+	dead, agent := one(k.members("agent"))
+	node := k.node(agent)
+	began := time.Now()
+	require.NoError(k.t, node.Kill())
+	k.eventually("the node is not heard any more, and an operator writes it off", func() bool {
+		_, err := gql.RetireNode(k.ctx, k.s.Operator, gql.RetireNodeInput{NodeId: agent.Node.Id, Lost: true,
+			Reason: "it burned"})
+		return err == nil
+	})
+	k.s.ForgetNode(node.Name())
+	k.eventually("another agent is in its place", func() bool {
+		name, fresh := one(k.members("agent"))
+		return len(k.members("agent")) == 1 && name != dead && fresh.Status == gql.MemberStatusActive
+	})
+	k.t.Logf("a dead agent was replaced in %s", time.Since(began).Round(time.Second))
+	k.nodesReady(2)
+	require.NotContains(k.t, k.kubectl("get", "nodes"), dead)
+	require.NotContains(k.t, k.kubectl("-n", "kube-system", "get", "secrets"), dead+".node-password")
+}
