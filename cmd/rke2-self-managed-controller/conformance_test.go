@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,11 +72,14 @@ func TestControllerConformsToTheContract(t *testing.T) {
 		},
 		Inputs: map[string]json.RawMessage{
 			"snapshot.restore": json.RawMessage(`{"snapshot":"none"}`),
-			"node.drain":       json.RawMessage(`{"component":"server","index":0}`),
-			"node.uncordon":    json.RawMessage(`{"component":"server","index":0}`),
+			"image.bring": json.RawMessage(`{"digest":"sha256:` + strings.Repeat("0", 64) +
+				`","name":"registry.example/none:1"}`),
+			"node.drain":    json.RawMessage(`{"component":"server","index":0}`),
+			"node.uncordon": json.RawMessage(`{"component":"server","index":0}`),
 		},
-		// A certificate is signed for a request of the caller's own key, which the suite does not make.
-		Refusable: []string{"snapshot.restore", "kubeconfig.viewer", "kubeconfig.member", "kubeconfig.admin"},
+		// A certificate is signed for a request of the caller's own key, which the suite does not make, nor has it a
+		// snapshot or an image.
+		Refusable: []string{"snapshot.restore", "image.bring", "kubeconfig.viewer", "kubeconfig.member", "kubeconfig.admin"},
 		Bounds:    conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
 	})
 	require.Zero(t, report.Count(conformance.NotRun), "every clause can be run on a program that the suite starts")

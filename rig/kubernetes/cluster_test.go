@@ -11,14 +11,15 @@ import (
 )
 
 // TestARealKubernetesLivesAndEnds is one cluster's life: it is launched as one server and one agent, runs a pod, which
-// people reach, and one with a GPU, grows by an agent and by two servers, drains as a budget allows, loses a kubelet and a
-// server's programs, shrinks, and ends with nothing left.
+// people reach, one of the tenant's own image, and one with a GPU, grows by an agent and by two servers, drains as a
+// budget allows, loses a kubelet and a server's programs, shrinks, and ends with nothing left.
 func TestARealKubernetesLivesAndEnds(t *testing.T) {
 	t.Parallel()
 	k := begin(t, 5)
 	nodes := k.rent(5)
 	k.launch(nodes[0], nodes[1])
 	k.runsAPod()
+	k.bringsAnImage()
 	k.peopleReachIt()
 	k.schedulesGPUs()
 	k.addsAnAgent(nodes[2])

@@ -36,16 +36,6 @@ func TestAClusterIsChangedRestoredAndRepaired(t *testing.T) {
 	k.succeeds(ended.DecommissionInstance.Operation)
 }
 
-// acts carries an action of the app out.
-func (k *cluster) acts(name, input string, output any) {
-	k.t.Helper()
-	answer, err := gql.InvokeAction(k.ctx, k.c, gql.InvokeActionInput{InstanceId: k.instance, Action: name,
-		Input: json.RawMessage(input), IdempotencyKey: client.NewKey()})
-	require.NoError(k.t, err)
-	require.NoError(k.t, json.Unmarshal(answer.InvokeAction.Output, output))
-	k.t.Logf("%s: %s", name, answer.InvokeAction.Output)
-}
-
 // note puts something into the cluster that a snapshot has or has not.
 func (k *cluster) note(name string) {
 	k.t.Helper()

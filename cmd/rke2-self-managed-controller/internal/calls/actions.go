@@ -20,6 +20,7 @@ func Actions() map[string]adapter.ActionFunc {
 		"nodes.list": listNodes, "pods.list": listPods, "events.list": listEvents,
 		"node.drain": drainNode, "node.uncordon": uncordonNode,
 		"snapshots.list": listAllSnapshots, "snapshot.save": saveSnapshot, "snapshot.restore": restoreSnapshot,
+		"image.bring": bringImage,
 	})
 	return actions
 }

@@ -35,7 +35,11 @@ func Check(components []adapter.Component, d adapter.Dispatch) error {
 		}
 		return odd(d)
 	case adapter.MemberReplace:
-		return apart(d)
+		// The new one runs beside the old one for a while, so that it needs another node.
+		if err := apart(d); err != nil {
+			return err
+		}
+		return alone(d)
 	case adapter.MemberRemove:
 		return quorate(d.Members, d.Targets)
 	case adapter.InstanceUpgrade, adapter.InstanceRollback:
@@ -179,8 +183,8 @@ func alone(d adapter.Dispatch) error {
 		}
 		if taken[member.Node.ID] {
 			return adapter.Reject("NODE_SHARED", fmt.Sprintf("members[%d].node.id", i), "two members are on the node %s, "+
-				"and RKE2's ports are fixed: give each member an allocation of its own, by the allocations of its component",
-				member.Node.Name)
+				"and RKE2's ports are fixed: give each member an allocation of its own; a member that shall stay where it is "+
+				"is recovered and not replaced", member.Node.Name)
 		}
 		taken[member.Node.ID] = true
 	}

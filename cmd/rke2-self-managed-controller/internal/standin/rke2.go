@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -39,6 +40,8 @@ func run(s store, args []string, stdin io.Reader, stdout, stderr io.Writer) erro
 		return serve(s, args[0] == "server", args[1:], stderr)
 	case "kubectl":
 		return kubectl(s, args[1:], stdin, stdout)
+	case "ctr":
+		return importImage(args[1], args[2:], stdin)
 	case "standin-pod":
 		return occupy(s, args[1:])
 	}
@@ -225,12 +228,15 @@ func (s store) settle(server bool, with settings, me identity) error {
 	}
 	files[filepath.Join(with.data, "bin/kubectl")] = fmt.Sprintf("#!/bin/sh\nexec env %s='%s' '%s' kubectl \"$@\"\n",
 		StateVar, s.dir, program)
+	files[filepath.Join(with.data, "bin/ctr")] = fmt.Sprintf("#!/bin/sh\nexec env %s='%s' '%s' ctr '%s' \"$@\"\n",
+		StateVar, s.dir, program, with.data)
 	for path, content := range files {
 		if err := write(path, []byte(content)); err != nil {
 			return err
 		}
 	}
-	return os.Chmod(filepath.Join(with.data, "bin/kubectl"), 0o755)
+	return errors.Join(os.Chmod(filepath.Join(with.data, "bin/kubectl"), 0o755),
+		os.Chmod(filepath.Join(with.data, "bin/ctr"), 0o755))
 }
 
 // split reads a token: K10, a hash, two colons, a user, a colon and a password; or a password alone.
