@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ func TestAClusterIsChangedRestoredAndRepaired(t *testing.T) {
 	require.Len(t, rented, 2)
 	k.launch(rented[0].Id, rented[1].Id)
 	k.changesAndGoesBack()
+	k.upgradesAndGoesBack()
 	k.restoresASnapshot()
 	k.replacesADeadAgent()
 	ended, err := gql.DecommissionInstance(k.ctx, k.c, gql.DecommissionInstanceInput{InstanceId: k.instance,
@@ -61,6 +63,68 @@ func (k *cluster) changesAndGoesBack() {
 	k.succeeds(back.RollbackInstance.Operation)
 	k.nodesReady(2)
 	k.kubectl("get", "configmap", "before-the-change")
+}
+
+// next is the release after that which the nodes have in the usual place.
+const next = "v1.36.3+rke2r2"
+
+// runs requires that all Nodes run a release.
+func (k *cluster) runs(release string) {
+	k.t.Helper()
+	k.nodesReady(2)
+	versions := k.kubectl("get", "nodes", "-o", "jsonpath={.items[*].status.nodeInfo.kubeletVersion}")
+	require.Equal(k.t, release+" "+release, strings.TrimSpace(versions))
+	k.t.Log("\n" + k.kubectl("get", "nodes"))
+}
+
+// upgradesAndGoesBack changes the release, under which a pod runs on, and goes back: not by a downgrade, but by the
+// snapshot of before, whose loss the plan states.
+func (k *cluster) upgradesAndGoesBack() {
+	k.t.Helper()
+	k.runs("v1.36.3+rke2r1")
+	refused, err := gql.PlanUpgradeInstance(k.ctx, k.c, gql.PlanUpgradeInstanceInput{InstanceId: k.instance,
+		Config: json.RawMessage(`{"release":"v1.38.1+rke2r1"}`)})
+	require.NoError(k.t, err)
+	require.False(k.t, refused.PlanUpgradeInstance.Allowed)
+	k.t.Logf("a skipped minor version: %+v", refused.PlanUpgradeInstance.Verdicts)
+	for _, component := range []string{"server", "agent"} {
+		for _, member := range k.members(component) {
+			at := k.root(member) + "/usr/local/lib/rke2"
+			_, err := k.on(member, "mkdir -p "+at+" && ln -sfn /opt/rke2/releases/"+next+" "+at+"/"+next)
+			require.NoError(k.t, err)
+		}
+	}
+	k.apply(deployment("stays", 1)...)
+	k.ready("stays", "1")
+	const pod = "jsonpath={.items[0].metadata.uid} {.items[0].status.containerStatuses[0].restartCount}"
+	before := k.kubectl("get", "pods", "-l", "app=stays", "-o", pod)
+	k.note("before-the-upgrade")
+	upgraded, err := gql.UpgradeInstance(k.ctx, k.c, gql.UpgradeInstanceInput{InstanceId: k.instance,
+		Config: json.RawMessage(`{"release":"` + next + `"}`), DeadlineSeconds: 600, Reason: "test",
+		IdempotencyKey: client.NewKey()})
+	require.NoError(k.t, err)
+	k.succeeds(upgraded.UpgradeInstance.Operation)
+	k.runs(next)
+	require.Equal(k.t, before, k.kubectl("get", "pods", "-l", "app=stays", "-o", pod), "pods run on")
+	k.note("after-the-upgrade")
+
+	plan, err := gql.PlanRollbackInstance(k.ctx, k.c, gql.PlanRollbackInstanceInput{InstanceId: k.instance,
+		DeadlineSeconds: 600})
+	require.NoError(k.t, err)
+	k.t.Logf("the plan of the way back: %+v", plan.PlanRollbackInstance.Verdicts)
+	require.Contains(k.t, fmt.Sprintf("%+v", plan.PlanRollbackInstance.Verdicts),
+		"etcd is restored from pre-v1.36.3-rke2r1-")
+	require.Equal(k.t, 1, *plan.PlanRollbackInstance.WorkLostTotal)
+	back, err := gql.RollbackInstance(k.ctx, k.c, gql.RollbackInstanceInput{InstanceId: k.instance, DeadlineSeconds: 600,
+		PlanHash: plan.PlanRollbackInstance.Hash, Reason: "test", IdempotencyKey: client.NewKey()})
+	require.NoError(k.t, err)
+	k.succeeds(back.RollbackInstance.Operation)
+	k.runs("v1.36.3+rke2r1")
+	k.kubectl("get", "configmap", "before-the-upgrade")
+	out, err := k.tryKubectl("", "get", "configmap", "after-the-upgrade")
+	require.Error(k.t, err)
+	require.Contains(k.t, out, "NotFound")
+	k.ready("stays", "1")
 }
 
 // restoresASnapshot saves etcd by the action, and goes back to it: what came later is gone.

@@ -6,6 +6,7 @@ into=$1
 cd "$(dirname "$0")"
 KUBERNETES=v1.36.3
 RELEASE=$KUBERNETES+rke2r1 # as RKE2's own builds say it, the kubelet's too
+NEXT=$KUBERNETES+rke2r2    # the release after it, of the same Kubernetes: what upgrades lead to
 CONTAINERD=v2.4.2
 PLUGINS=v1.9.1
 export CGO_ENABLED=0 GOFLAGS=-trimpath
@@ -31,4 +32,8 @@ for plugin in main/bridge main/loopback ipam/host-local; do
 	GOBIN=$(realpath "$into/libexec/cni") go install -ldflags='-s -w' "github.com/containernetworking/plugins/plugins/$plugin@$PLUGINS"
 done
 cp rke2-killall.sh rke2-uninstall.sh "$into/bin/"
+mkdir -p "$into/releases/$NEXT/bin"
+go build -buildvcs=false -ldflags="-s -w -X main.version=$NEXT" -o "$into/releases/$NEXT/bin/rke2" ./rke2
+cp rke2-killall.sh rke2-uninstall.sh "$into/releases/$NEXT/bin/"
+ln -sfn ../../libexec "$into/releases/$NEXT/libexec"
 echo "$have" > "$into/built"

@@ -16,6 +16,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // the metrics of clients
 	_ "k8s.io/component-base/metrics/prometheus/version"  // and of the build
+	"k8s.io/component-base/version"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -24,7 +25,17 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
+// releaseVar names the environment variable with the release that is said: another one of the same Kubernetes than that
+// which this was built as.
+const releaseVar = "RKE2_STANDIN_RELEASE"
+
 func main() {
+	if release := os.Getenv(releaseVar); release != "" {
+		if err := version.SetDynamicVersion(release); err != nil {
+			fmt.Fprintf(os.Stderr, "kube: %s: %v\n", releaseVar, err)
+			os.Exit(2)
+		}
+	}
 	name, args := filepath.Base(os.Args[0]), os.Args
 	if name == "kube" && len(args) > 1 {
 		name, args = args[1], args[1:]

@@ -58,5 +58,5 @@ func (s settings) kubelet(ctx context.Context) error {
 	for _, arg := range s.values["kubelet-arg"] {
 		args = append(args, "--"+arg)
 	}
-	return keep(ctx, "kubelet", s.path("agent/logs/kubelet.log"), nil, filepath.Clean(program("kube")), args...)
+	return keep(ctx, "kubelet", s.path("agent/logs/kubelet.log"), []string{releaseVar + "=" + version}, filepath.Clean(program("kube")), args...)
 }

@@ -15,6 +15,9 @@ import (
 // sets it.
 var version = "v1.36.3+rke2r1"
 
+// releaseVar names the environment variable by which Kubernetes' programs are told the release.
+const releaseVar = "RKE2_STANDIN_RELEASE"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

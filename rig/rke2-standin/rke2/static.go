@@ -148,6 +148,7 @@ func (s settings) staticPod(name, command string, args, more []string) map[strin
 			"hostNetwork": true, "priorityClassName": "system-cluster-critical", "volumes": volumes,
 			"containers": []any{map[string]any{
 				"name": name, "image": coreImage, "imagePullPolicy": "Never", "command": append([]string{command}, args...),
+				"env":          []any{map[string]any{"name": releaseVar, "value": version}},
 				"volumeMounts": mounts, "securityContext": map[string]any{"privileged": false},
 			}},
 		},

@@ -110,7 +110,8 @@ func planVersions(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAns
 		len(asked.Of(machine.Server)), to, agents, min(batch, max(agents, 1)))}, nil
 }
 
-// planBack says what a rollback to an older release loses: all that the cluster was told since its snapshot.
+// planBack says what a rollback to an older release loses: all that the cluster was told since its snapshot. It is
+// allowed: a rollback has no force that could be asked for, and what it is for is worth the loss, which is stated.
 func planBack(ctx context.Context, asked *adapter.PlanCall, from, to release.Release) (adapter.PlanAnswer, error) {
 	list, ok := allSnapshots(ctx, &asked.Call)
 	if !ok {
@@ -123,7 +124,10 @@ func planBack(ctx context.Context, asked *adapter.PlanCall, from, to release.Rel
 	message := fmt.Sprintf("%s does not go back to %s in place: etcd is restored from %s on %s, and all that was "+
 		"created, changed or deleted in the cluster since %s is lost; the API is away meanwhile",
 		from, to, held.Name, machine.Name(held.Server), held.At.Format(time.RFC3339))
-	return adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Message: message,
+	lost := adapter.Work{Kind: "state", ID: held.Name, Name: "changes since " + held.At.Format(time.RFC3339),
+		MemberID: held.Server.ID, Since: held.At,
+		Message: "what the cluster was told since the snapshot of before the upgrade"}
+	return adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Message: message, WorkLost: []adapter.Work{lost}, WorkTotal: 1,
 		Reasons: []adapter.PlanReason{{Code: "STATE_LOST", Message: message, Path: "change.to"}}}, nil
 }
 

@@ -39,6 +39,7 @@ func rollback(ctx context.Context, w work) error {
 	if move.step != release.Back {
 		return w.change(ctx, move)
 	}
+	// All servers stop for it, and begin anew: one that the upgrade has broken is no obstacle.
 	list, err := w.snapshots(ctx)
 	if err != nil {
 		return err
@@ -132,8 +133,8 @@ func (w work) decide(ctx context.Context, config machine.Config) (found decided,
 		return found, adapter.Fail("RELEASE_UNKNOWN", adapter.OwnerNode, true, "%s does not tell its release: %.100q",
 			machine.Name(by), said)
 	}
-	if found.From, found.Step, err = machine.StepOf(seen, found.To); err != nil {
-		return found, err
+	if found.From, found.Step, err = machine.StepOf(seen, found.To); err != nil || found.Step == release.Back {
+		return found, err // on the way back all servers stop: one that the upgrade has broken is no obstacle
 	}
 	return found, w.whole(seen)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/standin"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 )
 
 func ofRelease(release string) json.RawMessage {
@@ -84,13 +85,24 @@ func TestAnUpgradeSavesEtcdAndGoesServerByServerAndARollbackRestores(t *testing.
 	pod := standin.Pod{Namespace: "shop", Name: "late", UID: "late", Node: "mem-agent3", Kind: "ReplicaSet"}
 	require.NoError(t, standin.Arrange(l.state, "mem-server0", []standin.Pod{pod}, nil))
 	plan = l.plan(l.moved("", adapter.InstanceRollback, next, old))
-	require.Equal(t, adapter.VerdictUnsafe, plan.Verdict)
+	require.Equal(t, adapter.VerdictSafe, plan.Verdict, "a rollback has no force, so that nothing else would let it")
+	require.False(t, plan.Reversible)
 	require.Equal(t, "STATE_LOST", plan.Reasons[0].Code)
+	require.Equal(t, "state", plan.WorkLost[0].Kind)
 	require.Contains(t, plan.Message, "is lost")
 	code, body = l.send(http.MethodPut, adapter.OperationPath("op_4"), l.moved("op_4", adapter.InstanceUpgrade, next, old),
 		nil)
 	require.Equal(t, http.StatusUnprocessableEntity, code, body)
 	require.Contains(t, body, "roll back")
+
+	// A server that the upgrade has broken is no obstacle to the way back, as it is to another change.
+	stop, err := json.Marshal(adapter.StopProcess{Name: machine.Process})
+	require.NoError(t, err)
+	stopped := l.Nodes.Do(t.Context(), sandbox.Task{InstanceID: "ins_1", MemberID: "mem_server2",
+		Kind: adapter.TaskStopProcess, Spec: stop, Timeout: time.Minute})
+	require.Equal(t, adapter.TaskSucceeded, stopped.State, stopped.Message)
+	again := l.carry(l.moved("op_4b", adapter.InstanceRollback, old, next), adapter.StateFailed)
+	require.Equal(t, "SERVER_NOT_READY", again.Error.Code)
 
 	status = l.carry(l.moved("op_5", adapter.InstanceRollback, next, old), adapter.StateSucceeded)
 	require.Contains(t, status.Evidence, "restored")
