@@ -79,6 +79,9 @@ func (r *Report) ofOperation(rows *Rows) {
 		r.Stands = lifecycle.TriageDone
 	case op.EndedAt != nil:
 		r.Stands, r.Code, r.Message, r.Owner = lifecycle.TriageFailed, op.ErrorCode, op.ErrorMessage, op.ErrorOwner
+		if task := atNode(rows); task != nil && op.ErrorCode == string(fault.AdapterFailed) {
+			r.Code = task.Code
+		}
 	case len(rows.Blockers) == 0:
 		r.Stands = lifecycle.TriageUnderWay
 	default:
@@ -88,6 +91,23 @@ func (r *Report) ofOperation(rows *Rows) {
 			r.Stands = lifecycle.TriageUnderWay
 		}
 	}
+}
+
+// atNode is the newest task that failed with a code that a runbook knows, and was not made good by a later one of its
+// kind on the same member; nil for none. An adapter's failure follows from it, whatever code the adapter gives: that of
+// the node leads to the cure.
+func atNode(rows *Rows) *Task {
+	good := map[string]bool{}
+	for _, task := range slices.Backward(rows.Tasks) {
+		what := task.Kind + " " + string(task.MemberID)
+		if task.State == string(lifecycle.TaskSucceeded) {
+			good[what] = true
+		}
+		if _, known := runbook.Find(task.Code, step(rows)); known && task.State == string(lifecycle.TaskFailed) && !good[what] {
+			return task
+		}
+	}
+	return nil
 }
 
 // unwell is what keeps the instance from where it should be though its newest operation succeeded; nil for nothing.

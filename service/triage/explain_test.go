@@ -88,6 +88,18 @@ func scenes() map[string]*triage.Rows {
 			fail(r, "ADAPTER_REJECTED", blocker.OwnerAdapter)
 			r.Audits = []*triage.Audit{{ID: "aud_1", Action: "launchInstance", Allowed: true, At: noon}}
 		}),
+		"artifact not fetched": scene(create, failed, func(r *triage.Rows) {
+			r.Steps = in("await", lifecycle.StepFailed)
+			fail(r, "ADAPTER_FAILED", blocker.OwnerNode)
+			r.Tasks = []*triage.Task{{ID: "tsk_1", Kind: "FETCH_ARTIFACT", State: "FAILED", Code: "DIGEST_MISMATCH",
+				Message: "other bytes", CreatedAt: noon}}
+		}),
+		"artifact fetched the second time": scene(create, failed, func(r *triage.Rows) {
+			r.Steps = in("await", lifecycle.StepFailed)
+			fail(r, "ADAPTER_FAILED", blocker.OwnerAdapter)
+			r.Tasks = []*triage.Task{{ID: "tsk_1", Kind: "FETCH_ARTIFACT", State: "FAILED", Code: "ARTIFACT_UNAVAILABLE",
+				Message: "not now", CreatedAt: noon}, {ID: "tsk_2", Kind: "FETCH_ARTIFACT", State: "SUCCEEDED", CreatedAt: noon}}
+		}),
 		"add failed": scene(lifecycle.MembersAdd, failed, func(r *triage.Rows) { fail(r, "DEADLINE_EXCEEDED", "user") }),
 		"drain waits for work": scene(lifecycle.MemberDrain, running, func(r *triage.Rows) {
 			r.Operation.Targets = []ids.ID{"mem_1"}

@@ -40,13 +40,13 @@ type reading struct {
 const (
 	stepsSQL = `SELECT ` + rows.OperationStepColumns + ` FROM operation_step WHERE operation_id = $1 ORDER BY ordinal`
 	// What a task printed is left out: it is the app's, and may be long.
-	tasksSQL = `SELECT id, kind, state, message, exit_code, created_at, started_at, ended_at, instance_id, member_id, node_id,
-			tenant_id, project_id FROM node_task
+	tasksSQL = `SELECT id, kind, state, message, left(coalesce(result ->> 'code', ''), 64), exit_code, created_at, started_at,
+			ended_at, instance_id, member_id, node_id, tenant_id, project_id FROM node_task
 		WHERE operation_id = $1 ORDER BY id DESC LIMIT $2`
 	// What an action did on nodes: it made no operation, so its tasks are found by the correlation id, among the newest of
 	// each of the instance's members.
-	actedSQL = `SELECT t.id, t.kind, t.state, t.message, t.exit_code, t.created_at, t.started_at, t.ended_at, t.instance_id,
-			t.member_id, t.node_id, t.tenant_id, t.project_id
+	actedSQL = `SELECT t.id, t.kind, t.state, t.message, left(coalesce(t.result ->> 'code', ''), 64), t.exit_code, t.created_at,
+			t.started_at, t.ended_at, t.instance_id, t.member_id, t.node_id, t.tenant_id, t.project_id
 		FROM (SELECT id FROM member WHERE instance_id = $1 ORDER BY id DESC LIMIT $2) m
 		CROSS JOIN LATERAL (SELECT * FROM node_task n WHERE n.member_id = m.id ORDER BY n.id DESC LIMIT $3) t
 		WHERE t.correlation_id = $4 ORDER BY t.id DESC LIMIT $5`
@@ -102,8 +102,8 @@ func (r *reading) queries(of *subject) []tx.Query {
 
 func scanTask(row pgx.CollectableRow) (*Task, error) {
 	t := &Task{}
-	return t, row.Scan(&t.ID, &t.Kind, &t.State, &t.Message, &t.ExitCode, &t.CreatedAt, &t.StartedAt, &t.EndedAt,
-		&t.InstanceID, &t.MemberID, &t.NodeID, &t.Tenant, &t.InProj)
+	return t, row.Scan(&t.ID, &t.Kind, &t.State, &t.Message, &t.Code, &t.ExitCode, &t.CreatedAt, &t.StartedAt,
+		&t.EndedAt, &t.InstanceID, &t.MemberID, &t.NodeID, &t.Tenant, &t.InProj)
 }
 
 func scanAudit(row pgx.CollectableRow) (*Audit, error) {

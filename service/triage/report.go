@@ -99,9 +99,11 @@ type Report struct {
 
 // Task is a node task without what the task itself printed.
 type Task struct {
-	ID                 ids.ID
-	Kind, State        string
-	Message            string
+	ID          ids.ID
+	Kind, State string
+	Message     string
+	// Code is the node's own word for why it failed; empty for none.
+	Code               string
 	ExitCode           *int
 	CreatedAt          time.Time
 	StartedAt, EndedAt *time.Time
