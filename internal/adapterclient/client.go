@@ -125,26 +125,6 @@ func (e *Error) Error() string {
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reason says to a person why the adapter did not do it, without addresses.
-func (e *Error) Reason() string {
-	switch {
-	case e.Kind == Forbidden:
-		return fmt.Sprintf("the operator's dial policy does not allow the address of adapter %s", e.Target.Name)
-	case e.Kind == Insecure:
-		return fmt.Sprintf("%s %s: %v", NotCalled, e.Target.Name, e.Err)
-	case e.Body.Message != "" && e.Status != 0:
-		return fmt.Sprintf("adapter %s answers %s: %s", e.Target.Name, e.Body.Code, clip(e.Body.Message))
-	case e.Status != 0:
-		return fmt.Sprintf("adapter %s answers HTTP %d", e.Target.Name, e.Status)
-	case errors.Is(e.Err, context.DeadlineExceeded):
-		return fmt.Sprintf("adapter %s does not answer in time", e.Target.Name)
-	}
-	return fmt.Sprintf("adapter %s cannot be reached", e.Target.Name)
-}
-
-// NotCalled begins the reason of an Insecure error.
-const NotCalled = "the platform does not call adapter"
-
 // As finds the Error in err's chain.
 func As(err error) (*Error, bool) {
 	var found *Error

@@ -261,9 +261,10 @@ func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) e
 	return nil
 }
 
-// hold notes that the adapter answered, though nothing changed.
+// hold notes that the adapter answered, though nothing changed. Whatever kept others of the platform from reaching it is
+// over with that.
 func (r *Reader) hold(ctx context.Context, s *source) error {
-	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_seen_at = now()
+	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_seen_at = now(), last_error = ''
 		WHERE id = $1 AND feed_holder = $2 AND url = $3 AND authority = $4 AND (project_id IS NOT NULL) = $5`,
 		s.ID, r.worker, s.URL, s.Authority, s.Sandbox)
 	if err == nil && tag.RowsAffected() == 0 {
