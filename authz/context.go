@@ -37,6 +37,15 @@ func Request(ctx context.Context) RequestInfo {
 	return info
 }
 
+// VouchedTrace returns the trace that a token made now vouches for: the open one, where it is recorded; empty for none. Of one
+// that is not, whoever gets the token would decide that it is.
+func VouchedTrace(ctx context.Context) string {
+	if at := trace.SpanContextFromContext(ctx); at.IsSampled() {
+		return at.TraceID().String()
+	}
+	return ""
+}
+
 // maxCorrelationID bounds a correlation id, in bytes.
 const maxCorrelationID = 64
 

@@ -35,7 +35,7 @@ func IssueToken(ctx context.Context, ring *token.Keyring, op *db.Operation, fami
 	}
 	requester := authz.Ref{Kind: op.RequesterKind, ID: string(op.RequesterID), Name: op.RequesterName}
 	claims := token.Claims{Operation: op.ID, Keys: keys, ExpiresAt: now.Add(TokenLife), Act: acting(requester),
-		Trace: authz.Request(ctx).TraceID}
+		Trace: authz.VouchedTrace(ctx)}
 	if op.InstanceID != nil {
 		claims.Instance = *op.InstanceID
 	}
@@ -84,7 +84,7 @@ type Call struct {
 func IssueCallToken(ctx context.Context, ring *token.Keyring, call Call, now time.Time) (Token, error) {
 	return sign(ring, token.Claims{
 		Instance: call.Instance, Keys: authz.OperationKeys(call.Keys...), ExpiresAt: now.Add(call.Life),
-		Act: acting(call.For), Trace: authz.Request(ctx).TraceID,
+		Act: acting(call.For), Trace: authz.VouchedTrace(ctx),
 	}, now)
 }
 
