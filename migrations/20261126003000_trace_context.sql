@@ -7,4 +7,3 @@ ALTER TABLE "app_instance_event" ADD COLUMN "trace_id" text NOT NULL DEFAULT '';
 ALTER TABLE "audit_entry" ADD COLUMN "trace_id" text NOT NULL DEFAULT '',
   ADD COLUMN "instance_id" text NULL, ADD COLUMN "app_slug" text NOT NULL DEFAULT '';
 ALTER TABLE "node_task" ADD COLUMN "traceparent" text NOT NULL DEFAULT '', ADD COLUMN "app_slug" text NOT NULL DEFAULT '';
-UPDATE "operation" SET "app_slug" = i."app_slug" FROM "instance" i WHERE i."id" = "operation"."instance_id";
