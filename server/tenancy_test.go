@@ -218,6 +218,8 @@ var withheld = map[string]string{
 	"query auditCheckpoints":   "audit.verify is the platform's",
 	"query adapters":           "adapter.read is the platform's",
 	"query nodes":              "node.read is the platform's",
+	"query appOnboarding":      "of the house's own app it is answered, and that of the platform's app is its publisher's",
+	"query gaps":               "without an app it is the platform's whole list, and the house's app is published by the platform",
 	"query nodeMembers":        "node.read is the platform's",
 	"query fleet":              "node.read is the platform's",
 	"query tenants":            "tenant.read on the platform is its staff's",

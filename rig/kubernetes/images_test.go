@@ -17,7 +17,7 @@ import (
 // publishes puts an image of one program among the tenant's artifacts, and returns its digest.
 func (k *cluster) publishes(program string) (digest string) {
 	k.t.Helper()
-	ref, digest, err := k.s.PushImage(k.ctx, "team/"+program, filepath.Join(k.bin, program))
+	ref, digest, err := k.s.PushImage(k.ctx, "tenants/demo/"+program, filepath.Join(k.bin, program))
 	require.NoError(k.t, err)
 	access, err := k.s.RegistryPush().Authorization()
 	require.NoError(k.t, err)
