@@ -158,8 +158,8 @@ var operator = Runbook{
 		{
 			Key:   "many-refusals",
 			Title: "Too many refusals",
-			Ask: "`appctl audit list` shows refusals, with a count where the same one repeated. `FORBIDDEN` names " +
-				"the missing key; `NOT_FOUND`\n" +
+			Ask: "`appctl audit search` shows refusals, with a count where the same one repeated; `appctl audit list` those of a " +
+				"project alone, and what is not found is in none. `FORBIDDEN` names the missing key; `NOT_FOUND`\n" +
 				"for an object of another tenant means that a caller tries ids, or that a script uses the wrong " +
 				"project.",
 			Columns: []string{"what is seen", "means", "do"},

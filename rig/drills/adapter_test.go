@@ -120,8 +120,8 @@ var adapterDrills = map[string]drill{
 	"instance-stuck/waits/adapter-invalid":                 answersWrong,
 	"adapter-away/silent/address-moved": {
 		fault: func(w *ward) {
-			url := w.adapterURL()
-			w.register("http://localhost.invalid:9", nil)
+			url, ca := w.adapterURL(), w.certify()
+			w.register("https://localhost.invalid:9", &ca.pem)
 			w.later(func(ctx context.Context) {
 				_, err := gql.RegisterAdapter(ctx, shared.Operator, gql.RegisterAdapterInput{Name: adapterName, Url: url})
 				w.fine(err)

@@ -38,16 +38,15 @@ var catalogDrills = map[string]drill{
 	},
 	"catalog/start/not-found-for-the-app": {
 		fault: func(w *ward) {
-			account, caller := w.account("project.read", "scheduler.catalog.read")
-			w.refused(func() error { _, err := gql.GetApp(w.ctx, caller, "hello-cluster"); return err })
-			w.about.ID = account
+			account, caller := w.account("project.read", "entitlement.read", "scheduler.catalog.read")
+			w.refused(func() error { _, err := gql.GetEntitled(w.ctx, caller, "hello-cluster", w.project); return err })
+			w.mend = func() {
+				_, err := gql.UpdateServiceAccount(w.ctx, w.admin, gql.UpdateServiceAccountInput{ServiceAccountId: account,
+					PermissionKeys: []string{"project.read", "entitlement.read", "apps.catalog.read"}, Reason: "the runbook says so"})
+				w.fine(err)
+			}
 		},
-		cure: func(w *ward) {
-			_, err := gql.UpdateServiceAccount(w.ctx, w.admin, gql.UpdateServiceAccountInput{ServiceAccountId: w.about.ID,
-				PermissionKeys: []string{"project.read", "scheduler.catalog.read", "apps.catalog.read", "manifest.read", "artifact.read"},
-				Reason:         "the runbook says so"})
-			w.fine(err)
-		},
+		cure: func(w *ward) { w.mend() },
 	},
 	"catalog/start/allocation-in-use": {
 		fault: func(w *ward) {

@@ -263,8 +263,12 @@ var feedDrills = map[string]drill{
 			w.running()
 			w.mend = func() {
 				hooks.answers(nil)
-				_, err := gql.ReplayWebhook(w.ctx, w.admin, id, "", "the runbook says so")
+				failing, err := gql.ListWebhookDeliveries(w.ctx, w.admin, id, nil, 100, "")
 				w.fine(err)
+				for _, edge := range failing.WebhookDeliveries.Edges {
+					_, err := gql.RedeliverWebhook(w.ctx, w.admin, edge.Node.Id)
+					w.fine(err)
+				}
 			}
 		},
 		cure: func(w *ward) { w.mend() },

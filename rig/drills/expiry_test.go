@@ -210,15 +210,18 @@ var operatorDrills = map[string]drill{
 	},
 	"operator/many-refusals/forbidden": {
 		fault: func(w *ward) {
-			account, caller := w.account("project.read")
+			account, caller := w.account("project.read", "allocation.read")
 			w.refused(func() error {
-				_, err := gql.CreateWebhook(w.ctx, caller, gql.CreateWebhookInput{ProjectId: w.project,
-					Url: "http://" + hooks.host + "/drill", EventTypes: []string{"apps.instance.requested"}, IdempotencyKey: client.NewKey()})
+				got, err := gql.RequestAllocation(w.ctx, caller, gql.RequestAllocationInput{ProjectId: w.project,
+					Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, IdempotencyKey: client.NewKey()})
+				if err == nil {
+					w.givesBack(got.RequestAllocation.Allocations[0].Id, w.admin)
+				}
 				return err
 			})
 			w.mend = func() {
 				_, err := gql.UpdateServiceAccount(w.ctx, w.admin, gql.UpdateServiceAccountInput{ServiceAccountId: account,
-					PermissionKeys: []string{"project.read", "webhook.manage"}, Reason: "the runbook says so"})
+					PermissionKeys: []string{"project.read", "allocation.read", "allocation.create"}, Reason: "the runbook says so"})
 				w.fine(err)
 			}
 		},

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/gpuaas/app-platform/rig/chaos"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -47,7 +50,7 @@ func undelivered(fault func(w *ward, r *release)) drill {
 			w.walker.Person = shared.Operator
 			fault(w, r)
 			instance, operation := r.smoke(version)
-			w.about.ID = operation
+			w.about.ID, w.about.ArtifactID = operation, "" // the operation is all that is known
 			w.ends(operation)
 			mend := w.mend
 			w.mend = func() {
@@ -75,23 +78,22 @@ var fetchDrills = map[string]drill{
 	}),
 	"artifact/does-not-reach-a-node/artifact-quarantined": undelivered(func(w *ward, r *release) {
 		artifact := w.about.ArtifactID
-		quarantined := false
-		does(&r.create, func(ctx context.Context, run *adapter.Run) error {
-			if !quarantined { // between the launch and the fetch
-				quarantined = true
-				if _, err := gql.QuarantineArtifact(ctx, shared.Operator, artifact, "CVE-2026-0001"); err != nil {
-					return err
-				}
-			}
-			return fetches(ctx, run)
+		var once sync.Once
+		r.breaks(func(rw http.ResponseWriter, request *http.Request) { // as the node begins to fetch it
+			once.Do(func() {
+				_, err := gql.QuarantineArtifact(request.Context(), shared.Operator, artifact, "CVE-2026-0001")
+				assert.NoError(w.t, err)
+			})
+			rw.WriteHeader(http.StatusServiceUnavailable)
 		})
 		w.mend = func() {
+			r.works()
 			_, err := gql.ReleaseArtifact(w.ctx, w.operator, artifact, "not affected")
 			w.fine(err)
 		}
 	}),
 	"artifact/does-not-reach-a-node/disk-full": undelivered(func(w *ward, _ *release) {
-		cache := filepath.Join(filepath.Dir(shared.LogDir()), "nodes", "node-1", "agent", "cache")
+		cache := filepath.Join(filepath.Dir(shared.LogDir()), "nodes", "node-1", "agent", "cache", "partial")
 		w.fine(os.MkdirAll(cache, 0o700))
 		disk, err := chaos.Mount(cache, 16<<10)
 		w.fine(err)

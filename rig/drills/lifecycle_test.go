@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -201,27 +203,17 @@ var lifecycleDrills = map[string]drill{
 		},
 		cure: func(w *ward) { w.mend() },
 	},
-	"instance-stuck/waits/operation-ahead": {
-		fault: func(w *ward) {
-			p, until := w.plays(), make(chan struct{})
-			allocation := w.rent()
-			_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
-			w.fine(err)
-			w.succeeds(operation)
-			does(&p.gone, halts(until, leave))
-			w.about.ID = w.release(allocation)
-			w.mend = func() { close(until) }
-		},
-		cure: launched,
-	},
 	"instance-stuck/waits/force-grace": {
 		fault: func(w *ward) {
-			p := w.plays()
+			p, until := w.plays(), make(chan struct{})
 			instance := w.running()
-			does(&p.gone, halts(nil, leave))
-			w.about.ID = w.decommission(instance, true)
+			does(&p.gone, halts(until, leave))
+			w.about.ID = w.decommission(instance, false)
+			w.eventually("the adapter works", func() error { return w.at(w.about.ID, "await") })
+			require.Equal(w.t, w.about.ID, w.decommission(instance, true), "the same operation goes on by force")
+			w.mend = func() { close(until) } // the adapter ends it in its last two minutes
 		},
-		cure: func(w *ward) { w.ends(w.about.ID) },
+		cure: launched,
 	},
 	"instance-stuck/waits/platform-trouble": {
 		fault: func(w *ward) {
@@ -239,15 +231,26 @@ var lifecycleDrills = map[string]drill{
 			}
 			w.later(func(ctx context.Context) { w.ctx = ctx; w.mend() })
 			p := w.plays()
-			does(&p.create, claims)
-			w.launch()
+			does(&p.create, claims) // the first task on a node is then the platform's own
+			instance, operation := w.launch()
 			clear := w.mend
-			w.mend = func() { clear(); does(&p.create, nil) }
+			w.mend = func() {
+				clear()
+				w.eventually("the step goes on", func() error {
+					shown, err := gql.ShowTriage(w.ctx, w.admin, operation)
+					if err == nil && shown.Triage.Code == "PLATFORM_TROUBLE" {
+						err = errNotYet
+					}
+					return err
+				})
+				w.succeeds(w.decommission(instance, false)) // what only claims to serve never would
+				w.about.ID = instance
+			}
 		},
-		cure: func(w *ward) { w.mend(); w.ends(w.about.ID) },
+		cure: func(w *ward) { w.mend() },
 	},
 	"instance-stuck/waits/node-retired": {
-		fault: func(w *ward) { w.retired() },
+		fault: func(w *ward) { w.retired(w.running) },
 		cure: func(w *ward) {
 			w.ends(w.decommission(w.about.ID, true)) // it ends as UNVERIFIED, and lists what may be left
 		},

@@ -52,7 +52,7 @@ func (w *ward) nodeID(name string) string {
 }
 
 // elsewhere boots another node and runs an instance there. The node goes with the drill.
-func (w *ward) elsewhere() (node *stack.Node, id, instance string) {
+func (w *ward) elsewhere(run func() string) (node *stack.Node, id, instance string) {
 	w.t.Helper()
 	name := "drill-" + client.NewKey()[:8]
 	node, err := shared.BootNode(w.ctx, name)
@@ -72,7 +72,7 @@ func (w *ward) elsewhere() (node *stack.Node, id, instance string) {
 	first := w.nodeID("node-1")
 	_, err = gql.CordonNode(w.ctx, w.operator, gql.NodeOperateInput{NodeId: first, Reason: "a drill"})
 	w.fine(err)
-	instance = w.running()
+	instance = run()
 	_, err = gql.UncordonNode(w.ctx, w.operator, gql.NodeOperateInput{NodeId: first, Reason: "a drill"})
 	w.fine(err)
 	require.Equal(w.t, name, w.members(instance)[0].Node.Name)
@@ -81,18 +81,18 @@ func (w *ward) elsewhere() (node *stack.Node, id, instance string) {
 }
 
 // lost runs an instance on a node that then dies for good, and waits until its member counts as lost.
-func (w *ward) lost() (node, instance string) {
+func (w *ward) lost(run func() string) (node, instance string) {
 	w.t.Helper()
-	dead, id, instance := w.elsewhere()
+	dead, id, instance := w.elsewhere(run)
 	w.fine(dead.Agent.Stop())
 	w.eventually("the node counts as offline", func() error { return w.node(gql.NodeStatusOffline) })
 	return id, instance
 }
 
 // retired runs an instance on a node that an operator then takes out as lost.
-func (w *ward) retired() (instance string) {
+func (w *ward) retired(run func() string) (instance string) {
 	w.t.Helper()
-	node, instance := w.lost()
+	node, instance := w.lost(run)
 	_, err := gql.RetireNode(w.ctx, w.operator, gql.RetireNodeInput{NodeId: node, Lost: true, Reason: "burnt"})
 	w.fine(err)
 	return instance
@@ -139,12 +139,12 @@ var nodeDrills = map[string]drill{
 	"node-lost/silent/credential":                        refusedCredential,
 	"operator/node-is-offline/its-credential-is-refused": refusedCredential,
 	"node-lost/for-good/retired": {
-		fault: func(w *ward) { w.retired() },
+		fault: func(w *ward) { w.retired(w.running) },
 		cure:  func(w *ward) { w.replaces(w.about.ID) },
 	},
 	"node-lost/for-good/members-lost": {
 		fault: func(w *ward) {
-			node, instance := w.lost()
+			node, instance := w.lost(w.running)
 			w.mend = func() {
 				_, err := gql.RetireNode(w.ctx, w.operator, gql.RetireNodeInput{NodeId: node, Lost: true, Reason: "burnt"})
 				w.fine(err)
@@ -155,7 +155,7 @@ var nodeDrills = map[string]drill{
 	},
 	"node-lost/unwell/rebooted": {
 		fault: func(w *ward) {
-			dead, _, _ := w.elsewhere()
+			dead, _, _ := w.elsewhere(w.running)
 			w.fine(dead.Kill())
 			w.fine(shared.ReviveNode(w.ctx, dead.Name()))
 		},

@@ -3,6 +3,7 @@ package drills_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,10 +40,10 @@ func (w *ward) releases(change func(document map[string]json.RawMessage)) *relea
 		change(out.document)
 	}
 	_, err := gql.CreateApp(w.ctx, w.operator, gql.CreateAppInput{Slug: out.slug, DisplayName: out.slug, Summary: "A drill's.",
-		PermissionFamily: "apps", IdempotencyKey: client.NewKey()})
+		PermissionFamily: "apps", System: w.system, IdempotencyKey: client.NewKey()})
 	w.fine(err)
 	out.player = w.performs(out.slug, out.encoded())
-	for _, project := range []string{w.project, shared.Demo.LabProjectID} {
+	for _, project := range slices.Compact([]string{w.project, w.smokes}) {
 		_, err = gql.GrantEntitlement(w.ctx, w.operator, project, out.slug, nil, nil, "")
 		w.fine(err)
 	}
@@ -121,7 +122,7 @@ func (r *release) smoke(version string) (instance, operation string) {
 // lab takes GPUs in the project of smoke launches.
 func (w *ward) lab(gpus int) (allocation string) {
 	w.t.Helper()
-	got, err := gql.RequestAllocation(w.ctx, w.operator, gql.RequestAllocationInput{ProjectId: shared.Demo.LabProjectID,
+	got, err := gql.RequestAllocation(w.ctx, w.operator, gql.RequestAllocationInput{ProjectId: w.smokes,
 		Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: gpus, IdempotencyKey: client.NewKey()})
 	w.fine(err)
 	allocation = got.RequestAllocation.Allocations[0].Id
@@ -131,7 +132,7 @@ func (w *ward) lab(gpus int) (allocation string) {
 
 // smokeOn requests a version's smoke launch on an allocation.
 func (r *release) smokeOn(version, allocation string) (*gql.Launch, error) {
-	launched, err := gql.LaunchInstance(r.w.ctx, r.w.operator, gql.LaunchInstanceInput{ProjectId: shared.Demo.LabProjectID,
+	launched, err := gql.LaunchInstance(r.w.ctx, r.w.operator, gql.LaunchInstanceInput{ProjectId: r.w.smokes,
 		AppSlug: r.slug, Version: version, Name: "smoke-" + client.NewKey()[:8], AllocationIds: []string{allocation},
 		Components: []gql.ComponentInput{{Key: "peer", Count: 1}}, Smoke: true, Reason: "a drill",
 		IdempotencyKey: client.NewKey()})

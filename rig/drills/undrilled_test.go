@@ -19,9 +19,6 @@ var undrilled = map[string]string{
 		"rig/e2e has nodes with one",
 	"instance-stuck/waits/plan-unknown": "it takes the build of a later floor; make chaos runs two builds",
 	"instance-stuck/waits/task-overdue": "an agent ends its tasks by their time itself: it takes a fault of the agent's",
-	"operator/system-app/failed": "the drills' installation has no tenant of the platform's own; a failed launch is drilled " +
-		"for other apps",
-	"operator/system-app/unwell": "as above; members that are lost are drilled for other apps",
 	"node-lost/unwell/runtime": "the drills' node starts plain processes, without a container runtime; rig/e2e has nodes " +
 		"with one",
 }
@@ -31,29 +28,20 @@ var unproved = []string{
 	"adapter-away/silent/address-moved",
 	"adapter-away/silent/busy",
 	"artifact/does-not-reach-a-node/artifact-quarantined",
-	"artifact/does-not-reach-a-node/artifact-unavailable",
-	"artifact/does-not-reach-a-node/digest-mismatch",
 	"artifact/does-not-reach-a-node/disk-full",
 	"billing/start/quarantined",
-	"catalog/start/not-found-for-the-app",
 	"database/restored/new-generation",
-	"expiry/adapters/expired",
 	"feeds-behind/webhooks/refused",
-	"instance-stuck/starting/verify-probes",
 	"instance-stuck/waits/force-grace",
-	"instance-stuck/waits/operation-ahead",
 	"instance-stuck/waits/platform-trouble",
 	"instance-stuck/waits/work-running",
 	"node-lost/for-good/members-lost",
 	"node-lost/for-good/retired",
-	"node-lost/silent/credential",
-	"node-lost/silent/offline",
 	"node-lost/unwell/condition",
 	"node-lost/unwell/rebooted",
-	"operator/many-refusals/forbidden",
-	"operator/many-refusals/not-found",
-	"operator/node-is-offline/another-agent-uses-the-state-directory",
 	"operator/node-is-offline/the-platform-cannot-be-reached",
+	"operator/system-app/failed",
+	"operator/system-app/unwell",
 }
 
 // reason is why an edge has no drill; empty for one that has.

@@ -34,6 +34,9 @@ type ward struct {
 	// operator and admin are a platform operator and an administrator of the demo's tenant.
 	operator, admin recorder
 	project, tenant string
+	// smokes is the project of smoke launches, and system says that it is the platform's own, for system apps.
+	smokes string
+	system bool
 }
 
 // recorder is a client that records which mutations were called.
@@ -56,7 +59,8 @@ func newWard(t *testing.T) *ward {
 	t.Cleanup(cancel)
 	person, err := shared.As(ctx, shared.Demo.AdminID)
 	require.NoError(t, err)
-	w := &ward{t: t, ctx: ctx, project: shared.Demo.ProjectID, tenant: shared.Demo.TenantID}
+	w := &ward{t: t, ctx: ctx, project: shared.Demo.ProjectID, tenant: shared.Demo.TenantID,
+		smokes: shared.Demo.LabProjectID}
 	w.operator, w.admin = recorder{shared.Operator, w}, recorder{person, w}
 	w.about.ProjectID, w.about.TenantID = w.project, w.tenant
 	w.walker = &walker.Walker{URL: shared.URL, Operator: shared.Operator, Person: person, Since: time.Now(),

@@ -35,7 +35,9 @@ func (w *Walker) usage(ctx context.Context, about *Subject, into runbook.Facts) 
 		return err
 	}
 	for _, edge := range refused.UsageQuarantine.Edges {
-		into.Add("usage.quarantined", edge.Node.Code)
+		if edge.Node.CreatedAt.After(w.Since) { // older ones stay in the list when their adapter is mended
+			into.Add("usage.quarantined", edge.Node.Code)
+		}
 	}
 	sums, err := gql.SumUsage(ctx, w.Operator, gql.UsageFilter{ProjectId: about.ProjectID}, false)
 	if err != nil {

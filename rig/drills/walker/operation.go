@@ -130,16 +130,18 @@ func (w *Walker) adapters(ctx context.Context, _ *Subject, into runbook.Facts) e
 	return nil
 }
 
-// audit reads the refusals of the last hour.
-func (w *Walker) audit(ctx context.Context, about *Subject, into runbook.Facts) error {
-	listed, err := gql.ListAuditEntries(ctx, w.Operator, about.ProjectID, pageOf, "")
+// audit reads the refusals of the last hour, those that no project could be said of too.
+func (w *Walker) audit(ctx context.Context, _ *Subject, into runbook.Facts) error {
+	from, denied := time.Now().Add(-time.Hour), false
+	if w.Since.After(from) {
+		from = w.Since
+	}
+	listed, err := gql.SearchAudit(ctx, w.Operator, gql.AuditFilterInput{Allowed: &denied, From: &from}, pageOf, "")
 	if err != nil {
 		return err
 	}
-	for _, edge := range listed.AuditEntries.Edges {
-		if !edge.Node.Allowed && time.Since(edge.Node.CreatedAt) < time.Hour {
-			into.Add("audit.refusals", edge.Node.Code)
-		}
+	for _, edge := range listed.SearchAudit.Edges {
+		into.Add("audit.refusals", edge.Node.Code)
 	}
 	return nil
 }
