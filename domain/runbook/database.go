@@ -75,6 +75,31 @@ var database = Runbook{
 			},
 		},
 		{
+			Key:     "restored",
+			Title:   "It was restored or promoted",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:   "new-generation",
+					When:  []runbook.Condition{runbook.Has("server.log", "a new generation begins")},
+					Seen:  "the log has `a new generation begins`; cursors of clients are `CURSOR_EXPIRED`",
+					Means: "it is another server or timeline than before, and some of what was written last may be lost",
+					Do: "the five steps of [restore and promotion](../operations.md#restore-and-promotion); clients " +
+						"whose cursor is refused start again without one",
+					Act: runbook.Outside("walk the five steps after a restore", "revokeServiceAccountKey",
+						"rotateServiceAccountKey", "replayWebhook"),
+				},
+				{
+					Key:   "cursor-expired",
+					When:  []runbook.Condition{runbook.Is("feed.code", "CURSOR_EXPIRED")},
+					Seen:  "one feed is `CURSOR_EXPIRED`, and the log has no new generation",
+					Means: "its cursor is of an earlier generation, or older than what is kept",
+					Do:    "the client starts again without a cursor",
+					Act:   runbook.Outside("start the client again without a cursor"),
+				},
+			},
+		},
+		{
 			Key:     "slow",
 			Title:   "It is slow",
 			Columns: []string{"what is seen", "means", "do"},
@@ -105,31 +130,6 @@ var database = Runbook{
 					Do: "what uses its processors and disk: `pg_stat_activity`, `iostat`; other workers take " +
 						"over meanwhile",
 					Act: runbook.Outside("relieve the database's machine"),
-				},
-			},
-		},
-		{
-			Key:     "restored",
-			Title:   "It was restored or promoted",
-			Columns: []string{"what is seen", "means", "do"},
-			Edges: []Edge{
-				{
-					Key:   "new-generation",
-					When:  []runbook.Condition{runbook.Has("server.log", "a new generation begins")},
-					Seen:  "the log has `a new generation begins`; cursors of clients are `CURSOR_EXPIRED`",
-					Means: "it is another server or timeline than before, and some of what was written last may be lost",
-					Do: "the five steps of [restore and promotion](../operations.md#restore-and-promotion); clients " +
-						"whose cursor is refused start again without one",
-					Act: runbook.Outside("walk the five steps after a restore", "revokeServiceAccountKey",
-						"rotateServiceAccountKey", "replayWebhook"),
-				},
-				{
-					Key:   "cursor-expired",
-					When:  []runbook.Condition{runbook.Is("feed.code", "CURSOR_EXPIRED")},
-					Seen:  "one feed is `CURSOR_EXPIRED`, and the log has no new generation",
-					Means: "its cursor is of an earlier generation, or older than what is kept",
-					Do:    "the client starts again without a cursor",
-					Act:   runbook.Outside("start the client again without a cursor"),
 				},
 			},
 		},
