@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gpuaas/app-platform/rig/stack"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -141,9 +142,10 @@ var adapterDrills = map[string]drill{
 				}
 				rw.WriteHeader(http.StatusServiceUnavailable)
 			})
-			for range 12 {
+			for range 8 {
 				w.launch()
 			}
+			w.patience = 2 * time.Minute // three calls take their whole time before there are no more
 			clear := w.mend
 			w.mend = func() { clear(); close(hold) }
 		},

@@ -192,7 +192,7 @@ func (w *ward) await(of runbook.Runbook, place string, taken bool) {
 // eventually waits until there is no error any more.
 func (w *ward) eventually(what string, try func() error) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, *patience)
+	ctx, cancel := context.WithTimeout(w.ctx, max(*patience, w.patience))
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

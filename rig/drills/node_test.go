@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -209,6 +210,7 @@ var nodeDrills = map[string]drill{
 	},
 	"node-lost/unwell/condition": {
 		fault: func(w *ward) {
+			w.patience = 3 * time.Minute // an operator's own checks run once a minute
 			check := filepath.Join(filepath.Dir(filepath.Dir(shared.LogDir())), "checks", "fan")
 			w.fine(os.WriteFile(check, []byte("#!/bin/sh\necho the fan does not turn\nexit 2\n"), 0o755))
 			w.mend = func() { w.fine(os.WriteFile(check, []byte("#!/bin/sh\necho it turns\n"), 0o755)) }

@@ -31,6 +31,8 @@ type ward struct {
 	request func() error // the refused request, which succeeds after the cure; nil for none
 	mend    func()       // corrects the request, or ends the fault
 	did     []string     // mutations since the fault
+	// patience is how long the drill waits where it takes longer than others by its nature; zero for as long as they do.
+	patience time.Duration
 	// operator and admin are a platform operator and an administrator of the demo's tenant.
 	operator, admin recorder
 	project, tenant string
