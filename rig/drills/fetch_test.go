@@ -93,17 +93,24 @@ var fetchDrills = map[string]drill{
 		}
 	}),
 	"artifact/does-not-reach-a-node/disk-full": undelivered(func(w *ward, _ *release) {
-		cache := filepath.Join(filepath.Dir(shared.LogDir()), "nodes", "node-1", "agent", "cache", "partial")
-		w.fine(os.MkdirAll(cache, 0o700))
+		cache := filepath.Join(filepath.Dir(shared.LogDir()), "nodes", "node-1", "agent", "cache")
+		there, err := os.ReadDir(cache)
+		w.fine(err)
 		disk, err := chaos.Mount(cache, 16<<10)
 		w.fine(err)
 		full := true
-		w.mend = func() {
+		unmount := func() {
 			if full {
 				full = false
 				w.fine(disk.Unmount())
 			}
 		}
-		w.later(func(context.Context) { w.mend() })
+		w.mend = unmount
+		w.later(func(context.Context) { unmount() })
+		for _, one := range there { // the agent made its folders as it started
+			if one.IsDir() {
+				w.fine(os.Mkdir(filepath.Join(cache, one.Name()), 0o700))
+			}
+		}
 	}),
 }
