@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -177,12 +178,20 @@ var billingDrills = map[string]drill{
 			r := w.releases(nil)
 			r.reaches(gql.StageActive)
 			w.fine(r.launches(plainly)())
-			at := time.Now().UTC().Add(-time.Minute).Truncate(time.Second)
-			page := adapter.UsagePage{Cursor: "1", Records: []adapter.UsageRecord{{ID: "u1", Dimension: "not.declared",
-				Quantity: "1", From: at, To: at}}}
+			at := time.Now().UTC().Truncate(time.Millisecond)
+			var page atomic.Pointer[adapter.UsagePage]
+			says := func(cursor, id, dimension string) {
+				page.Store(&adapter.UsagePage{Cursor: cursor, Records: []adapter.UsageRecord{{ID: id, Dimension: dimension,
+					Quantity: "1", From: at, To: at}}})
+			}
+			says("1", "u1", "not.declared")
 			r.answers(func(rw http.ResponseWriter, request *http.Request) {
 				if strings.HasSuffix(request.URL.Path, "/usage") {
-					refuses(http.StatusOK, page)(rw, request)
+					now := *page.Load()
+					if request.URL.Query().Get("after") == now.Cursor { // there is nothing after it
+						now.Records = []adapter.UsageRecord{}
+					}
+					refuses(http.StatusOK, now)(rw, request)
 					return
 				}
 				r.kit.ServeHTTP(rw, request)
@@ -190,8 +199,7 @@ var billingDrills = map[string]drill{
 			due := func() { w.sql(`UPDATE usage_source SET due_at = now() WHERE source = $1`, w.about.ID) }
 			due()
 			w.mend = func() { // it sends the record again, with a new id and under the dimension that it declares
-				page = adapter.UsagePage{Cursor: "2", Records: []adapter.UsageRecord{{ID: "u2", Dimension: "greetings.served",
-					Quantity: "1", From: at, To: at}}}
+				says("2", "u2", "greetings.served")
 				due()
 				w.eventually("the record is taken", func() error {
 					listed, err := gql.ListUsage(w.ctx, w.operator, gql.UsageFilter{ProjectId: w.project, InstanceId: &w.about.ID}, 100, "")
@@ -205,7 +213,6 @@ var billingDrills = map[string]drill{
 					}
 					return errNotYet
 				})
-				w.about.ProjectID = "" // what was refused stays on record
 			}
 		},
 		cure: func(w *ward) { w.mend() },
