@@ -222,18 +222,17 @@ var lifecycleDrills = map[string]drill{
 			w.sql(`CREATE TRIGGER drill_troubles BEFORE INSERT ON node_task FOR EACH ROW
 				EXECUTE FUNCTION public.drill_troubles()`)
 			there := true
-			w.mend = func() {
+			clear := func() {
 				if there {
 					there = false
 					w.sql(`DROP TRIGGER drill_troubles ON node_task`)
 					w.sql(`DROP FUNCTION public.drill_troubles`)
 				}
 			}
-			w.later(func(ctx context.Context) { w.ctx = ctx; w.mend() })
+			w.later(func(context.Context) { clear() })
 			p := w.plays()
 			does(&p.create, claims) // the first task on a node is then the platform's own
 			instance, operation := w.launch()
-			clear := w.mend
 			w.mend = func() {
 				clear()
 				w.eventually("the step goes on", func() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -58,17 +59,13 @@ func (w *ward) elsewhere(run func() string) (node *stack.Node, id, instance stri
 	name := "drill-" + client.NewKey()[:8]
 	node, err := shared.BootNode(w.ctx, name)
 	w.fine(err)
+	w.eventually("the node is heard", func() error { return w.heard(name) })
 	id = w.nodeID(name)
 	w.later(func(ctx context.Context) {
 		_ = node.Agent.Stop()
 		shared.ForgetNode(name)
-		_, err := gql.RetireNode(ctx, shared.Operator, gql.RetireNodeInput{NodeId: id, Lost: true, Reason: "the drill is over"})
-		if err == nil {
-			_, err = gql.DeleteNode(ctx, shared.Operator, gql.NodeOperateInput{NodeId: id, Reason: "the drill is over"})
-		}
-		if err != nil {
-			w.t.Logf("take %s away: %v", name, err)
-		}
+		w.ctx = ctx
+		w.takesAway(name)
 	})
 	first := w.nodeID("node-1")
 	_, err = gql.CordonNode(w.ctx, w.operator, gql.NodeOperateInput{NodeId: first, Reason: "a drill"})
@@ -79,6 +76,23 @@ func (w *ward) elsewhere(run func() string) (node *stack.Node, id, instance stri
 	require.Equal(w.t, name, w.members(instance)[0].Node.Name)
 	w.about.ID = instance
 	return node, id, instance
+}
+
+// takesAway takes a node that has stopped off the list, once it counts as silent: other drills look at all nodes.
+func (w *ward) takesAway(name string) {
+	w.t.Helper()
+	in := gql.NodeOperateInput{NodeId: w.nodeID(name), Reason: "the drill is over"}
+	w.patience = 90 * time.Second
+	w.eventually(name+" is taken away", func() error {
+		_, err := gql.RetireNode(w.ctx, shared.Operator, gql.RetireNodeInput{NodeId: in.NodeId, Lost: true, Reason: in.Reason})
+		if err != nil && strings.Contains(err.Error(), "at input.lost") { // its agent was heard a moment ago
+			return err
+		}
+		return nil // it is, or was before
+	})
+	if _, err := gql.DeleteNode(w.ctx, shared.Operator, in); err != nil {
+		w.t.Logf("take %s away: %v", name, err)
+	}
 }
 
 // lost runs an instance on a node that then dies for good, and waits until its member counts as lost.
@@ -196,8 +210,8 @@ var nodeDrills = map[string]drill{
 			w.fine(err)
 			w.later(func(ctx context.Context) {
 				w.fine(node.Kill())
-				_, err := gql.RetireNode(ctx, shared.Operator, gql.RetireNodeInput{NodeId: w.nodeID(name), Lost: true, Reason: "over"})
-				w.fine(err)
+				w.ctx = ctx
+				w.takesAway(name)
 			})
 			w.eventually("the node is heard", func() error { return w.heard(name) })
 			between.cut(true)

@@ -25,22 +25,16 @@ var undrilled = map[string]string{
 
 // unproved are edges whose drills are written and have not been seen to pass: -drills.written runs them too.
 var unproved = []string{
-	"adapter-away/silent/address-moved",
 	"adapter-away/silent/busy",
-	"artifact/does-not-reach-a-node/artifact-quarantined",
 	"artifact/does-not-reach-a-node/disk-full",
 	"billing/start/quarantined",
 	"database/restored/new-generation",
-	"feeds-behind/webhooks/refused",
-	"instance-stuck/waits/force-grace",
 	"instance-stuck/waits/platform-trouble",
-	"instance-stuck/waits/work-running",
 	"node-lost/for-good/members-lost",
 	"node-lost/for-good/retired",
 	"node-lost/unwell/condition",
 	"node-lost/unwell/rebooted",
 	"operator/node-is-offline/the-platform-cannot-be-reached",
-	"operator/system-app/failed",
 	"operator/system-app/unwell",
 }
 
