@@ -96,7 +96,7 @@ var fetchDrills = map[string]drill{
 		cache := filepath.Join(filepath.Dir(shared.LogDir()), "nodes", "node-1", "agent", "cache")
 		there, err := os.ReadDir(cache)
 		w.fine(err)
-		disk, err := chaos.Mount(cache, 16<<10)
+		disk, err := chaos.Mount(cache, 4<<10) // less than its parts take, one page of the disk each
 		w.fine(err)
 		full := true
 		unmount := func() {

@@ -27,14 +27,11 @@ var undrilled = map[string]string{
 var unproved = []string{
 	"adapter-away/silent/busy",
 	"artifact/does-not-reach-a-node/disk-full",
-	"billing/start/quarantined",
 	"database/restored/new-generation",
-	"instance-stuck/waits/platform-trouble",
 	"node-lost/for-good/members-lost",
 	"node-lost/for-good/retired",
 	"node-lost/unwell/condition",
 	"node-lost/unwell/rebooted",
-	"operator/node-is-offline/the-platform-cannot-be-reached",
 	"operator/system-app/unwell",
 }
 
