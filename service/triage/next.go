@@ -14,6 +14,12 @@ import (
 // next is the action that clears what the report is about.
 func next(rows *Rows, report *Report) *Next {
 	var found *Next
+	if rows.Operation == nil {
+		if first := unwell(rows); first != nil && report.Code == first.Code {
+			return mend(rows, first)
+		}
+		return nil
+	}
 	switch report.Stands {
 	case lifecycle.TriageBlocked:
 		found = unblock(rows, rows.Blockers[0])
@@ -21,10 +27,6 @@ func next(rows *Rows, report *Report) *Next {
 		found = again(rows)
 	case lifecycle.TriageUnwell:
 		found = mend(rows, rows.Unwell[0])
-	case lifecycle.TriageRefused:
-		if first := unwell(rows); first != nil && report.Code == first.Code {
-			found = mend(rows, first)
-		}
 	}
 	return found
 }

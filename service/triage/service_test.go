@@ -100,6 +100,9 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, instance.ID).
 		Scan((*string)(&member)))
 	account, credential := kit.ServiceAccount(project, authz.AppsInstanceRead, authz.AppsMemberRecover, authz.TaskRead)
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, object_id,
+		correlation_id, created_at) VALUES ($1, $2, $3, 'SERVICE_ACCOUNT', $4, 'apps.queue.submit', 'invokeAction', true, $5,
+		'cor-recorded', now())`, ids.New(ids.Audit), tenant.ID, project.ID, account.ID, instance.ID)
 	attempt := func(code, correlation string) {
 		kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, code,
 			object_id, correlation_id, created_at) VALUES ($1, $2, $3, 'SERVICE_ACCOUNT', $4, 'apps.queue.submit', 'invokeAction',
@@ -124,6 +127,16 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	found := slices.IndexFunc(report.Evidence, func(e *triage.Evidence) bool { return e.Kind == lifecycle.EvidenceOfTask })
 	require.GreaterOrEqual(t, found, 0)
 	require.Equal(t, task, *report.Evidence[found].ID)
+
+	report, err = service.Report(kit.With(credential), "cor-recorded")
+	require.NoError(t, err)
+	require.Equal(t, lifecycle.TriageAccepted, report.Stands, "nothing of it is known to have failed")
+	require.Nil(t, report.Next)
+	kit.SQL(`UPDATE node_task SET correlation_id = 'cor-recorded' WHERE id = $1`, task)
+	report, err = service.Report(kit.With(credential), "cor-recorded")
+	require.NoError(t, err)
+	require.Equal(t, lifecycle.TriageFailed, report.Stands)
+	require.Equal(t, "recoverMember", report.Next.Mutation)
 
 	report, err = service.Report(kit.With(credential), "cor-mistaken")
 	require.NoError(t, err)
