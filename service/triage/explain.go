@@ -19,7 +19,7 @@ import (
 func Explain(rows *Rows, may func(authz.Key) bool) *Report {
 	report := &Report{Others: append([]*Other{}, rows.Others...)}
 	if rows.Operation == nil {
-		report.ofAudit(rows, rows.Audits[len(rows.Audits)-1])
+		report.ofAudit(rows, rows.attempt())
 	} else {
 		report.ofOperation(rows)
 	}
@@ -65,6 +65,16 @@ func (r *Report) ofAudit(rows *Rows, attempt *Audit) {
 	if first != nil && slices.Contains(byTheApp, fault.Code(attempt.Code)) {
 		r.Code, r.Message, r.Owner = first.Code, first.Message, first.Owner
 	}
+}
+
+// attempt is the newest entry of the request itself: what the app did for it is in the audit too, by a token of its own.
+func (r *Rows) attempt() *Audit {
+	for _, one := range slices.Backward(r.Audits) {
+		if one.Actor.Kind != string(authz.KindOperation) {
+			return one
+		}
+	}
+	return r.Audits[len(r.Audits)-1]
 }
 
 // byTheApp are the refusals that come from the app, or from the lack of its answer.

@@ -47,7 +47,7 @@ const findSQL = `WITH subject AS (
 		ORDER BY 1 DESC LIMIT 21
 	), acted AS (
 		SELECT coalesce(i.id, m.instance_id) AS id FROM (SELECT a.object_id FROM audit_entry a
-			WHERE a.correlation_id = (SELECT id FROM correlated) ORDER BY a.id DESC LIMIT 1) a
+			WHERE a.correlation_id = (SELECT id FROM correlated) AND a.actor_kind <> 'OPERATION' ORDER BY a.id DESC LIMIT 1) a
 		LEFT JOIN instance i ON i.id = a.object_id LEFT JOIN member m ON m.id = a.object_id
 		WHERE NOT EXISTS (SELECT FROM found)
 	) SELECT (SELECT id FROM correlated), coalesce((SELECT s.instance_id FROM subject s), (SELECT id FROM acted)),

@@ -152,7 +152,7 @@ func (r *Rows) act(mutation string, on ids.ID, force bool, key, code string) *Ne
 	if r.Operation != nil {
 		what, correlation = string(r.Operation.ID), r.Operation.CorrelationID
 	} else {
-		attempt := r.Audits[len(r.Audits)-1]
+		attempt := r.attempt()
 		what, correlation = attempt.Action, attempt.Correlation
 	}
 	why := fmt.Sprintf("triage: %s at %s, correlation id %s", code, what, correlation)

@@ -103,6 +103,9 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, object_id,
 		correlation_id, created_at) VALUES ($1, $2, $3, 'SERVICE_ACCOUNT', $4, 'apps.queue.submit', 'invokeAction', true, $5,
 		'cor-recorded', now())`, ids.New(ids.Audit), tenant.ID, project.ID, account.ID, instance.ID)
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, object_id,
+		correlation_id, created_at) VALUES ($1, $2, $3, 'OPERATION', $4, 'task.run', 'runNodeTask', true, 'tsk_of_the_app',
+		'cor-recorded', now())`, ids.New(ids.Audit), tenant.ID, project.ID, instance.ID)
 	attempt := func(code, correlation string) {
 		kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, code,
 			object_id, correlation_id, created_at) VALUES ($1, $2, $3, 'SERVICE_ACCOUNT', $4, 'apps.queue.submit', 'invokeAction',
