@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/release"
@@ -135,7 +136,7 @@ func quorate(members []adapter.Member, targets []string) error {
 		}
 		all++
 		serves := member.Status != string(adapter.MemberFailed) && member.Node.IsReachable()
-		leaves := contains(targets, member.ID)
+		leaves := slices.Contains(targets, member.ID)
 		if serves {
 			up++
 		}
@@ -162,15 +163,6 @@ func quorate(members []adapter.Member, targets []string) error {
 			machine.Majority(left))
 	}
 	return nil
-}
-
-func contains(list []string, text string) bool {
-	for _, one := range list {
-		if one == text {
-			return true
-		}
-	}
-	return false
 }
 
 // alone refuses two members on one node: RKE2's ports are fixed, so that the second one would never start. A slice of a
