@@ -3,7 +3,6 @@ package calls
 import (
 	"context"
 	"encoding/json"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,40 +15,45 @@ const maxBrought = 8
 
 // bringImage brings an image of the tenant's onto every node that serves, under a name that pods call it by. An action
 // is short: what a large image takes longer goes on when it is asked again with its key. Nodes that cannot be
-// reached, and those that come later, do not have it.
+// reached, and those that come later, do not have it. A node that fails ends none of the others, and of several failures
+// the first member's is told, so that a repeat answers what the first did.
 func bringImage(ctx context.Context, call *adapter.Call) (any, error) {
 	var input struct{ Digest, Name string }
 	if err := json.Unmarshal(call.Input, &input); err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
+	members := append(call.Of(machine.Server), call.Of(machine.Agent)...)
+	failures := make([]error, len(members))
 	has, without := []string{}, []string{}
-	group, bounded := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	group.SetLimit(maxBrought)
-	for _, member := range append(call.Of(machine.Server), call.Of(machine.Agent)...) {
+	for i, member := range members {
 		if !serves(member) {
-			mu.Lock()
 			without = append(without, machine.Name(member))
-			mu.Unlock()
 			continue
 		}
+		has = append(has, machine.Name(member))
 		group.Go(func() error {
-			if _, err := call.Do(bounded, member, "fetch", machine.FetchImage(input.Digest),
-				adapter.Within(machine.JoinTime)); err != nil {
-				return err
-			}
-			_, err := call.Do(bounded, member, "import", machine.ImportImage(input.Digest, input.Name),
-				adapter.Within(machine.SaveTime))
-			mu.Lock()
-			defer mu.Unlock()
-			has = append(has, machine.Name(member))
-			return err
+			failures[i] = bringTo(ctx, call, member, input.Digest, input.Name)
+			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
+	_ = group.Wait() // none returns an error
+	for _, err := range failures {
+		if err != nil {
+			return nil, err
+		}
 	}
 	return map[string]any{"image": input.Name, "nodes": has, "without": without}, nil
+}
+
+// bringTo fetches an image onto a member's node and gives it to the node's containerd under a name.
+func bringTo(ctx context.Context, call *adapter.Call, member adapter.Member, digest, name string) error {
+	if _, err := call.Do(ctx, member, "fetch", machine.FetchImage(digest), adapter.Within(machine.JoinTime)); err != nil {
+		return err
+	}
+	_, err := call.Do(ctx, member, "import", machine.ImportImage(digest, name), adapter.Within(machine.SaveTime))
+	return err
 }
 
 // serves reports whether a member runs RKE2 on a node that can be reached.

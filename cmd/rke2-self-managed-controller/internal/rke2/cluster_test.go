@@ -108,9 +108,19 @@ func (l *lab) grow(component string, count int) (ids []string) {
 
 func (l *lab) send(method, target string, body any, out any) (int, string) {
 	l.t.Helper()
+	code, raw, err := l.try(method, target, body)
+	require.NoError(l.t, err)
+	if out != nil && code < 300 {
+		require.NoError(l.t, json.Unmarshal(raw, out), "%s", raw)
+	}
+	return code, string(raw)
+}
+
+// try sends a request. The error is that of a request without an answer.
+func (l *lab) try(method, target string, body any) (code int, raw []byte, err error) {
+	l.t.Helper()
 	var sent []byte
 	if body != nil {
-		var err error
 		sent, err = json.Marshal(body)
 		require.NoError(l.t, err)
 	}
@@ -122,14 +132,12 @@ func (l *lab) send(method, target string, body any, out any) (int, string) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(adapter.HeaderPlatformToken, "token")
 	resp, err := http.DefaultClient.Do(req)
-	require.NoError(l.t, err)
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	require.NoError(l.t, err)
-	if out != nil && resp.StatusCode < 300 {
-		require.NoError(l.t, json.Unmarshal(raw, out), "%s", raw)
+	if err != nil {
+		return 0, nil, err
 	}
-	return resp.StatusCode, string(raw)
+	defer resp.Body.Close()
+	raw, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, raw, err
 }
 
 func (l *lab) dispatch(id string, kind adapter.Kind, within time.Duration, targets ...string) adapter.Dispatch {
