@@ -64,11 +64,16 @@ func TestEveryChangeIsInTheAuditOnce(t *testing.T) {
 				before := len(b.Audit())
 				got := b.call(schema, r, credential, with)
 				what := fmt.Sprintf("%s with %v: %+v", r, with, got)
-				entries := allowedOf(b.Audit()[before:])
+				entries, failures := allowedOf(b.Audit()[before:])
 				require.NotEqual(t, string(fault.Internal), got.code(), what)
 				if len(got.Errors) > 0 && r.String() != "mutation invokeAction" { // which is recorded before the adapter is asked
 					require.Empty(t, entries, what)
 					continue
+				}
+				if len(failures) > 0 { // how an action ended that its app could not carry out
+					require.Equal(t, []any{1, "mutation invokeAction", got.code()},
+						[]any{len(failures), r.String(), failures[0].Code}, what)
+					whole(t, r, failures, what)
 				}
 				if severally[r.String()] == "" {
 					require.LessOrEqual(t, len(entries), 1, what)
@@ -122,13 +127,17 @@ func (b *bench) mighty(mine *house) []string {
 	return []string{mine.admin, b.Session(operator)}
 }
 
-func allowedOf(entries []*db.AuditEntry) (out []*db.AuditEntry) {
+// allowedOf returns the entries of what was allowed, and apart those of how it failed afterwards.
+func allowedOf(entries []*db.AuditEntry) (allowed, failed []*db.AuditEntry) {
 	for _, entry := range entries {
-		if entry.Allowed {
-			out = append(out, entry)
+		switch {
+		case entry.Allowed && entry.Code == "":
+			allowed = append(allowed, entry)
+		case entry.Allowed:
+			failed = append(failed, entry)
 		}
 	}
-	return out
+	return allowed, failed
 }
 
 // A read that is refused is recorded like a change that is; one that is allowed is not.

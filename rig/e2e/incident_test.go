@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +32,8 @@ type incident struct {
 
 // TestOneIdLeadsFromAnErrorToItsCure has a member's init die on its node, and an action fail for it. The correlation id of
 // that error alone leads through the logs of server and agent, the trace, the timeline, the node's task and the audit to
-// the cause, while every worker is dead, and the action that the report names cures it in the console.
+// the cause, while every worker is dead, and the action that the report names cures it: in
+// the console, and then by the command line alone.
 func TestOneIdLeadsFromAnErrorToItsCure(t *testing.T) {
 	needsRoot(t)
 	ctx := bounded(t)
@@ -48,6 +50,7 @@ func TestOneIdLeadsFromAnErrorToItsCure(t *testing.T) {
 	succeeds(t, ctx, c, operation)
 
 	i.byTheConsole()
+	i.byTheCommandLine()
 	decommission(t, ctx, c, i.instance)
 }
 
@@ -93,7 +96,9 @@ func (i *incident) leads(correlation string) {
 
 	task := i.evidence(&report, gql.TriageEvidenceKindTask, func(e gql.TriageEvidence) bool { return e.State == "FAILED" })
 	require.NotNil(i.t, task.Id)
-	i.evidence(&report, gql.TriageEvidenceKindAudit, func(e gql.TriageEvidence) bool { return e.What == "invokeAction hello.say" || e.What == "invokeAction" })
+	i.evidence(&report, gql.TriageEvidenceKindAudit, func(e gql.TriageEvidence) bool {
+		return e.What == "invokeAction hello.say" && e.State == "ADAPTER_REJECTED"
+	})
 
 	i.logged("server.log", correlation, `"msg":"request"`, `"verb":"invokeAction"`, `"code":"ADAPTER_REJECTED"`)
 	i.logged("server.log", correlation, `"msg":"adapter call"`, `"code":"rejected"`)
@@ -176,4 +181,23 @@ func (i *incident) cured() {
 		}
 		return false
 	}, noticed, 100*time.Millisecond, "nobody recovers the member")
+}
+
+// byTheCommandLine is the same with nothing but appctl, as the service account whose request failed.
+func (i *incident) byTheCommandLine() {
+	i.t.Helper()
+	i.dies()
+	greet := []string{"action", "run", "incident", "hello.say", "--set", "name=Ada"}
+	_, complaint, code := appctlAs(i.t, i.ctx, shared.Demo.ServiceAccountKey, greet...)
+	require.NotZero(i.t, code)
+	found := regexp.MustCompile(`correlation id: (\S+)`).FindStringSubmatch(complaint)
+	require.NotNil(i.t, found, complaint)
+	require.NoError(i.t, shared.KillOthers())
+	said := appctl(i.t, i.ctx, "triage", found[1])
+	require.Contains(i.t, said, "MEMBER_FAILED")
+	require.Contains(i.t, said, "appctl members recover "+i.dead)
+	require.NoError(i.t, shared.StartOthers(i.ctx))
+	appctl(i.t, i.ctx, "triage", found[1], "--do", "--yes", "--wait")
+	i.cured()
+	require.Contains(i.t, appctl(i.t, i.ctx, greet...), "Ada")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -103,7 +102,7 @@ func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutp
 	}
 	out.Output, err = s.callAdapter(ctx, prepared)
 	if err != nil {
-		return nil, err
+		return nil, s.noteFailure(ctx, prepared, in, err)
 	}
 	if prepared.spec.Risk == "read" { // a repeat may read again
 		return out, nil
@@ -164,26 +163,6 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 		return p, err
 	}
 	return p, p.note(ctx, t, in)
-}
-
-// readsNotedFor is how long one entry of the audit stands for all reads of the same action of the same instance by the
-// same caller: somebody who watches a queue reads it every few seconds.
-const readsNotedFor = 10 * time.Minute
-
-// note writes the attempt to the audit.
-func (p *preparedAction) note(ctx context.Context, t *tx.Tx, in ActionInput) error {
-	if p.spec.Risk == "read" && in.Reason == "" {
-		window := fmt.Sprintf("%s.%s.%d", in.InstanceID, in.Action, t.Now.Unix()/int64(readsNotedFor.Seconds()))
-		noted, err := idem.Claim(ctx, t, idem.Key{Verb: "noteRead", TenantID: p.where.TenantID,
-			ProjectID: p.where.ProjectID, Value: window}, new(struct{}))
-		if err != nil || noted {
-			return err
-		}
-	}
-	return audit.Write(ctx, t, audit.Entry{
-		Action: "invokeAction " + in.Action, Key: p.key, Object: p.where, ObjectID: in.InstanceID, Reason: in.Reason,
-		After: map[string]any{"action": in.Action, "risk": p.spec.Risk},
-	})
 }
 
 // check refuses an action that the instance cannot take now, or input that breaks its schema.

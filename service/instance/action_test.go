@@ -113,6 +113,16 @@ func TestWhoeverWatchesIsInTheAuditOnceInTenMinutes(t *testing.T) {
 	noted = read(b.ctx, "")
 	require.Equal(t, noted+1, read(b.ctx, "an inquiry"), "a reason is kept")
 	require.Zero(t, b.Count("idempotency", "result ? 'output'"), "what was read is not kept")
+
+	b.standIn.Act = func() (int, string) { return http.StatusServiceUnavailable, `{"code":"BUSY","message":"not now"}` }
+	for i := range 4 {
+		_, err := b.service.InvokeAction(b.ctx, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read",
+			IdempotencyKey: "failing" + strconv.Itoa(i)})
+		platformtest.Refused(t, err, fault.AdapterUnavailable, "")
+	}
+	failed := b.Count("audit_entry", "allowed AND code = $1 AND action = 'invokeAction queue.read'", fault.AdapterUnavailable)
+	require.GreaterOrEqual(t, failed, 1)
+	require.LessOrEqual(t, failed, 2, "two, where a minute ends meanwhile")
 }
 
 func TestARepeatedActionGetsTheStoredAnswerWhateverHasHappenedSince(t *testing.T) {
@@ -167,8 +177,12 @@ func TestWhenTheAdapterFailsTheCallerLearnsHowAndMayAskAgain(t *testing.T) {
 		platformtest.Refused(t, err, fault.AdapterInvalid, "")
 	}
 	require.Zero(t, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked))
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.submit'"),
+	require.Equal(t, 1, b.Count("audit_entry", "allowed AND code = '' AND permission_key = 'apps.queue.submit'"),
 		"one accepted attempt, however often it is asked again")
+	for code, times := range map[fault.Code]int{fault.AdapterRejected: 1, fault.AdapterUnavailable: 1, fault.AdapterInvalid: 7} {
+		require.Equal(t, times, b.Count("audit_entry", "allowed AND code = $1 AND action = 'invokeAction queue.submit'", code),
+			"each failure has its entry: %s", code)
+	}
 	b.standIn.Act = platformtest.Outputs(`{"id":8}`)
 	out, err := b.service.InvokeAction(b.ctx, submit(started))
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func evidence(rows *Rows, report *Report) []*Evidence {
 	}
 	for _, one := range rows.Audits {
 		state := "ALLOWED"
-		if !one.Allowed {
+		if one.Code != "" {
 			state = one.Code
 		}
 		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfAudit, ID: pointer(one.ID), At: one.At, What: one.Action, State: state,

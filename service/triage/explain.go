@@ -46,21 +46,23 @@ func has(may func(authz.Key) bool, name string) bool {
 
 // ofAudit takes the newest attempt of a request that made no operation. What the app itself could not do, on an instance
 // with which something is wrong, has that for its cause: the app's own answer is what follows from it. An action is in the
-// audit before the app is asked, so that one which failed is known by its tasks on nodes.
+// audit before the app is called, and once more, with the code, where the app failed.
 func (r *Report) ofAudit(rows *Rows, attempt *Audit) {
 	actor := attempt.Actor
 	r.InstanceID = rows.instance()
 	r.CorrelationID, r.ProjectID, r.Asked, r.Requester = attempt.Correlation, attempt.Project, attempt.Action, &actor
 	r.Reason, r.At = attempt.Reason, attempt.At
 	first := unwell(rows)
-	if attempt.Allowed {
+	switch {
+	case attempt.Allowed && attempt.Code == "":
 		r.Stands = lifecycle.TriageAccepted
-		if first != nil && slices.ContainsFunc(rows.Tasks, func(t *Task) bool { return t.State == string(lifecycle.TaskFailed) }) {
-			r.Stands, r.Code, r.Message, r.Owner = lifecycle.TriageFailed, first.Code, first.Message, first.Owner
-		}
 		return
+	case attempt.Allowed:
+		r.Stands = lifecycle.TriageFailed
+	default:
+		r.Stands = lifecycle.TriageRefused
 	}
-	r.Stands, r.Code, r.Owner = lifecycle.TriageRefused, attempt.Code, blocker.OwnerUser
+	r.Code, r.Owner = attempt.Code, blocker.OwnerUser
 	r.Message = fault.Lookup(fault.Code(attempt.Code)).Text
 	if first != nil && slices.Contains(byTheApp, fault.Code(attempt.Code)) {
 		r.Code, r.Message, r.Owner = first.Code, first.Message, first.Owner

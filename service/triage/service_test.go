@@ -135,7 +135,9 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.TriageAccepted, report.Stands, "nothing of it is known to have failed")
 	require.Nil(t, report.Next)
-	kit.SQL(`UPDATE node_task SET correlation_id = 'cor-recorded' WHERE id = $1`, task)
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, code,
+		object_id, correlation_id, created_at) VALUES ($1, $2, $3, 'SERVICE_ACCOUNT', $4, 'apps.queue.submit', 'invokeAction',
+		true, 'ADAPTER_FAILED', $5, 'cor-recorded', now())`, ids.New(ids.Audit), tenant.ID, project.ID, account.ID, instance.ID)
 	report, err = service.Report(kit.With(credential), "cor-recorded")
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.TriageFailed, report.Stands)

@@ -16357,7 +16357,7 @@ type AuditEntry implements Node {
   after: JSON
   "Why the caller did it."
   reason: String!
-  "The code of the refusal; empty when allowed."
+  "The code of the refusal. Of an attempt that was allowed, the code of how it failed afterwards, as an action does that its app could not carry out; empty for one that did not."
   code: String!
   "How often the same refusal repeated while this row was open."
   repeats: Int!

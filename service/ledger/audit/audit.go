@@ -25,6 +25,8 @@ type Entry struct {
 	Reason        string
 	// BreakGlass says that the rules were set aside by break-glass.
 	BreakGlass bool
+	// Code is the fault in which the attempt ended after it was allowed; empty for one that did not end in a fault.
+	Code fault.Code
 }
 
 // Require asks for the permission key on the object and records a refusal. The faults are those
@@ -122,7 +124,7 @@ func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
 	}
 	_, err = t.Exec(ctx, insert, ids.New(ids.Audit), entry.Object.TenantID, entry.Object.ProjectID,
 		t.Actor.Kind, t.Actor.ID, t.Actor.Name, entry.Key.String(), entry.Action, true, entry.ObjectID,
-		before, after, entry.Reason, "", 1, t.Request.CorrelationID, t.Request.Origin, t.Now, entry.BreakGlass,
+		before, after, entry.Reason, string(entry.Code), 1, t.Request.CorrelationID, t.Request.Origin, t.Now, entry.BreakGlass,
 		t.Request.TraceID, entry.Object.InstanceID, entry.Object.AppSlug)
 	if err != nil {
 		return fmt.Errorf("write the audit: %w", err)

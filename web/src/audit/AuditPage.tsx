@@ -179,8 +179,8 @@ function columns(show: (row: Row) => void) {
       cell: (row: Row) => (
         <span className="row">
           <Status
-            state={row.allowed ? 'SUCCEEDED' : 'FAILED'}
-            label={row.allowed ? 'Allowed' : words(row.code === '' ? 'refused' : row.code)}
+            state={row.allowed && row.code === '' ? 'SUCCEEDED' : 'FAILED'}
+            label={row.code === '' ? (row.allowed ? 'Allowed' : 'Refused') : words(row.code)}
           />
           {row.repeats > 1 && <span className="small faint">× {row.repeats}</span>}
         </span>
@@ -208,6 +208,12 @@ function columns(show: (row: Row) => void) {
   ];
 }
 
+/** outcome returns what became of an attempt: allowed, allowed and then failed, or refused. */
+function outcome(row: Row): string {
+  if (!row.allowed) return `Refused: ${row.code}`;
+  return row.code === '' ? 'Allowed' : `Allowed, and failed: ${row.code}`;
+}
+
 function Entry({ row }: { row: Row }) {
   return (
     <div className="stack">
@@ -218,7 +224,7 @@ function Entry({ row }: { row: Row }) {
         <Fact term="Key">
           <code>{row.permissionKey}</code>
         </Fact>
-        <Fact term="Outcome">{row.allowed ? 'Allowed' : `Refused: ${row.code}`}</Fact>
+        <Fact term="Outcome">{outcome(row)}</Fact>
         <Fact term="Object">{row.objectId === '' ? '—' : <Copy value={row.objectId} what="object id" />}</Fact>
         <Fact term="Reason">{row.reason === '' ? '—' : row.reason}</Fact>
         <Fact term="From">{row.origin}</Fact>

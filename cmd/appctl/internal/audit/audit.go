@@ -38,11 +38,14 @@ var table = command.Table[gql.AuditEntry]{
 	ID: func(entry *gql.AuditEntry) string { return entry.Id },
 }
 
-// verdict returns whether an attempt was allowed, how often it was repeated, and whether the rules were set aside.
+// verdict returns whether an attempt was allowed and then failed, how often it was repeated, and whether the rules were set aside.
 func verdict(entry *gql.AuditEntry) string {
 	text := "allowed"
-	if !entry.Allowed {
+	switch {
+	case !entry.Allowed:
 		text = "denied " + entry.Code
+	case entry.Code != "":
+		text = "failed " + entry.Code
 	}
 	if entry.Repeats > 1 {
 		text += fmt.Sprintf(" x%d", entry.Repeats)

@@ -1292,7 +1292,7 @@ type AuditEntry struct {
 	After json.RawMessage `json:"after"`
 	// Why the caller did it.
 	Reason string `json:"reason"`
-	// The code of the refusal; empty when allowed.
+	// The code of the refusal. Of an attempt that was allowed, the code of how it failed afterwards, as an action does that its app could not carry out; empty for one that did not.
 	Code string `json:"code"`
 	// How often the same refusal repeated while this row was open.
 	Repeats int `json:"repeats"`
