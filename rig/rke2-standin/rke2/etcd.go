@@ -246,6 +246,10 @@ func ofNode(args []string) (settings, error) {
 
 // reset is "rke2 server --cluster-reset": etcd starts again with this server alone, where wanted from a snapshot.
 func reset(ctx context.Context, s settings) error {
+	if s.value("server", "") != "" {
+		return errors.New("cannot perform cluster-reset while server URL is set - " +
+			"remove server from configuration before resetting")
+	}
 	// Nothing may write while it is reset, and RKE2 ends its static pods for that. No kubelet runs that would start them again.
 	if err := s.endStatic(); err != nil {
 		return err
@@ -288,7 +292,13 @@ func reset(ctx context.Context, s settings) error {
 	if err := s.etcdConfig(name, name+"="+own, "new"); err != nil {
 		return err
 	}
+	if err := write(s.resetFlag(), nil, 0o600); err != nil {
+		return err
+	}
 	fmt.Fprintln(os.Stderr, "Managed etcd cluster membership has been reset, restart without --cluster-reset flag now. "+
 		"Backup and delete ${datadir}/server/db on each peer etcd server and rejoin the nodes")
 	return nil
 }
+
+// resetFlag is left by a reset, as RKE2 leaves it, until the server is started.
+func (s settings) resetFlag() string { return s.path("server/db/reset-flag") }

@@ -23,6 +23,7 @@ func serve(ctx context.Context, s settings) error {
 	if !s.server() {
 		return s.runAgent(ctx, s.value("server", ""), nil)
 	}
+	_ = os.Remove(s.resetFlag()) // there is one after a reset alone
 	cluster, state, err := s.prepare(ctx)
 	if err != nil {
 		return err

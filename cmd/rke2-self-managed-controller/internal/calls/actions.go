@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/people"
@@ -148,7 +147,7 @@ func uncordonNode(ctx context.Context, call *adapter.Call) (any, error) {
 	return map[string]any{"node": machine.Name(member)}, err
 }
 
-// listAllSnapshots lists the snapshots of every server that serves, the newest first.
+// listAllSnapshots lists the snapshots of every server that can be asked, the newest first.
 func listAllSnapshots(ctx context.Context, call *adapter.Call) (any, error) {
 	held, ok := allSnapshots(ctx, call)
 	if !ok {
@@ -188,76 +187,4 @@ func saveSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
 			machine.Name(on))
 	}
 	return made.View(), nil
-}
-
-// restoreSnapshot brings etcd back to a snapshot on the server that has it. All other servers stop for it and forget
-// what they held: they show as failed, and a recovery has each join again. An action is short, so that is left to the
-// operation that can be watched. A server whose node is away is passed over, as is one by a rollback with force: it would
-// fail the restore when others have stopped already.
-func restoreSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
-	var input struct{ Snapshot string }
-	var config machine.Config
-	if err := json.Unmarshal(call.Input, &input); err != nil {
-		return nil, err
-	}
-	if err := decode(call.Instance.Config, &config); err != nil {
-		return nil, err
-	}
-	from, err := findSnapshot(ctx, call, input.Snapshot)
-	if err != nil {
-		return nil, err
-	}
-	first, others := from.Server, machine.Without(call.Of(machine.Server), []adapter.Member{from.Server})
-	for _, member := range append(others[:len(others):len(others)], first) {
-		if !member.Node.IsReachable() {
-			continue // it may be why a restore is needed, and its recovery ends and wipes it
-		}
-		stop := adapter.StopProcess{Name: machine.Process}
-		if _, err := call.Do(ctx, member, "stop", stop, adapter.Within(time.Minute)); err != nil {
-			return nil, err
-		}
-		// What RKE2 has started outlives it, etcd among it.
-		if _, err := call.Do(ctx, member, "end", machine.KillAll(), adapter.Within(time.Minute)); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := call.Do(ctx, first, "reset", machine.Reset(first, config, from.Name),
-		adapter.Within(machine.ResetTime)); err != nil {
-		return nil, err
-	}
-	again := []string{}
-	for _, member := range others {
-		again = append(again, member.ID)
-		if !member.Node.IsReachable() {
-			continue
-		}
-		if _, err := call.Do(ctx, member, "wipe", machine.ForgetEtcd(), adapter.Within(machine.Quick)); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := call.Do(ctx, first, "start", machine.Start(first, config), adapter.Within(machine.Quick)); err != nil {
-		return nil, err
-	}
-	wait := adapter.Probe{Exec: &adapter.ExecProbe{Command: machine.Shell(machine.KubectlHead + machine.Plain +
-		` get --raw=/readyz > /dev/null`)},
-		Attempts: 1000, IntervalSeconds: 0.3, TimeoutSeconds: 15}
-	if _, err := call.Do(ctx, first, "ready", wait, adapter.Within(machine.JoinTime)); err != nil {
-		return nil, err
-	}
-	return map[string]any{"restored": from.Name, "node": machine.Name(first), "recover": again}, nil
-}
-
-// findSnapshot finds a snapshot by its name. It is looked for once for an action: a repeat finds what the first found.
-func findSnapshot(ctx context.Context, call *adapter.Call, name string) (machine.Snapshot, error) {
-	list, ok := allSnapshots(ctx, call)
-	if !ok {
-		return machine.Snapshot{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "not every server tells its snapshots")
-	}
-	for _, one := range list {
-		if one.Name == name {
-			return one, nil
-		}
-	}
-	return machine.Snapshot{}, adapter.Reject("NO_SUCH_SNAPSHOT", "input.snapshot",
-		"no server that serves has the snapshot %.100q: list them by snapshots.list", name)
 }

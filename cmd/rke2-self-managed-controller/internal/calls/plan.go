@@ -136,14 +136,19 @@ func unknown(why string) adapter.PlanAnswer {
 		Reasons: []adapter.PlanReason{{Code: adapter.CodeNodeUnreachable, Message: why, Path: "members"}}}
 }
 
-// allSnapshots are those of every server; ok is false when one that serves did not tell.
+// allSnapshots are those of every server whose node can be asked, also where no API answers any more; ok is false when
+// one that serves did not tell.
 func allSnapshots(ctx context.Context, call *adapter.Call) (list []machine.Snapshot, ok bool) {
-	for _, on := range machine.Reached(call.Of(machine.Server), nil) {
+	for _, on := range call.Of(machine.Server) {
+		if !serves(on) && (on.Status != string(adapter.MemberFailed) || !on.Node.IsReachable()) {
+			continue
+		}
 		result, err := call.Try(ctx, on, "snapshots."+on.ID, machine.ListSnapshots(), adapter.Within(machine.AskTime))
-		if err != nil || result.State != adapter.TaskSucceeded {
+		if err == nil && result.State == adapter.TaskSucceeded {
+			list = append(list, machine.SnapshotsOf(on, result.Stdout)...)
+		} else if serves(on) {
 			return nil, false
 		}
-		list = append(list, machine.SnapshotsOf(on, result.Stdout)...)
 	}
 	return list, true
 }

@@ -44,7 +44,7 @@ const (
 const root = `R="${GPUAAS_MEMBER_ROOT:-}"; PATH="$R/usr/local/bin:$R/opt/rke2/bin:/usr/local/bin:/opt/rke2/bin:$PATH"; `
 
 // EtcdPath is what etcd keeps, below a server's data.
-const EtcdPath = DataPath + "/server/db/etcd"
+const EtcdPath = databasePath + "/etcd"
 
 // Shell is a command that runs a script in the member, with the rest as its arguments.
 func Shell(script string, args ...string) []string {

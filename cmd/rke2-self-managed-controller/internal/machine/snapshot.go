@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -10,8 +11,9 @@ import (
 )
 
 const (
+	databasePath = DataPath + "/server/db"
 	// SnapshotsPath is where a server keeps what RKE2 saves of etcd.
-	SnapshotsPath = DataPath + "/server/db/snapshots"
+	SnapshotsPath = databasePath + "/snapshots"
 	// SaveTime bounds the saving of a snapshot.
 	SaveTime = 5 * time.Minute
 	// ResetTime bounds what etcd takes to become one again.
@@ -65,10 +67,20 @@ func Prune() adapter.RunCommand {
 		`" | tail -n +6 | while read -r old; do rm -f "./$old"; done`)}
 }
 
-// Reset has etcd of a stopped server go back to a snapshot, with that server as its only member.
+// EtcdKept is what Reset exits with where etcd is what it was.
+const EtcdKept = 75
+
+// Reset has etcd of a stopped server go back to a snapshot, with that server as its only member. RKE2 refuses it for as
+// long as the server's config names another to join, which one that has etcd's files needs no more. It leaves a flag
+// once etcd was reset, until it starts; without that, what it has moved aside is put back.
 func Reset(member adapter.Member, config Config, name string) adapter.RunCommand {
-	return adapter.RunCommand{Command: Shell(program(member, config)+
-		` --cluster-reset --cluster-reset-restore-path "$R`+SnapshotsPath+`/$1"`, name)}
+	kept := fmt.Sprint("exit ", EtcdKept)
+	before := `cd "$R` + databasePath + `" && sed -i "/^server: /d" "$R` + ConfigPath + `" && rm -f reset-flag || ` +
+		kept + `; had=" $(echo etcd-old-*) "; (`
+	after := `) && exit; test ! -e reset-flag || exit 0; for old in etcd-old-*; do case "$had" in *" $old "*) ;; ` +
+		`*) rm -rf etcd && mv "$old" etcd || exit ;; esac; done; ` + kept
+	return adapter.RunCommand{Command: Shell(before+program(member, config)+
+		` --cluster-reset --cluster-reset-restore-path "$R`+SnapshotsPath+`/$1"`+after, name)}
 }
 
 // ForgetEtcd deletes what etcd of a stopped server holds, so that it joins as a new member; snapshots stay.

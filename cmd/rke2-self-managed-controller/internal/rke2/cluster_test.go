@@ -44,6 +44,8 @@ type lab struct {
 	grown       int
 	// hook sees each node task before it is done.
 	hook func(sandbox.Task)
+	// fails says which node tasks fail without being done.
+	fails func(sandbox.Task) bool
 }
 
 // Do implements the platform's nodes.
@@ -54,6 +56,9 @@ func (l *lab) Do(ctx context.Context, task sandbox.Task) sandbox.Outcome {
 	}
 	if l.hook != nil {
 		l.hook(task)
+	}
+	if l.fails != nil && l.fails(task) {
+		return sandbox.Outcome{State: adapter.TaskFailed, Message: "the test has it fail"}
 	}
 	return l.Nodes.Do(ctx, task)
 }

@@ -165,49 +165,6 @@ func TestAReleaseThatANodeLacksStopsNothing(t *testing.T) {
 		`cat "$GPUAAS_MEMBER_ROOT"/var/lib/rancher/rke2/agent/images/*.tar.zst`))
 }
 
-func TestARestoreLeavesTheOtherServersToBeRecovered(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	l.grow(machine.Server, 3)
-	l.carry(l.dispatch("op_1", adapter.InstanceCreate, time.Minute), adapter.StateSucceeded)
-	var saved struct{ Name, Node string }
-	l.act("snapshot.save", "k1", `{"name":"night"}`, &saved)
-	require.Equal(t, "mem-server0", saved.Node)
-	require.True(t, strings.HasPrefix(saved.Name, "night-mem-server0-"), saved.Name)
-	late := standin.Pod{Namespace: "shop", Name: "late", UID: "late", Node: "mem-server1", Kind: "ReplicaSet"}
-	require.NoError(t, standin.Arrange(l.state, "mem-server0", []standin.Pod{late}, nil))
-
-	var restored struct{ Recover []string }
-	l.act("snapshot.restore", "k2", `{"snapshot":"`+saved.Name+`"}`, &restored)
-	require.Equal(t, []string{"mem_server1", "mem_server2"}, restored.Recover)
-	require.Equal(t, []string{"mem-server0"}, l.look("mem-server0").Voters)
-	require.Empty(t, l.look("mem-server0").Pods)
-	seen := l.observe()
-	for i, want := range []adapter.MemberStatus{"", adapter.MemberFailed, adapter.MemberFailed} {
-		require.Equal(t, want, seen.Members[i].Status)
-	}
-	l.members[1].Status, l.members[2].Status = "failed", "failed"
-	l.carry(l.dispatch("op_2", adapter.MemberRecover, time.Minute, restored.Recover...), adapter.StateSucceeded)
-	require.Len(t, l.look("mem-server0").Voters, 3)
-}
-
-func TestARestorePassesOverAServerWhoseNodeIsAway(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	l.grow(machine.Server, 3)
-	l.carry(l.dispatch("op_1", adapter.InstanceCreate, time.Minute), adapter.StateSucceeded)
-	var saved struct{ Name string }
-	l.act("snapshot.save", "k1", `{"name":"night"}`, &saved)
-	away := false
-	l.members[2].Node.Reachable = &away
-	var restored struct{ Recover []string }
-	l.act("snapshot.restore", "k2", `{"snapshot":"`+saved.Name+`"}`, &restored)
-	require.Equal(t, []string{"mem_server1", "mem_server2"}, restored.Recover)
-	for _, entry := range l.stand.Since(0) {
-		require.False(t, entry.Member == "mem_server2" && entry.Kind == adapter.TaskStopProcess, "%+v", entry)
-	}
-}
-
 // act carries an action out.
 func (l *lab) act(name, key, input string, out any) {
 	l.t.Helper()

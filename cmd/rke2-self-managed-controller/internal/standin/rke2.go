@@ -100,6 +100,7 @@ func serve(s store, server bool, args []string, stderr io.Writer) error {
 	if with.reset {
 		return s.reset(with, strings.TrimSpace(string(raw)), stderr)
 	}
+	_ = os.Remove(filepath.Join(with.data, "server/db", resetFlag)) // there is one after a reset alone
 	me, err := s.admit(server, with, strings.TrimSpace(string(raw)))
 	if err != nil {
 		return err

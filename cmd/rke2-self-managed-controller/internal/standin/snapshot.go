@@ -2,6 +2,7 @@ package standin
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -46,20 +47,32 @@ func (s store) snapshot(args []string, stdout io.Writer) error {
 }
 
 // reset is rke2 server --cluster-reset --cluster-reset-restore-path: etcd holds what the snapshot does, and this server
-// is its only member.
+// is its only member. What etcd held is moved aside before the snapshot is read, and a flag is left in the end.
 func (s store) reset(with settings, token string, stderr io.Writer) error {
-	held, err := os.ReadFile(with.restore)
-	if err != nil {
-		return refuse("etcd: snapshot %s does not exist", with.restore)
+	if with.keys["server"] != "" {
+		return refuse("cannot perform cluster-reset while server URL is set - " +
+			"remove server from configuration before resetting")
 	}
-	var then cluster
-	if err := json.Unmarshal(held, &then); err != nil {
-		return refuse("etcd: the snapshot is not whole: %v", err)
+	if _, err := os.Stat(with.restore); err != nil {
+		return refuse("etcd: snapshot path does not exist: %s", with.restore)
 	}
 	_, _, password := split(token)
 	me := identity{Key: "c" + digest(password)[:24], Node: with.keys["node-name"]}
 	if s.alive(me.Key, me.Node) {
 		return refuse("etcd: the server runs: stop it first")
+	}
+	database := filepath.Join(with.data, "server/db")
+	aside := fmt.Sprintf("%s-old-%d", filepath.Join(database, "etcd"), time.Now().UnixNano())
+	if err := os.Rename(filepath.Join(database, "etcd"), aside); err != nil {
+		return err
+	}
+	held, err := os.ReadFile(with.restore)
+	if err != nil {
+		return err
+	}
+	var then cluster
+	if err := json.Unmarshal(held, &then); err != nil {
+		return refuse("etcd: the snapshot is not whole: %v", err)
 	}
 	own := ensure(filepath.Join(filepath.Dir(with.config), "../node/password"))
 	err = s.change(me.Key, func(c *cluster) error {
@@ -78,5 +91,9 @@ func (s store) reset(with settings, token string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return write(filepath.Join(with.data, "server/db/etcd/identity.json"), id)
+	return errors.Join(write(filepath.Join(database, "etcd/identity.json"), id),
+		write(filepath.Join(database, resetFlag), nil))
 }
+
+// resetFlag is left by a reset until the server is started.
+const resetFlag = "reset-flag"
