@@ -116,8 +116,8 @@ func drainNode(ctx context.Context, call *adapter.Call) (any, error) {
 		return nil, err
 	}
 	evicted, left := 0, []map[string]any{}
-	pods := machine.PodsOf(result.Stdout)
-	for _, one := range pods[:min(len(pods), maxPods)] {
+	pods, more := machine.PodsOf(result)
+	for _, one := range pods {
 		said, err := call.Try(ctx, by, "evict."+one.UID, machine.Eviction(one), adapter.Within(machine.Quick))
 		switch {
 		case err != nil:
@@ -129,7 +129,7 @@ func drainNode(ctx context.Context, call *adapter.Call) (any, error) {
 				"reason": brief(said.Stderr)})
 		}
 	}
-	return map[string]any{"node": name, "evicted": evicted, "left": left}, nil
+	return map[string]any{"node": name, "evicted": evicted, "left": left, "more": more}, nil
 }
 
 // brief is the first line of what a program complained of, at most 300 bytes.

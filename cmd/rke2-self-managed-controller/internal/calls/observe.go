@@ -155,23 +155,30 @@ func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
 	return map[string]any{"nodes": list}, nil
 }
 
-// listPods lists the pods that a drain would have to evict, by the word of one server.
+// listPods lists the pods that a drain would have to evict, by the word of one server: so many at most, and it says
+// where there are more.
 func listPods(ctx context.Context, call *adapter.Call) (any, error) {
 	servers := machine.Reached(call.Of(machine.Server), nil)
 	if len(servers) == 0 {
 		return nil, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "no server of the cluster can be asked")
 	}
-	list := []map[string]any{}
+	list, more := []map[string]any{}, false
 	for _, member := range append(call.Of(machine.Server), call.Of(machine.Agent)...) {
+		if len(list) > maxPods {
+			break
+		}
 		result, err := call.Do(ctx, servers[0], "pods."+machine.Name(member), machine.PodsOn(machine.Name(member)),
 			adapter.Within(machine.Quick))
 		if err != nil {
 			return nil, err
 		}
-		for _, one := range machine.PodsOf(result.Stdout) {
+		pods, cut := machine.PodsOf(result)
+		more = more || cut
+		for _, one := range pods {
 			list = append(list, map[string]any{"namespace": one.Namespace, "name": one.Name, "node": machine.Name(member),
 				"memberId": member.ID, "since": one.Since})
 		}
 	}
-	return map[string]any{"pods": list}, nil
+	listed := min(len(list), maxPods)
+	return map[string]any{"pods": list[:listed], "more": more || listed < len(list)}, nil
 }

@@ -62,7 +62,8 @@ func running(ctx context.Context, call *adapter.Call, members []adapter.Member) 
 		if err != nil || result.State != adapter.TaskSucceeded {
 			return nil, false
 		}
-		for _, one := range machine.PodsOf(result.Stdout) {
+		pods, _ := machine.PodsOf(result) // of more than a node keeps of an output, a part is named
+		for _, one := range pods {
 			list = append(list, one.Work(member, nil))
 		}
 	}

@@ -33,9 +33,9 @@ type GPUPod struct {
 }
 
 // GPUPodsOf reads what GPUPods prints. Pods that no Node has taken yet hold nothing.
-func GPUPodsOf(text string) (list []GPUPod) {
+func GPUPodsOf(result adapter.TaskResult) (list []GPUPod) {
 	at := map[string]int{}
-	for line := range strings.Lines(text) {
+	for line := range wholeLines(result) {
 		fields := strings.Fields(line)
 		if len(fields) < 5 {
 			continue

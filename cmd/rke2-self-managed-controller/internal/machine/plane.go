@@ -31,13 +31,8 @@ type Plane struct {
 // PlaneOf reads what LookAtPlane prints.
 func PlaneOf(text string) (plane Plane) {
 	members, certificates, _ := strings.Cut(text, certificatesMark+"\n")
-	for line := range strings.Lines(members) {
-		fields := strings.Split(strings.TrimSpace(line), ", ")
-		if len(fields) < 4 {
-			continue
-		}
-		one := Voter{ID: fields[0], Name: fields[2], Peer: fields[3]}
-		if fields[1] == "started" && fields[len(fields)-1] == "false" {
+	for _, one := range VotersOf(members) {
+		if one.Votes {
 			plane.Voters = append(plane.Voters, one)
 		} else {
 			plane.Waiting = append(plane.Waiting, one)

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -21,14 +22,16 @@ const podsTemplate = `{{range .items}}{{.metadata.namespace}} {{.metadata.name}}
 	`{{range $k, $v := .metadata.annotations}}{{if eq $k "kubernetes.io/config.mirror"}}static{{end}}{{end}}|` +
 	`{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}{{"\n"}}{{end}}`
 
-// PodsOn asks for the pods of a Node.
+// PodsOn asks for the pods of a Node that have not ended. Those that have, of jobs, may be any number.
 func PodsOn(node string) adapter.RunCommand {
-	return Kubectl("get", "pods", "-A", "--field-selector=spec.nodeName="+node, "-o", "go-template="+podsTemplate)
+	return Kubectl("get", "pods", "-A", "--field-selector=spec.nodeName="+node+
+		",status.phase!=Succeeded,status.phase!=Failed", "-o", "go-template="+podsTemplate)
 }
 
-// PodsOf reads what PodsOn prints, without those that stay with their node or have ended.
-func PodsOf(text string) (list []Pod) {
-	for line := range strings.Lines(text) {
+// PodsOf reads what PodsOn has printed, without those that stay with their node or have ended. More says that there are
+// others, which the node has cut off.
+func PodsOf(result adapter.TaskResult) (list []Pod, more bool) {
+	for line := range wholeLines(result) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), "|", 4)
 		head := strings.Fields(parts[0])
 		if len(parts) < 4 || len(head) < 5 || parts[1] == "DaemonSet" || parts[1] == "Node" || parts[2] == "static" ||
@@ -43,7 +46,17 @@ func PodsOf(text string) (list []Pod) {
 		}
 		list = append(list, one)
 	}
-	return list
+	return list, result.Truncated
+}
+
+// wholeLines are the lines that a command has printed. Of more than a node keeps it keeps the end, whose first line may
+// be a part.
+func wholeLines(result adapter.TaskResult) iter.Seq[string] {
+	text := result.Stdout
+	if result.Truncated {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	return strings.Lines(text)
 }
 
 // Budget is a disruption budget.

@@ -2,12 +2,25 @@ package machine
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
+
+func TestAListThatTheNodeHasCutIsReadAsAPart(t *testing.T) {
+	t.Parallel()
+	const line = "shop web-%d u%d 2026-01-02T03:04:05Z Running |ReplicaSet||app=web \n"
+	text := fmt.Sprintf(line+line+line, 1, 1, 2, 2, 3, 3)
+	list, more := PodsOf(adapter.TaskResult{Stdout: text})
+	require.Len(t, list, 3)
+	require.False(t, more)
+	list, more = PodsOf(adapter.TaskResult{Stdout: text[2:], Truncated: true})
+	require.True(t, more)
+	require.Equal(t, []string{"web-2", "web-3"}, []string{list[0].Name, list[1].Name}, "half a line is no pod")
+}
 
 func TestAPodThatWaitsNamesTheBudgetThatKeepsIt(t *testing.T) {
 	t.Parallel()

@@ -19,12 +19,14 @@ func TestAResetThatFailsPutsBackWhatItMovedAside(t *testing.T) {
 		program, etcd string
 		code          int
 	}{
-		"it ends well":                     {"mv etcd etcd-old-2; mkdir etcd; echo new > etcd/db", "new\n", 0},
-		"it fails at once":                 {"exit 1", "held\n", EtcdKept},
-		"it fails with etcd aside":         {"mv etcd etcd-old-2; exit 1", "held\n", EtcdKept},
-		"it fails in what it makes":        {"mv etcd etcd-old-2; mkdir etcd; echo half > etcd/db; exit 1", "held\n", EtcdKept},
-		"it was reset and fails after all": {"mv etcd etcd-old-2; mkdir etcd; echo new > etcd/db; touch reset-flag; exit 1", "new\n", 0},
-		"it is killed":                     {"mv etcd etcd-old-2; kill -9 $$", "held\n", EtcdKept},
+		"it ends well":             {"mv etcd etcd-old-2; mkdir etcd; echo new > etcd/db", "new\n", 0},
+		"it fails at once":         {"exit 1", "held\n", EtcdKept},
+		"it fails with etcd aside": {"mv etcd etcd-old-2; exit 1", "held\n", EtcdKept},
+		"it fails in what it makes": {"mv etcd etcd-old-2; mkdir etcd; echo half > etcd/db; exit 1", "held\n",
+			EtcdKept},
+		"it was reset and fails after all": {
+			"mv etcd etcd-old-2; mkdir etcd; echo new > etcd/db; touch reset-flag; exit 1", "new\n", 0},
+		"it is killed": {"mv etcd etcd-old-2; kill -9 $$", "held\n", EtcdKept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

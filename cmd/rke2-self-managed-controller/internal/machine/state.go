@@ -53,7 +53,21 @@ func StepOf(seen map[string]State, to release.Release) (from release.Release, st
 }
 
 // Voter is a member of etcd, as etcdctl lists it.
-type Voter struct{ ID, Name, Peer string }
+type Voter struct {
+	ID, Name, Peer string
+	// Votes says that it has started and is no learner.
+	Votes bool
+}
+
+// VotersOf reads etcdctl's list of members.
+func VotersOf(text string) (list []Voter) {
+	for line := range strings.Lines(text) {
+		if f := strings.Split(strings.TrimSpace(line), ", "); len(f) >= 4 {
+			list = append(list, Voter{ID: f[0], Name: f[2], Peer: f[3], Votes: f[1] == "started" && f[len(f)-1] == "false"})
+		}
+	}
+	return list
+}
 
 // suffix is what RKE2 puts behind a node's name for its etcd.
 var suffix = regexp.MustCompile(`^-[0-9a-f]{8}$`)

@@ -5,6 +5,7 @@ package meter
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -93,7 +94,7 @@ func (m *Meter) count(instance string, result adapter.TaskResult, err error, mem
 	}
 	var records []adapter.UsageRecord
 	seen := map[string]time.Time{}
-	for _, one := range machine.GPUPodsOf(result.Stdout) {
+	for _, one := range machine.GPUPodsOf(result) {
 		from, to := one.Since, m.now().UTC().Truncate(step)
 		if last, ok := counted[one.UID]; ok {
 			from = last
@@ -114,6 +115,10 @@ func (m *Meter) count(instance string, result adapter.TaskResult, err error, mem
 	}
 	if err := m.log.Add(instance, records...); err != nil {
 		return err
+	}
+	if result.Truncated { // the pods that the node has cut off are counted when a look has them again
+		maps.Copy(counted, seen)
+		seen = counted
 	}
 	m.until[instance] = seen
 	return nil

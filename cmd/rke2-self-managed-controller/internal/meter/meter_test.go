@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,4 +44,27 @@ func TestAPodsGPUsAreCountedOnceWhateverHappensBetween(t *testing.T) {
 	require.Len(t, look(9*time.Minute, ended, ended).Records, 3)
 	evicted := "u2 mem-a Failed 2026-01-02T03:00:30Z 2"
 	require.Len(t, look(12*time.Minute, ended, ended, evicted).Records, 3, "an evicted pod stays listed, and holds nothing")
+}
+
+func TestAPodThatACutListLacksIsCountedOnWhenItIsListedAgain(t *testing.T) {
+	t.Parallel()
+	m, err := New(t.TempDir())
+	require.NoError(t, err)
+	begin := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	one, two := "u1 mem-a Running 2026-01-02T03:00:00Z 1\n", "u2 mem-a Running 2026-01-02T03:00:00Z 1\n"
+	for i, said := range []adapter.TaskResult{{Stdout: one + two}, {Stdout: one[3:] + two, Truncated: true},
+		{Stdout: one + two}} {
+		said.State = adapter.TaskSucceeded
+		m.now = func() time.Time { return begin.Add(time.Duration(i+1) * time.Minute) }
+		require.NoError(t, m.count("ins_1", said, nil, nil))
+	}
+	page, err := m.log.Page("ins_1", "")
+	require.NoError(t, err)
+	seconds := map[string]int{}
+	for _, record := range page.Records {
+		held, err := strconv.Atoi(record.Quantity)
+		require.NoError(t, err)
+		seconds[record.Session] += held
+	}
+	require.Equal(t, map[string]int{"pod-u1": 180, "pod-u2": 180}, seconds)
 }

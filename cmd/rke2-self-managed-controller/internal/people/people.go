@@ -179,11 +179,12 @@ func signing(name string, request []byte) (adapter.RunCommand, error) {
 		"metadata": object{"name": name}, "spec": object{"request": base64.StdEncoding.EncodeToString(request),
 			"signerName": "kubernetes.io/kube-apiserver-client", "expirationSeconds": int(life / time.Second),
 			"usages": []string{"client auth"}}})
-	const script = machine.KubectlHead + `c() { ` + machine.Plain + ` "$@"; }; c create -f - > /dev/null; ` +
+	const script = machine.KubectlHead + `c() { ` + machine.Plain + ` "$@"; }; ` +
+		`trap "c delete csr $1 --ignore-not-found > /dev/null" EXIT; c create -f - > /dev/null; ` +
 		`c certificate approve "$1" > /dev/null || exit 1; i=0; ` +
 		`while text="$(c get csr "$1" -o "go-template={{.status.certificate}}")"; do ` +
 		`case "$text" in ""|"<no value>") ;; *) break ;; esac; i=$((i + 1)); test "$i" -lt 60 || break; sleep 0.2; done; ` +
-		`c delete csr "$1" --ignore-not-found > /dev/null; echo "$text"`
+		`echo "$text"`
 	return adapter.RunCommand{Command: machine.Shell(script, name), Stdin: string(raw)}, err
 }
 

@@ -17,13 +17,7 @@ func (w work) voters(ctx context.Context, on adapter.Member) ([]machine.Voter, e
 	if err != nil {
 		return nil, err
 	}
-	var list []machine.Voter
-	for line := range strings.Lines(text) {
-		fields := strings.Split(strings.TrimSpace(line), ", ")
-		if len(fields) >= 4 {
-			list = append(list, machine.Voter{ID: fields[0], Name: fields[2], Peer: fields[3]})
-		}
-	}
+	list := machine.VotersOf(text)
 	if len(list) == 0 {
 		return nil, adapter.Fail("ETCD_SILENT", adapter.OwnerNode, true, "etcd on %s lists no members", machine.Name(on))
 	}
@@ -32,12 +26,26 @@ func (w work) voters(ctx context.Context, on adapter.Member) ([]machine.Voter, e
 
 // ask runs a command that only looks, and returns what it prints.
 func (w work) ask(ctx context.Context, on adapter.Member, step string, command adapter.RunCommand) (string, error) {
+	result, err := w.look(ctx, on, step, command)
+	return result.Stdout, err
+}
+
+// look runs a command that only looks.
+func (w work) look(ctx context.Context, on adapter.Member, step string,
+	command adapter.RunCommand) (adapter.TaskResult, error) {
 	result, err := w.Look(ctx, on, step, command, adapter.Within(machine.Quick))
 	if err == nil && result.State != adapter.TaskSucceeded {
 		err = adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "%s on %s: %s %s", step, machine.Name(on),
 			result.Message, strings.TrimSpace(result.Stderr))
 	}
-	return result.Stdout, err
+	return result, err
+}
+
+// pods are those that a drain of a member has to get rid of. More says that there are others.
+func (w work) pods(ctx context.Context, by, member adapter.Member) (list []machine.Pod, more bool, err error) {
+	result, err := w.look(ctx, by, "pods", machine.PodsOn(machine.Name(member)))
+	list, more = machine.PodsOf(result)
+	return list, more, err
 }
 
 // stop stops a member's RKE2 in good order. A node that does not answer is passed over: what it runs is proved gone,

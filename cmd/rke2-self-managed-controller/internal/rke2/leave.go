@@ -73,13 +73,12 @@ func (w work) empty(ctx context.Context, targets, out []adapter.Member) error {
 func (w work) evict(ctx context.Context, by, member adapter.Member) (seen int, err error) {
 	wait := retry
 	for round := 1; ; round++ {
-		text, err := w.ask(ctx, by, "pods", machine.PodsOn(machine.Name(member)))
+		pods, more, err := w.pods(ctx, by, member)
 		if err != nil {
 			return seen, err
 		}
-		pods := machine.PodsOf(text)
 		seen = max(seen, len(pods))
-		if len(pods) == 0 {
+		if len(pods) == 0 && !more {
 			return seen, nil
 		}
 		for _, one := range pods {
@@ -99,19 +98,18 @@ func (w work) evict(ctx context.Context, by, member adapter.Member) (seen int, e
 
 // await says what is waited for.
 func (w work) await(ctx context.Context, by, member adapter.Member) error {
-	text, err := w.ask(ctx, by, "pods", machine.PodsOn(machine.Name(member)))
+	pods, _, err := w.pods(ctx, by, member)
 	if err != nil {
 		return err
 	}
 	budgets, list := w.budgets(ctx, by), []adapter.Work{}
-	for _, one := range machine.PodsOf(text) {
+	for _, one := range pods {
 		list = append(list, one.Work(member, budgets))
 	}
 	w.WaitsFor(list)
 	if len(list) > 0 {
 		w.Progress("evicting", 40, fmt.Sprintf("%d pods are left on %s; %s: %s", len(list), machine.Name(member),
-			list[0].Name,
-			list[0].Message))
+			list[0].Name, list[0].Message))
 	}
 	return nil
 }

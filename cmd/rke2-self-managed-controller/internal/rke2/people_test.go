@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/standin"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -64,6 +66,12 @@ func TestPeopleGetCertificatesOfMinutesForThemselvesAlone(t *testing.T) {
 	l.act("kubeconfig.member", "k1", input, &again)
 	require.Equal(t, signed.Certificate, again.Certificate, "a repeat is the same certificate")
 
+	require.NoError(t, standin.RefuseApprovals(l.state))
+	code, body := l.action("kubeconfig.member", "k2", input)
+	require.Equal(t, http.StatusUnprocessableEntity, code, body)
+	require.Contains(t, body, "the test has no request approved")
+	require.Zero(t, l.look("mem-server0").Requests, "no request is left that was not approved")
+
 	before := l.stand.Requested()
 	for name, wrong := range map[string]string{
 		"another group": requested(t, pkix.Name{CommonName: "usr_1", Organization: []string{"gpuaas:admin"}}),
@@ -76,11 +84,55 @@ func TestPeopleGetCertificatesOfMinutesForThemselvesAlone(t *testing.T) {
 		"a host": requested(t, pkix.Name{CommonName: "usr_1", Organization: []string{"gpuaas:viewer"}}, "kubernetes"),
 		"text":   `{"request":"hello"}`,
 	} {
-		code, body := l.action("kubeconfig.viewer", "k-"+strings.ReplaceAll(name, " ", "-"), wrong)
+		code, body = l.action("kubeconfig.viewer", "k-"+strings.ReplaceAll(name, " ", "-"), wrong)
 		require.Equal(t, http.StatusUnprocessableEntity, code, "%s: %s", name, body)
 		require.Contains(t, body, "input.request", name)
 	}
 	require.Equal(t, before, l.stand.Requested(), "what is refused asks for no task")
+}
+
+// TestMorePodsThanOneOutputHoldsAreToldAndDrained has pods on an agent of which a node keeps a part of the list.
+func TestMorePodsThanOneOutputHoldsAreToldAndDrained(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.grow(machine.Server, 1)
+	l.grow(machine.Agent, 1)
+	l.carry(l.dispatch("op_1", adapter.InstanceCreate, time.Minute), adapter.StateSucceeded)
+	fill := func(count, label int) {
+		var pods []standin.Pod
+		for i := range count {
+			name := fmt.Sprintf("web-%d", i)
+			pods = append(pods, standin.Pod{Namespace: "shop", Name: name, UID: name, Node: "mem-agent1", Kind: "ReplicaSet",
+				Labels: map[string]string{"long": strings.Repeat("x", label)}})
+		}
+		require.NoError(t, standin.Arrange(l.state, "mem-server0", pods, nil))
+	}
+	var list struct {
+		Pods []struct{ Name string }
+		More bool
+	}
+	fill(30, 10)
+	l.act("pods.list", "k1", `{}`, &list)
+	require.Len(t, list.Pods, 30)
+	require.False(t, list.More)
+	fill(600, 10)
+	l.act("pods.list", "k2", `{}`, &list)
+	require.Len(t, list.Pods, 500)
+	require.True(t, list.More)
+	fill(20, 5000)
+	l.act("pods.list", "k3", `{}`, &list)
+	require.Len(t, list.Pods, 12, "64 KiB hold so many whole lines")
+	require.True(t, list.More)
+	var drained struct {
+		Evicted int
+		More    bool
+	}
+	l.act("node.drain", "k4", `{"component":"agent","index":1}`, &drained)
+	require.Equal(t, 12, drained.Evicted)
+	require.True(t, drained.More)
+	fill(20, 5000)
+	l.carry(l.dispatch("op_2", adapter.MemberDrain, time.Minute, "mem_agent1"), adapter.StateSucceeded)
+	require.Empty(t, l.look("mem-server0").Pods)
 }
 
 func TestEventsAndDrainsByActions(t *testing.T) {

@@ -146,7 +146,7 @@ func (a api) get(call command) error {
 			items = append(items, a.node(name))
 		}
 	case "pods":
-		on := strings.TrimPrefix(call.flags["--field-selector"], "spec.nodeName=")
+		on, _, _ := strings.Cut(strings.TrimPrefix(call.flags["--field-selector"], "spec.nodeName="), ",")
 		for _, p := range a.Pods {
 			if on == "" || on == p.Node {
 				items = append(items, p.object())

@@ -11,6 +11,8 @@ import (
 	"encoding/pem"
 	"io"
 	"math/big"
+	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -81,6 +83,9 @@ func (a api) take() error {
 
 // approve signs a request as it stands, as the controller manager does.
 func (a api) approve(name string) error {
+	if _, err := os.Stat(filepath.Join(a.dir, refusesApprovals)); err == nil {
+		return refuse("Error from server (Forbidden): the test has no request approved")
+	}
 	held := a.Requests[name]
 	if held == nil {
 		return refuse("Error from server (NotFound): certificatesigningrequests %q not found", name)

@@ -100,6 +100,14 @@ func Arrange(dir, node string, pods []Pod, budgets []Budget, events ...Event) er
 	})
 }
 
+// RefuseApprovals has no certificate request approved.
+func RefuseApprovals(dir string) error {
+	return os.WriteFile(filepath.Join(dir, refusesApprovals), nil, 0o600)
+}
+
+// refusesApprovals is the file that says so.
+const refusesApprovals = "fail.approvals"
+
 // FailJoins has every start of a Node fail after etcd has its unstarted member.
 func FailJoins(dir, node string) error {
 	return os.WriteFile(filepath.Join(dir, "fail."+node), nil, 0o600)
