@@ -125,11 +125,24 @@ func planBack(ctx context.Context, asked *adapter.PlanCall, from, to release.Rel
 	message := fmt.Sprintf("%s does not go back to %s in place: etcd is restored from %s on %s, and all that was "+
 		"created, changed or deleted in the cluster since %s is lost; the API is away meanwhile",
 		from, to, held.Name, machine.Name(held.Server), held.At.Format(time.RFC3339))
+	if away := awayOf(asked.Of(machine.Server)); len(away) > 0 {
+		message += "; to be recovered afterwards, since their nodes are away: " + machine.Names(away)
+	}
 	lost := adapter.Work{Kind: "state", ID: held.Name, Name: "changes since " + held.At.Format(time.RFC3339),
 		MemberID: held.Server.ID, Since: held.At,
 		Message: "what the cluster was told since the snapshot of before the upgrade"}
 	return adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Message: message, WorkLost: []adapter.Work{lost}, WorkTotal: 1,
 		Reasons: []adapter.PlanReason{{Code: "STATE_LOST", Message: message, Path: "change.to"}}}, nil
+}
+
+// awayOf are the members whose nodes cannot be asked.
+func awayOf(members []adapter.Member) (list []adapter.Member) {
+	for _, member := range members {
+		if !member.Node.IsReachable() {
+			list = append(list, member)
+		}
+	}
+	return list
 }
 
 func unknown(why string) adapter.PlanAnswer {

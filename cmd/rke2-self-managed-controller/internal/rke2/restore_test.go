@@ -201,3 +201,33 @@ func TestAClusterWithoutAnAPIAfterAnUpgradeIsRescued(t *testing.T) {
 	require.Len(t, l.look("mem-server0").Pods, 1)
 	l.ready("n", 2)
 }
+
+// TestARollbackPassesOverAServerWhoseNodeIsAway goes back past a release while a server's and an agent's node are away:
+// neither is asked for anything, and a recovery has the server join again.
+func TestARollbackPassesOverAServerWhoseNodeIsAway(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.grow(machine.Server, 3)
+	l.grow(machine.Agent, 2)
+	old, next := standin.Releases[0], standin.Releases[1]
+	create := l.dispatch("op_1", adapter.InstanceCreate, time.Minute)
+	create.Instance.Config = ofRelease(old)
+	l.carry(create, adapter.StateSucceeded)
+	l.carry(l.moved("op_2", adapter.InstanceUpgrade, old, next), adapter.StateSucceeded)
+	away := false
+	l.members[2].Node.Reachable, l.members[4].Node.Reachable = &away, &away
+	require.Contains(t, l.plan(l.moved("", adapter.InstanceRollback, next, old)).Message, "away: mem-server2")
+	status := l.carry(l.moved("op_3", adapter.InstanceRollback, next, old), adapter.StateSucceeded)
+	require.Contains(t, string(status.Evidence["restored"]), `"recover":["mem_server2"]`)
+	require.Equal(t, string(adapter.MemberFailed), l.members[2].Status)
+	require.Equal(t, []string{"mem-server0", "mem-server1"}, l.look("mem-server0").Voters)
+	for _, entry := range l.stand.Since(0) {
+		require.False(t, strings.HasPrefix(entry.Key, "op_3.") && (entry.Member == "mem_server2" || entry.Member == "mem_agent4"),
+			entry.Key)
+	}
+	l.members[2].Node.Reachable = nil
+	recovery := l.dispatch("op_4", adapter.MemberRecover, time.Minute, "mem_server2")
+	recovery.Instance.Config = ofRelease(old)
+	l.carry(recovery, adapter.StateSucceeded)
+	require.Len(t, l.look("mem-server0").Voters, 3)
+}

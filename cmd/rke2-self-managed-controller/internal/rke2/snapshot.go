@@ -45,7 +45,7 @@ func (w work) snapshot(ctx context.Context, on adapter.Member, config machine.Co
 
 // restore brings the whole cluster back to a snapshot: every server stops, the one that has the snapshot begins anew
 // from it, and the others join it as they did at first. Nodes that the snapshot knows and the instance does not are
-// forgotten.
+// forgotten. A server whose node is away is passed over, and is to be recovered, which wipes what it holds.
 func (w work) restore(ctx context.Context, from machine.Snapshot) error {
 	var config machine.Config
 	if err := w.Config(&config); err != nil {
@@ -54,6 +54,9 @@ func (w work) restore(ctx context.Context, from machine.Snapshot) error {
 	servers, first := w.Of(machine.Server), from.Server
 	w.Progress("restoring", 20, "all servers stop")
 	for _, member := range servers {
+		if !w.takesPart(member) {
+			continue
+		}
 		if err := w.end(ctx, member, "restore."); err != nil {
 			return err
 		}
@@ -78,8 +81,13 @@ func (w work) restore(ctx context.Context, from machine.Snapshot) error {
 	if err := w.forgetStrangers(ctx, first); err != nil {
 		return err
 	}
+	passed := []string{}
 	for _, member := range machine.Without(servers, []adapter.Member{first}) {
-		if !w.Reaches(member) {
+		if !w.takesPart(member) {
+			passed = append(passed, member.ID)
+			if err := w.Member(member.ID, adapter.MemberFailed, adapter.HealthUnknown, nil); err != nil {
+				return err
+			}
 			continue
 		}
 		if _, err := w.Do(ctx, member, "restore.wipe", machine.ForgetEtcd(), adapter.Within(time.Minute)); err != nil {
@@ -89,7 +97,8 @@ func (w work) restore(ctx context.Context, from machine.Snapshot) error {
 			return err
 		}
 	}
-	return w.Evidence("restored", map[string]any{"snapshot": from.Name, "server": machine.Name(first), "savedAt": from.At})
+	return w.Evidence("restored", map[string]any{"snapshot": from.Name, "server": machine.Name(first),
+		"savedAt": from.At, "recover": passed})
 }
 
 // revive starts a member of which etcd was deleted or reset, and waits until it serves.

@@ -114,7 +114,7 @@ func (w work) decide(ctx context.Context, config machine.Config) (found decided,
 	}
 	found.By = by.ID
 	w.Progress("staging", 5, "bringing the release onto every node")
-	err = w.Each(ctx, w.reachable(), func(ctx context.Context, member adapter.Member) error {
+	err = w.Each(ctx, w.partakers(), func(ctx context.Context, member adapter.Member) error {
 		return w.place(ctx, member, config)
 	})
 	if err != nil {
@@ -155,10 +155,19 @@ func (w work) whole(seen map[string]machine.State) error {
 	return nil
 }
 
-// reachable are the members whose nodes can be asked.
-func (w work) reachable() (list []adapter.Member) {
+// takesPart reports whether a member is one of those that a change of the release is for. One whose node is away fails
+// an upgrade, unless forced; on the way back, which has no force, it is passed over.
+func (w work) takesPart(member adapter.Member) bool {
+	if w.Dispatch().Kind == adapter.InstanceRollback {
+		return member.Node.IsReachable()
+	}
+	return w.Reaches(member)
+}
+
+// partakers are the members that a change of the release is for.
+func (w work) partakers() (list []adapter.Member) {
 	for _, member := range w.Dispatch().Members {
-		if w.Reaches(member) {
+		if w.takesPart(member) {
 			list = append(list, member)
 		}
 	}
@@ -184,7 +193,7 @@ func (w work) change(ctx context.Context, to move) error {
 	}
 	servers := w.Of(machine.Server)
 	for i, member := range servers {
-		if !w.Reaches(member) {
+		if !w.takesPart(member) {
 			continue
 		}
 		w.Progress("restarting servers", 20+40*i/len(servers),
@@ -210,7 +219,7 @@ func (w work) agents(ctx context.Context, to move, by adapter.Member) error {
 	for i := 0; i < len(all); i += batch {
 		some := []adapter.Member{}
 		for _, member := range all[i:min(i+batch, len(all))] {
-			if w.Reaches(member) {
+			if w.takesPart(member) {
 				some = append(some, member)
 			} else {
 				passed = append(passed, member.ID)
@@ -218,8 +227,7 @@ func (w work) agents(ctx context.Context, to move, by adapter.Member) error {
 		}
 		w.Progress("restarting agents", 60+35*i/len(all), machine.Names(some)+" restart with "+to.to.String())
 		err := w.Each(ctx, some, func(ctx context.Context, member adapter.Member) error {
-			return w.renew(ctx, member, by,
-				to)
+			return w.renew(ctx, member, by, to)
 		})
 		if err != nil {
 			return err
