@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,13 +25,20 @@ type person struct {
 	file string
 }
 
-// asPerson prints a kubeconfig for the cluster and keeps it.
-func (k *cluster) asPerson(flags ...string) *person {
+// newPerson is somebody who has no kubeconfig yet.
+func (k *cluster) newPerson() *person {
 	k.t.Helper()
 	p := &person{k: k, dir: k.t.TempDir()}
 	k.t.Cleanup(k.endForwarding)
 	require.NoError(k.t, os.Symlink(filepath.Join(os.Getenv(folderVar), "libexec", "kube"), filepath.Join(p.dir, "kubectl")))
 	p.file = filepath.Join(p.dir, "kubeconfig")
+	return p
+}
+
+// asPerson prints a kubeconfig for the cluster and keeps it.
+func (k *cluster) asPerson(flags ...string) *person {
+	k.t.Helper()
+	p := k.newPerson()
 	command := p.command(k.ctx, filepath.Join(k.bin, "appctl"), append([]string{"kubeconfig", k.instance}, flags...)...)
 	var said strings.Builder
 	command.Stderr = &said
@@ -48,7 +56,8 @@ func (k *cluster) endForwarding() {
 	for _, path := range paths {
 		line, _ := os.ReadFile(path) // one that has ended has none
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil && strings.Contains(string(line), "\x00forward\x00"+k.instance+"\x00") {
+		if words := strings.Split(string(line), "\x00"); err == nil && slices.Contains(words, "forward") &&
+			slices.Contains(words, k.instance) {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 		}
 	}

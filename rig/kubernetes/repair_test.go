@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gpuaas/app-platform/rig/stack"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -20,16 +19,9 @@ import (
 func TestAClusterIsChangedRestoredAndRepaired(t *testing.T) {
 	t.Parallel()
 	k := begin(t, 3)
-	got, err := gql.RequestAllocation(k.ctx, k.c, gql.RequestAllocationInput{
-		ProjectId: k.s.Demo.ProjectID, Shape: gql.CapacityShapeBaremetal, Count: 2, Sku: stack.WholeSKU,
-		IdempotencyKey: client.NewKey(),
-	})
-	require.NoError(t, err)
-	rented := got.RequestAllocation.Allocations
-	require.Len(t, rented, 2)
-	k.launch(rented[0].Id, rented[1].Id)
+	p := k.launchesByTheGuide()
 	k.changesAndGoesBack()
-	k.upgradesAndGoesBack()
+	k.upgradesAndGoesBack(p)
 	k.restoresASnapshot()
 	k.replacesADeadAgent()
 	ended, err := gql.DecommissionInstance(k.ctx, k.c, gql.DecommissionInstanceInput{InstanceId: k.instance,
@@ -79,7 +71,7 @@ func (k *cluster) runs(release string) {
 
 // upgradesAndGoesBack changes the release, under which a pod runs on, and goes back: not by a downgrade, but by the
 // snapshot of before, whose loss the plan states.
-func (k *cluster) upgradesAndGoesBack() {
+func (k *cluster) upgradesAndGoesBack(p *person) {
 	k.t.Helper()
 	k.runs("v1.36.3+rke2r1")
 	refused, err := gql.PlanUpgradeInstance(k.ctx, k.c, gql.PlanUpgradeInstanceInput{InstanceId: k.instance,
@@ -108,6 +100,7 @@ func (k *cluster) upgradesAndGoesBack() {
 	require.Equal(k.t, before, k.kubectl("get", "pods", "-l", "app=stays", "-o", pod), "pods run on")
 	k.note("after-the-upgrade")
 
+	require.Contains(k.t, p.types(k.mentions("appctl instances rollback ")), "etcd is restored from")
 	plan, err := gql.PlanRollbackInstance(k.ctx, k.c, gql.PlanRollbackInstanceInput{InstanceId: k.instance,
 		DeadlineSeconds: 600})
 	require.NoError(k.t, err)
