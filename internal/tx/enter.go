@@ -23,13 +23,13 @@ const enterOpeningSQL = `SELECT subject_kind, subject_id, subject_name, tenant, 
 
 // enterOperatorSQL is enterSQL for an adapter that acts for one instance, by the account that was chosen for it.
 const enterOperatorSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires,
-	limits, clock_timestamp() FROM platform.enter_operator($1, $2, $3)`
+	limits, clock_timestamp(), own FROM platform.enter_operator($1, $2, $3)`
 
 // queue asks who the credential is of, as the first statement of a batch.
 func (e *entered) queue(batch *pgx.Batch, credential Credential) {
 	if credential.kind == operator {
 		batch.Queue(enterOperatorSQL, string(credential.claims.Instance), string(credential.id),
-			string(credential.claims.ServiceKey)).QueryRow(e.scan)
+			string(credential.claims.ServiceKey)).QueryRow(e.scanOperator)
 		return
 	}
 	sql := enterSQL
@@ -53,10 +53,16 @@ type entered struct {
 	bindings, allow, limits         []byte
 	expires                         *time.Time
 	now                             time.Time // the database's
+	own                             []byte    // the adapter's own account, of a token for an instance
 }
 
 func (e *entered) scan(row pgx.Row) error {
 	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires, &e.limits, &e.now)
+}
+
+func (e *entered) scanOperator(row pgx.Row) error {
+	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires, &e.limits, &e.now,
+		&e.own)
 }
 
 // actor is the caller with its rights; UNAUTHENTICATED when the credential named nobody, TOKEN_EXPIRED
@@ -72,6 +78,9 @@ func (e *entered) actor(credential Credential, cache *actorCache) (*authz.Actor,
 	// it was read while it held, perhaps long ago
 	if ends := credential.claims.ExpiresAt; !ends.IsZero() && !now.Before(ends) {
 		return nil, fault.New(fault.TokenExpired, "the token has expired")
+	}
+	if err := e.acts(credential, now); err != nil {
+		return nil, err
 	}
 	if actor := cache.get(credential, e, now); actor != nil {
 		return actor, nil

@@ -63,12 +63,41 @@ func (e *entered) vouched(allow []string, now time.Time) ([]string, error) {
 	if err := json.Unmarshal(e.bindings, &makers); err != nil {
 		return nil, err
 	}
+	return vouchedBy(makers, allow, ids.ID(deref(e.tenant)), ids.ID(deref(e.project)), now)
+}
+
+// vouchedBy narrows keys to those that each of the makers may still give in the project.
+func vouchedBy(makers []json.RawMessage, allow []string, tenantID, projectID ids.ID, now time.Time) ([]string, error) {
 	for _, raw := range makers {
 		maker, err := ParseVoucher(raw)
 		if err != nil {
 			return nil, err
 		}
-		allow = maker.Vouched(allow, ids.ID(deref(e.tenant)), ids.ID(deref(e.project)), now)
+		allow = maker.Vouched(allow, tenantID, projectID, now)
 	}
 	return allow, nil
+}
+
+// acts refuses an adapter's token for an instance once the adapter's own account may not act any more, by its keys or since
+// those who answer for it, or for the key that the token was requested with, may not give adapter.act.
+func (e *entered) acts(credential Credential, now time.Time) error {
+	if credential.kind != operator {
+		return nil
+	}
+	var own struct {
+		Tenant, Project ids.ID
+		Allow           []string
+		By              []json.RawMessage
+	}
+	if err := json.Unmarshal(e.own, &own); err != nil {
+		return err
+	}
+	allow, err := vouchedBy(own.By, own.Allow, own.Tenant, own.Project, now)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(allow, authz.AdapterAct.String()) {
+		return errUnknown()
+	}
+	return nil
 }

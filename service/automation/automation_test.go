@@ -40,7 +40,12 @@ func setup(t *testing.T) *world {
 	_, stored := kit.Launchable(w.project, "apps")
 	w.instance = kit.Instance(w.project, stored, lifecycle.InstanceRunning, kit.Allocation(w.project, node))
 	w.account, _ = kit.ServiceAccount(w.project, authz.AppsInstanceRead, authz.AppsInstanceUpdate, authz.AppsNodeRead)
-	w.own, w.key = kit.ServiceAccount(kit.Project(kit.Tenant()), authz.AdapterAct)
+	home := kit.Project(kit.Tenant())
+	w.own, w.key = kit.ServiceAccount(home, authz.AdapterAct)
+	for table, column := range map[string]string{"service_account": "id", "service_account_key": "service_account_id"} {
+		maker := kit.Operator()
+		kit.SQL(`UPDATE `+table+` SET maker_id = $1 WHERE `+column+` = $2`, maker.ID, w.own.ID)
+	}
 	kit.SQL(`UPDATE adapter SET service_account_id = $1 WHERE name = $2`, w.own.ID, w.instance.RuntimeBackend)
 	return w
 }
@@ -109,7 +114,21 @@ func TestATokenForAnInstanceEndsWithTheChoiceTheKeyAndTheInstance(t *testing.T) 
 		"the key's time":             func(w *world) { w.SQL(`UPDATE service_account_key SET expires_at = now()`) },
 		"the adapter's registration": func(w *world) { w.SQL(`UPDATE adapter SET service_account_id = NULL`) },
 		"the adapter's own account":  func(w *world) { w.SQL(`UPDATE service_account SET deleted_at = now() WHERE id = $1`, w.own.ID) },
-		"the instance's teardown":    func(w *world) { w.SQL(`UPDATE instance SET released_at = now()`) },
+		"the key's maker's disabling": func(w *world) {
+			w.SQL(`UPDATE person SET disabled_at = now() WHERE id = (SELECT maker_id FROM service_account_key WHERE service_account_id = $1)`,
+				w.own.ID)
+		},
+		"the end of the key's maker's right": func(w *world) {
+			w.SQL(`UPDATE role_binding SET revoked_at = now() WHERE user_id = (SELECT maker_id FROM service_account_key
+				WHERE service_account_id = $1)`, w.own.ID)
+		},
+		"the own account's maker's disabling": func(w *world) {
+			w.SQL(`UPDATE person SET disabled_at = now() WHERE id = (SELECT maker_id FROM service_account WHERE id = $1)`, w.own.ID)
+		},
+		"the adapter's right to act": func(w *world) {
+			w.SQL(`UPDATE service_account SET permission_keys = '["project.read"]' WHERE id = $1`, w.own.ID)
+		},
+		"the instance's teardown": func(w *world) { w.SQL(`UPDATE instance SET released_at = now()`) },
 		"a limit to something else": func(w *world) {
 			w.SQL(`UPDATE service_account SET limits = '{"objectIds": ["ins_other"]}' WHERE id = $1`, w.account.ID)
 		},
