@@ -108,7 +108,7 @@ func raise(t *command.Tool) *cobra.Command {
 	flags.StringVar(&input.Description, "description", "", "what is missing, and what it was needed for")
 	flags.StringVar(&input.Version, "version", "", "the version that it was found with")
 	flags.StringVar(&input.InstanceId, "instance", "", "id of the instance that it was found with")
-	flags.StringSliceVar(&input.Evidence, "evidence", nil, "an id or a link that shows it; may be given more than once")
+	flags.StringArrayVar(&input.Evidence, "evidence", nil, "an id or a link that shows it; may be given more than once")
 	command.Need(cmd, "kind", "title", "description")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
