@@ -63,6 +63,12 @@ app-release: build ## Release a patch of a real app's controller and manifest wh
 	bin/lab -prepare
 	go test ./rig/e2e -run TestAnAppsReleaseNeedsNoReleaseOfThePlatform -v -count=1 -timeout 20m -args -e2e.releases
 
+.PHONY: onboarding
+onboarding: build kubernetes ## Walk every reference app and require that it is ready for onboarding; make test walks the quick ones
+	bin/lab -prepare
+	go test ./rig/e2e -run TestAReferenceAppIsReadyForOnboarding -v -count=1 -timeout 20m -args -e2e.onboarding
+	RKE2_STANDIN=$(RKE2_STANDIN) go test ./rig/kubernetes -run TestKubernetesIsReadyForOnboarding -v -count=1 -timeout 20m
+
 # Beside each other, since the workers' tests wait more than they work.
 .PHONY: test-packages test-workers
 test-packages:

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"flag"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 )
+
+var update = flag.Bool("update", false, "write conformance.json and tenancy.json again")
 
 // standIn is a podman for nodes without any: containers are processes that sleep.
 //
@@ -130,4 +133,15 @@ func TestControllerConformsToTheContract(t *testing.T) {
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
 	})
 	require.Zero(t, report.Count(conformance.NotRun), "every clause can be run on a program that the suite starts")
+	conformance.Committed(t, report, "conformance.json", *update)
+	tenancy, err := report.Of("tenancy")
+	require.NoError(t, err)
+	conformance.Committed(t, tenancy, "tenancy.json", *update)
+}
+
+func TestTheBuildIsThatOfTheManifest(t *testing.T) {
+	t.Parallel()
+	var document struct{ Version string }
+	require.NoError(t, json.Unmarshal(manifest, &document))
+	require.Equal(t, document.Version, build)
 }

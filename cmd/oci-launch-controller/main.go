@@ -13,12 +13,21 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/controller"
 )
 
+// build rises with the manifest's version: conformance.json and tenancy.json beside it are of this build.
+const build = "1.0.0"
+
 //go:embed manifest.json
 var manifest []byte
 
+//go:embed conformance.json
+var conformed []byte
+
+//go:embed tenancy.json
+var tenancy []byte
+
 func main() {
 	os.Exit(controller.Main(controller.Spec{
-		Name: "oci-launch", Manifest: manifest,
+		Name: "oci-launch", Manifest: manifest, Build: build, Conformance: conformed, Tenancy: tenancy,
 		App: func(dir string) (adapter.App, error) { return oci.App(manifest, dir) },
 	}))
 }

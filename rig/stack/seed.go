@@ -63,12 +63,12 @@ var publisherKeys = []string{
 // finds what is there.
 func (s *Stack) seed(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedPrices, s.seedSource,
-		s.seedPublisher} {
+		s.seedRunner, s.seedPublisher} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	s.say("terms of promotion (runners' reports and smokes of artifacts, launches, time) are set aside for the reference apps "+
+	s.say("terms of promotion (smokes of artifacts, launches, time) are set aside for the reference apps "+
 		"and for %s, which history and audit keep: %s", PublisherApp, override)
 	for _, app := range s.config.Apps {
 		if err := s.publish(ctx, app); err != nil {

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,14 +15,84 @@ import (
 // smoke launches the version in the lab project and tears it down again: the evidence of its
 // promotion. The capacity is given back whatever happens.
 func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, smokeTimeout)
-	defer cancel()
 	if err := s.entitle(ctx, app, s.Demo.LabProjectID); err != nil {
 		return "", err
 	}
 	if err := s.clearLab(ctx); err != nil {
 		return "", err
 	}
+	instance, err := s.try(ctx, app, gql.LaunchInstanceInput{Version: version, Smoke: true, Reason: "smoke test"}, nil)
+	if err != nil {
+		return "", err
+	}
+	return instance.Id, nil
+}
+
+// Walk takes the active version of an app through its ways: launch, a change of the configuration, back, and deletion. It
+// returns the version. What onboarding asks of an app is recorded by it as of any other launch.
+func (s *Stack) Walk(ctx context.Context, app App, change json.RawMessage) (version string, err error) {
+	instance, err := s.try(ctx, app, gql.LaunchInstanceInput{Reason: walking}, func(ctx context.Context, id string) error {
+		there, err := gql.UpgradeInstance(ctx, s.Operator, gql.UpgradeInstanceInput{InstanceId: id, Config: change,
+			DeadlineSeconds: tryDeadline, Reason: walking, IdempotencyKey: client.NewKey()})
+		if err != nil {
+			return err
+		}
+		if err := s.succeed(ctx, there.UpgradeInstance.Operation.Id); err != nil {
+			return fmt.Errorf("upgrade: %w", err)
+		}
+		back, err := gql.RollbackInstance(ctx, s.Operator, gql.RollbackInstanceInput{InstanceId: id,
+			DeadlineSeconds: tryDeadline, Reason: walking, IdempotencyKey: client.NewKey()})
+		if err != nil {
+			return err
+		}
+		if err := s.succeed(ctx, back.RollbackInstance.Operation.Id); err != nil {
+			return fmt.Errorf("rollback: %w", err)
+		}
+		return nil
+	})
+	return instance.AppVersion, err
+}
+
+const (
+	walking = "a walk through launch, upgrade, rollback and deletion"
+	// tryDeadline bounds each operation of a try, in seconds.
+	tryDeadline = 180
+)
+
+// try launches in the lab project on capacity of its own, does what there is to do with the instance, and tears it down and
+// gives the capacity back whatever happens.
+func (s *Stack) try(ctx context.Context, app App, in gql.LaunchInstanceInput,
+	do func(ctx context.Context, instanceID string) error) (instance gql.Instance, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	allocation, err := s.rent(ctx, app)
+	if err != nil {
+		return instance, err
+	}
+	defer func() { err = errors.Join(err, s.giveBack(ctx, allocation)) }()
+	in.ProjectId, in.AppSlug, in.Components, in.AllocationIds = s.Demo.LabProjectID, app.Slug, app.Smoke, []string{allocation}
+	in.Name, in.DeadlineSeconds = "try-"+strings.ToLower(client.NewKey()[:8]), tryDeadline
+	in.IdempotencyKey = client.NewKey()
+	launch, err := gql.LaunchInstance(ctx, s.Operator, in)
+	if err != nil {
+		return instance, err
+	}
+	instance = launch.LaunchInstance.Instance
+	runErr := s.succeed(ctx, launch.LaunchInstance.Operation.Id)
+	if runErr == nil && do != nil {
+		runErr = do(ctx, instance.Id)
+	}
+	end, err := gql.DecommissionInstance(ctx, s.Operator, gql.DecommissionInstanceInput{
+		InstanceId: instance.Id, DeadlineSeconds: tryDeadline, Reason: in.Reason + " is over", IdempotencyKey: client.NewKey(),
+	})
+	if err != nil {
+		return instance, errors.Join(runErr, err)
+	}
+	return instance, errors.Join(runErr, s.succeed(ctx, end.DecommissionInstance.Operation.Id))
+}
+
+// rent takes what one instance of the app needs, in the lab project.
+func (s *Stack) rent(ctx context.Context, app App) (allocation string, err error) {
 	wanted := gql.RequestAllocationInput{
 		ProjectId: s.Demo.LabProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, Name: "smoke",
 		IdempotencyKey: client.NewKey(),
@@ -33,26 +104,7 @@ func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID 
 	if err != nil {
 		return "", err
 	}
-	allocation := rented.RequestAllocation.Allocations[0].Id
-	defer func() { err = errors.Join(err, s.giveBack(ctx, allocation)) }()
-	launch, err := gql.LaunchInstance(ctx, s.Operator, gql.LaunchInstanceInput{
-		ProjectId: s.Demo.LabProjectID, AppSlug: app.Slug, Version: version, Components: app.Smoke,
-		Name:          "smoke-" + strings.ToLower(client.NewKey()[:8]),
-		AllocationIds: []string{allocation}, DeadlineSeconds: 120, Smoke: true, Reason: "smoke test",
-		IdempotencyKey: client.NewKey(),
-	})
-	if err != nil {
-		return "", err
-	}
-	instanceID = launch.LaunchInstance.Instance.Id
-	runErr := s.succeed(ctx, launch.LaunchInstance.Operation.Id)
-	end, err := gql.DecommissionInstance(ctx, s.Operator, gql.DecommissionInstanceInput{
-		InstanceId: instanceID, DeadlineSeconds: 120, Reason: "smoke test is over", IdempotencyKey: client.NewKey(),
-	})
-	if err != nil {
-		return "", errors.Join(runErr, err)
-	}
-	return instanceID, errors.Join(runErr, s.succeed(ctx, end.DecommissionInstance.Operation.Id))
+	return rented.RequestAllocation.Allocations[0].Id, nil
 }
 
 // clearLab gives back what a smoke test that was cut short still holds. Releasing stops its instance.

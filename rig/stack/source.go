@@ -4,12 +4,10 @@ import (
 	"context"
 	"crypto"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 
-	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 	"github.com/gpuaas/app-platform/sdk/publish"
@@ -134,31 +132,4 @@ func (s *Stack) sign(ctx context.Context, ref string) error {
 	}
 	_, err = registry.Sign(ctx, ref, key, false)
 	return err
-}
-
-// bring hands in the reports of the conformance suite that a controller's program holds of its own build; a launchable
-// app's manifest needs none.
-func (s *Stack) bring(ctx context.Context, app App, manifestID string, document manifestDocument) error {
-	if document.text("artifactKind") != "controller" {
-		return nil
-	}
-	for _, kind := range []struct {
-		name string
-		as   gql.EvidenceKind
-	}{{"conformance", gql.EvidenceKindConformance}, {"tenancy", gql.EvidenceKindTenancy}} {
-		report, err := output(ctx, s.controller(app), "--print-evidence", kind.name)
-		if err != nil {
-			return err
-		}
-		if len(report) == 0 {
-			return fmt.Errorf("%s holds no %s report of its build", app.Controller, kind.name)
-		}
-		_, err = gql.SubmitEvidence(ctx, s.Operator, gql.SubmitEvidenceInput{
-			ManifestId: manifestID, Kind: kind.as, Report: string(report), Digest: digest.Of(report),
-		})
-		if err != nil {
-			return fmt.Errorf("bring the %s report: %w", kind.name, err)
-		}
-	}
-	return nil
 }
