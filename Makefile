@@ -66,7 +66,7 @@ app-release: build ## Release a patch of a real app's controller and manifest wh
 .PHONY: onboarding
 onboarding: build kubernetes ## Walk every reference app and require that it is ready for onboarding; make test walks the quick ones
 	bin/lab -prepare
-	go test ./rig/e2e -run TestAReferenceAppIsReadyForOnboarding -v -count=1 -timeout 20m -args -e2e.onboarding
+	go test ./rig/e2e -run "TestAReferenceAppIsReadyForOnboarding|TestTheAdapterReplacesAWorkerThatSlurmHasGivenUp" -v -count=1 -timeout 20m -args -e2e.onboarding
 	RKE2_STANDIN=$(RKE2_STANDIN) go test ./rig/kubernetes -run TestKubernetesIsReadyForOnboarding -v -count=1 -timeout 20m
 
 # Beside each other, since the workers' tests wait more than they work.

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/mend"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adapter/controller"
 )
@@ -25,8 +26,10 @@ var conformed []byte
 var tenancy []byte
 
 func main() {
+	mender := mend.New()
 	os.Exit(controller.Main(controller.Spec{
 		Name: "slurm-reference", Manifest: manifest, Build: build, Conformance: conformed, Tenancy: tenancy,
-		App: func(dir string) (adapter.App, error) { return slurm.App(manifest, dir) },
+		App:      func(dir string) (adapter.App, error) { return slurm.App(manifest, dir, mender) },
+		Automate: mender.Run,
 	}))
 }

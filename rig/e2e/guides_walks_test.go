@@ -37,6 +37,7 @@ var walks = []walk{
 		"appctl action run": "as above", "appctl decommission": "as above", "appctl token": "as above",
 		"launch hello-cluster --name demo": "a launch with an operator is in TestALaunchNamesTheAccountThatItsAdapterMayActBy",
 		"instances operator":               "as above",
+		"launch slurm --name hpc":          "what comes of it is in TestTheAdapterReplacesAWorkerThatSlurmHasGivenUp",
 	}},
 	{file: "docs/guides/numbers.md", left: map[string]string{"admin ": "the account and its key are the reader's own"}},
 	{file: "docs/guides/operate-a-cluster.md", staff: []string{"prices set", "quota --max"}, left: map[string]string{

@@ -4,12 +4,14 @@ import (
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/accounts"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/calls"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/mend"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/operation"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// App returns the app described by this manifest. The directory keeps its master key and what it meters.
-func App(manifest []byte, dir string) (adapter.App, error) {
+// App returns the app described by this manifest. The directory keeps its master key and what it meters; the mender is
+// told of workers that Slurm has given up.
+func App(manifest []byte, dir string, mender *mend.Mender) (adapter.App, error) {
 	keys, err := daemons.OpenKeyring(dir)
 	if err != nil {
 		return adapter.App{}, err
@@ -27,6 +29,6 @@ func App(manifest []byte, dir string) (adapter.App, error) {
 	app.Check = check
 	app.Plan = calls.Plan
 	app.Leaving = calls.Leaving
-	app.Observe = calls.Observe
+	app.Observe = calls.Observe(mender.Tell)
 	return app, nil
 }

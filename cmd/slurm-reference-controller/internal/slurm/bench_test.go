@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/mend"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
@@ -31,7 +32,7 @@ func newBench(t *testing.T, instance string, workers int, config ...string) *ben
 	t.Helper()
 	adaptertest.Require(t, "slurmctld", "slurmd", "munged", "srun", "mariadbd", "slurmdbd")
 	b := &bench{t: t, address: adaptertest.Address(t), p: adaptertest.New(t, "slurm-reference", adaptertest.Namespaces())}
-	app, err := App(readManifest(t), t.TempDir())
+	app, err := App(readManifest(t), t.TempDir(), mend.New())
 	require.NoError(t, err)
 	b.base = b.p.Start(app)
 	b.current = clusterDispatch(b.p, instance, b.address, workers)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/mend"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
@@ -58,7 +59,7 @@ func TestRealClusterLivesFromLaunchToTeardown(t *testing.T) {
 	adaptertest.Require(t, "slurmctld", "slurmd", "munged", "srun")
 	address := adaptertest.Address(t)
 	p := adaptertest.New(t, "slurm-reference", adaptertest.Namespaces())
-	app, err := App(readManifest(t), t.TempDir())
+	app, err := App(readManifest(t), t.TempDir(), mend.New())
 	require.NoError(t, err)
 	base := p.Start(app)
 

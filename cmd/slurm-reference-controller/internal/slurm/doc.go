@@ -2,8 +2,8 @@
 //
 // [App] puts the app together and refuses impossible dispatches. Package operation carries operations
 // out, package calls answers what is read at once, package daemons starts what runs on members,
-// package report reads what Slurm's commands print, package accounts meters what jobs have used, and
-// package layout holds a cluster and its slurm.conf.
+// package report reads what Slurm's commands print, package accounts meters what jobs have used, package
+// mend replaces workers that Slurm has given up, and package layout holds a cluster and its slurm.conf.
 //
 // # Layout of a cluster
 //
@@ -47,6 +47,11 @@
 // answered. There is one exception: a worker that is to leave counts as empty too when slurmctld does
 // not reach it and lists no job on it, and its node reports that its slurmd does not run. Force waits
 // for neither.
+//
+// # What it does by itself
+//
+// Where the project has chosen an account for the instance, a worker that slurmctld has given up as it does not respond is
+// replaced: see package mend.
 //
 // # Secrets
 //

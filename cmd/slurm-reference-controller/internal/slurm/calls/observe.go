@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/mend"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -63,9 +64,15 @@ func parseObserved(text string, workers []adapter.Member) observed {
 	return seen
 }
 
-// Observe reads from the controller how it and its workers are. When the controller does not
-// answer, the workers are unknown: nothing has reported on them.
-func Observe(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
+// Observe returns what reads from the controller how it and its workers are, and tells of workers that Slurm has given up.
+// When the controller does not answer, the workers are unknown: nothing has reported on them.
+func Observe(tell func(mend.Lost)) func(context.Context, *adapter.Call) (adapter.Observation, error) {
+	return func(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
+		return observe(ctx, call, tell)
+	}
+}
+
+func observe(ctx context.Context, call *adapter.Call, tell func(mend.Lost)) (adapter.Observation, error) {
 	controllers, workers := call.Of(layout.ComponentController), call.Of(layout.ComponentWorker)
 	seen := adapter.Observation{Health: adapter.HealthUnknown, Message: "the cluster has no controller"}
 	if len(controllers) == 0 {
@@ -83,6 +90,12 @@ func Observe(ctx context.Context, call *adapter.Call) (adapter.Observation, erro
 		seen := unanswered(controllers[0], workers, adapter.Unhealthy, "slurmctld does not answer")
 		seen.Lost = lost(ctx, call)
 		return seen, nil
+	}
+	for _, one := range found.nodes {
+		if one.MemberID != "" && one.GivenUp() {
+			tell(mend.Lost{InstanceID: call.Instance.ID, MemberID: one.MemberID,
+				Says: one.Name + " is " + one.State + " (" + one.Reason + ")"})
+		}
 	}
 	return judge(controllers[0], workers, found), nil
 }

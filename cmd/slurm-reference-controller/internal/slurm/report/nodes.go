@@ -97,3 +97,12 @@ func (one Node) Health() adapter.Health {
 	}
 	return adapter.Unhealthy
 }
+
+// silenceReason is the reason that slurmctld itself sets on a node whose slurmd was silent for SlurmdTimeout.
+const silenceReason = "Not responding"
+
+// GivenUp reports whether slurmctld has called the node down for its silence. A node that a person called down has that
+// person's reason, and is theirs.
+func (one Node) GivenUp() bool {
+	return strings.HasPrefix(one.State, "down") && one.Reason == silenceReason
+}

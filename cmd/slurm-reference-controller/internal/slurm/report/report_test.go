@@ -99,6 +99,19 @@ func TestAWorkersStateIsJudged(t *testing.T) {
 	}
 }
 
+func TestANodeIsGivenUpByItsSilenceAlone(t *testing.T) {
+	t.Parallel()
+	for one, want := range map[Node]bool{
+		{State: "down*", Reason: "Not responding"}:    true,
+		{State: "down", Reason: "Not responding"}:     true,
+		{State: "down*", Reason: "a person's reason"}: false,
+		{State: "idle*"}: false, // SlurmdTimeout is not over
+		{State: "drained*", Reason: "Not responding"}: false,
+	} {
+		require.Equal(t, want, one.GivenUp(), "%+v", one)
+	}
+}
+
 func TestAJobWithoutTimesHasNoBeginning(t *testing.T) {
 	t.Parallel()
 	require.True(t, Job{Submitted: "N/A"}.since().IsZero())
