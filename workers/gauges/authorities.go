@@ -16,6 +16,8 @@ import (
 const (
 	// authoritiesEvery is how often the authorities that are pinned for adapters are read: they are up to 32 KiB each.
 	authoritiesEvery = 10 * time.Minute
+	// afterFailure is how long a failed read stands: a database that does not answer would hold up every scrape.
+	afterFailure = time.Minute
 	// maxAuthorities bounds how many are read.
 	maxAuthorities = 200
 )
@@ -26,7 +28,7 @@ type Authorities struct {
 	Log *slog.Logger
 
 	mu    sync.Mutex
-	at    time.Time
+	next  time.Time // of the next read
 	first time.Time
 }
 
@@ -35,7 +37,7 @@ type Authorities struct {
 func (a *Authorities) First() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.at.IsZero() && time.Since(a.at) < authoritiesEvery {
+	if time.Now().Before(a.next) {
 		return a.first
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
@@ -47,10 +49,11 @@ func (a *Authorities) First() time.Time {
 		pinned, err = pgx.CollectRows(found, pgx.RowTo[string])
 	}
 	if err != nil {
+		a.next = time.Now().Add(afterFailure)
 		a.Log.Warn("the authorities pinned for adapters could not be read", "error", err)
 		return a.first
 	}
-	a.at, a.first = time.Now(), time.Time{}
+	a.next, a.first = time.Now().Add(authoritiesEvery), time.Time{}
 	for _, text := range pinned {
 		if end := endOf(text); a.first.IsZero() || !end.IsZero() && end.Before(a.first) {
 			a.first = end

@@ -155,4 +155,10 @@ func TestTheFirstPinnedAuthorityToEndIsFound(t *testing.T) {
 	require.Equal(t, first, pinned.First().UTC())
 	kit.SQL(`UPDATE adapter SET authority = ''`)
 	require.Equal(t, first, pinned.First().UTC(), "they are read again after a while")
+	failing := &gauges.Authorities{DB: kit.DB, Log: log}
+	kit.SQL(`UPDATE adapter SET authority = $1`, certificate(t, first))
+	kit.SQL(`ALTER TABLE adapter RENAME COLUMN authority TO away`)
+	require.True(t, failing.First().IsZero())
+	kit.SQL(`ALTER TABLE adapter RENAME COLUMN away TO authority`)
+	require.True(t, failing.First().IsZero(), "a failed read is not tried again by each scrape")
 }
