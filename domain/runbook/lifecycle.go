@@ -142,6 +142,7 @@ var lifecycle = Runbook{
 				"with the same\n" +
 				"`--idempotency-key` never creates a second instance.",
 		},
+		memberLost,
 		{
 			Key:     "stopping",
 			Title:   "STOPPING: the teardown does not end",

@@ -114,6 +114,20 @@ var lifecycleDrills = map[string]drill{
 		},
 		cure: func(w *ward) { w.mend() },
 	},
+	"instance-stuck/running/member-failed": {
+		fault: func(w *ward) {
+			p, dies := w.plays(), filepath.Join(w.t.TempDir(), "dies")
+			does(&p.create, fragile(dies))
+			w.about.ID = w.running()
+			w.touch(dies)
+		},
+		cure: func(w *ward) {
+			got, err := gql.RecoverMember(w.ctx, w.admin, gql.MemberInput{MemberId: w.members(w.about.ID)[0].Id,
+				Reason: "the runbook says so", IdempotencyKey: client.NewKey()})
+			w.fine(err)
+			w.succeeds(got.RecoverMember.Operation.Id)
+		},
+	},
 	"instance-stuck/start/end-refused": {
 		fault: func(w *ward) {
 			w.sql(`CREATE FUNCTION public.drill_refuses() RETURNS trigger LANGUAGE plpgsql AS

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -57,6 +58,7 @@ func (w *ward) performs(name string, manifest []byte) *player {
 		adapter.InstanceCreate:       p.first(&p.create, alive),
 		adapter.InstanceDecommission: p.first(&p.gone, leave),
 		adapter.MemberReplace:        alive,
+		adapter.MemberRecover:        alive,
 	}
 	app.Observe = func(context.Context, *adapter.Call) (adapter.Observation, error) {
 		return adapter.Observation{Health: adapter.Healthy}, nil
@@ -156,6 +158,21 @@ func alive(ctx context.Context, run *adapter.Run) error {
 		}
 		return run.Member(member.ID, adapter.MemberActive, adapter.Healthy, nil)
 	})
+}
+
+// fragile is alive, with a process in each member that fails for good once a file is there.
+func fragile(dies string) adapter.OperationFunc {
+	return func(ctx context.Context, run *adapter.Run) error {
+		for _, member := range run.Dispatch().Members {
+			_, err := run.Do(ctx, member, "fragile", adapter.StartProcess{Name: "fragile",
+				Command: []string{"sh", "-c", `until test -e "$0"; do sleep 0.2; done; exit 1`, dies},
+				Restart: adapter.Restart{Policy: "on_failure", MaxRestarts: 1, Backoff: 100 * time.Millisecond}})
+			if err != nil {
+				return err
+			}
+		}
+		return alive(ctx, run)
+	}
 }
 
 // claims says that members serve, and makes nothing.
