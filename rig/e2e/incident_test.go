@@ -90,6 +90,8 @@ func (i *incident) leads(correlation string) {
 	report := answer.Triage
 	require.Equal(i.t, gql.TriageStandFailed, report.Stands)
 	require.Equal(i.t, "MEMBER_FAILED", report.Code)
+	require.NotNil(i.t, report.Branch)
+	require.Equal(i.t, "instance-stuck", report.Branch.Runbook)
 	require.Equal(i.t, "recoverMember", report.Next.Mutation)
 	require.Equal(i.t, i.dead, report.Next.Value)
 	require.Equal(i.t, i.instance, *report.InstanceId)
