@@ -62,7 +62,11 @@ func (w *ward) elsewhere(run func() string) (node *stack.Node, id, instance stri
 	w.eventually("the node is heard", func() error { return w.heard(name) })
 	id = w.nodeID(name)
 	w.later(func(ctx context.Context) {
-		_ = node.Agent.Stop()
+		for _, one := range shared.Nodes { // the node itself, or what it was started again as
+			if one.Name() == name {
+				_ = one.Agent.Stop()
+			}
+		}
 		shared.ForgetNode(name)
 		w.ctx = ctx
 		w.takesAway(name)

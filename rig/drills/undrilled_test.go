@@ -26,11 +26,7 @@ var undrilled = map[string]string{
 // unproved are edges whose drills are written and have not been seen to pass: -drills.written runs them too.
 var unproved = []string{
 	"adapter-away/silent/busy",
-	"artifact/does-not-reach-a-node/disk-full",
-	"database/restored/new-generation",
 	"node-lost/for-good/members-lost",
-	"node-lost/for-good/retired",
-	"node-lost/unwell/condition",
 	"node-lost/unwell/rebooted",
 	"operator/system-app/unwell",
 }

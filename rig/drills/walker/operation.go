@@ -86,6 +86,9 @@ func (w *Walker) instance(ctx context.Context, about *Subject, into runbook.Fact
 		into.Add("blocker", one.Code)
 	}
 	for _, edge := range answer.Instance.Members.Edges {
+		if edge.Node.Status == gql.MemberStatusRemoved {
+			continue // why it was lost is history
+		}
 		if edge.Node.Failure != nil {
 			into.Add("member.failure", string(*edge.Node.Failure))
 		}
