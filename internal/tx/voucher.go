@@ -78,8 +78,8 @@ func vouchedBy(makers []json.RawMessage, allow []string, tenantID, projectID ids
 	return allow, nil
 }
 
-// acts refuses an adapter's token for an instance once the adapter's own account may not act any more, by its keys or since
-// those who answer for it, or for the key that the token was requested with, may not give adapter.act.
+// acts refuses an adapter's token for an instance once the adapter's own account may not act any more, by its keys or
+// since those who answer for it, or for the key that the token was requested with, may not give adapter.act.
 func (e *entered) acts(credential Credential, now time.Time) error {
 	if credential.kind != operator {
 		return nil

@@ -163,13 +163,14 @@ func alive(ctx context.Context, run *adapter.Run) error {
 // fragile is alive, with a process in each member that fails for good once a file is there.
 func fragile(dies string) adapter.OperationFunc {
 	return func(ctx context.Context, run *adapter.Run) error {
-		for _, member := range run.Dispatch().Members {
+		err := run.Each(ctx, run.Dispatch().Members, func(ctx context.Context, member adapter.Member) error {
 			_, err := run.Do(ctx, member, "fragile", adapter.StartProcess{Name: "fragile",
 				Command: []string{"sh", "-c", `until test -e "$0"; do sleep 0.2; done; exit 1`, dies},
 				Restart: adapter.Restart{Policy: "on_failure", MaxRestarts: 1, Backoff: 100 * time.Millisecond}})
-			if err != nil {
-				return err
-			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
 		return alive(ctx, run)
 	}

@@ -32,8 +32,8 @@ type incident struct {
 
 // TestOneIdLeadsFromAnErrorToItsCure has a member's init die on its node, and an action fail for it. The correlation id of
 // that error alone leads through the logs of server and agent, the trace, the timeline, the node's task and the audit to
-// the cause, while every worker is dead, and the action that the report names cures it: in
-// the console, and then by the command line alone.
+// the cause, while every worker is dead, and the action that the report names cures it: in the
+// console, and then by the command line alone.
 func TestOneIdLeadsFromAnErrorToItsCure(t *testing.T) {
 	needsRoot(t)
 	ctx := bounded(t)

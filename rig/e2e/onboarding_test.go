@@ -17,8 +17,8 @@ import (
 var everyApp = flag.Bool("e2e.onboarding", false, "walk each reference app, and not only the quick ones: make onboarding")
 
 // A reference app passes the seven conditions by what a real installation has recorded: an instance's whole life, its
-// adapter's calls, the events, and the reports that a registered runner signs. service/onboarding has a mutant for each.
-// Without a walk nothing speaks against it, and what is not known names its remedy.
+// adapter's calls, the events, and the reports that a registered runner signs. service/onboarding has a mutant for
+// each. Without a walk nothing speaks against it, and what is not known names its remedy.
 func TestAReferenceAppIsReadyForOnboarding(t *testing.T) {
 	needsRoot(t)
 	for _, one := range []struct {
@@ -59,7 +59,8 @@ func requireNothingAgainst(t *testing.T, ctx context.Context, app string) {
 	}
 }
 
-// requireReady requires a kept check in which each condition has passed, and upgrade, rollback and deletion by operations.
+// requireReady requires a kept check in which each condition has passed, and upgrade, rollback and deletion by
+// operations.
 func requireReady(t *testing.T, ctx context.Context, app, version string) {
 	t.Helper()
 	kept, err := gql.CheckAppOnboarding(ctx, shared.Operator, gql.CheckAppOnboardingInput{AppSlug: app, Version: version,

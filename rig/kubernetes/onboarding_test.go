@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// The reference app of Kubernetes passes the seven conditions by what one walk of a real cluster has recorded, as the other
-// reference apps do in rig/e2e.
+// The reference app of Kubernetes passes the seven conditions by what one walk of a real cluster has recorded, as the
+// other reference apps do in rig/e2e.
 func TestKubernetesIsReadyForOnboarding(t *testing.T) {
 	t.Parallel()
 	k := begin(t, 1)

@@ -26,8 +26,8 @@ import (
 // tryTimeout bounds a launch in the lab with everything up to its teardown.
 const tryTimeout = 8 * time.Minute
 
-// override is why the reference apps' versions and artifacts take their steps without smokes of a runner's, launches and
-// time.
+// override is why the reference apps' versions and artifacts take their steps without smokes of a runner's, launches
+// and time.
 const override = "a local installation: its own operator publishes what this repository was built with"
 
 // publish takes an app the way every publisher takes: the controller's own bytes are pushed and
@@ -234,7 +234,7 @@ func (s *Stack) publishManifest(ctx context.Context, app App, document manifestD
 		return err
 	}
 	manifest := made.PublishManifest
-	if err := s.bring(ctx, app, manifest.Id); err != nil {
+	if err := s.bring(ctx, app, manifest.Id, document); err != nil {
 		return err
 	}
 	for _, to := range []gql.Stage{gql.StageStaged, gql.StageCanary, gql.StageActive} {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/gpuaas/app-platform/domain/digest"
@@ -16,30 +14,15 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
-// runnerName is what this installation's runner is registered as. It signs the reports that the reference apps' controllers
-// hold: this repository's tests make them, and compare them with every run of the conformance suite.
+// runnerName is what this installation's runner is registered as. It signs the reports that the reference apps'
+// controllers hold: this repository's tests make them, and compare them with every run of the conformance suite.
 const runnerName = "this-installation"
 
 func (s *Stack) runnerKeyFile() string { return filepath.Join(s.config.Dir, "runner.key") }
 
-// runnerKey reads the runner's key, and makes it when there is none.
+// runnerKey returns the runner's key.
 func (s *Stack) runnerKey() (ed25519.PrivateKey, error) {
-	text, err := os.ReadFile(s.runnerKeyFile())
-	if errors.Is(err, os.ErrNotExist) {
-		key, err := signing.NewKey(signing.Ed25519)
-		if err != nil {
-			return nil, err
-		}
-		if text, err = signing.EncodePrivate(key); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(s.runnerKeyFile(), text, 0o600); err != nil {
-			return nil, err
-		}
-	} else if err != nil {
-		return nil, err
-	}
-	key, err := signing.ParsePrivate(text)
+	key, err := keptKey(s.runnerKeyFile(), signing.Ed25519)
 	if err != nil {
 		return nil, err
 	}
@@ -66,13 +49,14 @@ func (s *Stack) seedRunner(ctx context.Context) error {
 			return nil
 		}
 	}
-	_, err = gql.RegisterRunner(ctx, s.Operator, gql.RegisterRunnerInput{Name: runnerName, PublicKey: public, Reason: override})
+	_, err = gql.RegisterRunner(ctx, s.Operator, gql.RegisterRunnerInput{Name: runnerName, PublicKey: public,
+		Reason: override})
 	return err
 }
 
-// bring hands in the reports of the conformance suite that a controller's program holds of its own build, signed by this
-// installation's runner. A launchable app's manifest needs none for its promotion; its onboarding does.
-func (s *Stack) bring(ctx context.Context, app App, manifestID string) error {
+// bring hands in the reports of the conformance suite that a controller's program holds of its own build, signed by
+// this installation's runner. A launchable app's manifest needs none for its promotion; its onboarding does.
+func (s *Stack) bring(ctx context.Context, app App, manifestID string, document manifestDocument) error {
 	key, err := s.runnerKey()
 	if err != nil {
 		return err
@@ -85,8 +69,12 @@ func (s *Stack) bring(ctx context.Context, app App, manifestID string) error {
 		if err != nil {
 			return err
 		}
-		if len(report) == 0 {
-			continue // a controller of a rig's own holds none, and is not made ready for onboarding
+		switch {
+		case len(report) > 0:
+		case document.text("artifactKind") != "controller":
+			continue // a rig's own app has none, and is not made ready for onboarding
+		default:
+			return fmt.Errorf("%s holds no %s report of its build", app.Controller, kind.name)
 		}
 		sum := digest.Of(report)
 		signature := ed25519.Sign(key, evidence.Statement(lifecycle.EvidenceKind(kind.as), sum))

@@ -28,8 +28,8 @@ func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID 
 	return instance.Id, nil
 }
 
-// Walk takes the active version of an app through its ways: launch, a change of the configuration, back, and deletion. It
-// returns the version. What onboarding asks of an app is recorded by it as of any other launch.
+// Walk takes the active version of an app through its ways: launch, a change of the configuration, back, and deletion.
+// It returns the version. What onboarding asks of an app is recorded by it as of any other launch.
 func (s *Stack) Walk(ctx context.Context, app App, change json.RawMessage) (version string, err error) {
 	instance, err := s.try(ctx, app, gql.LaunchInstanceInput{Reason: walking}, func(ctx context.Context, id string) error {
 		there, err := gql.UpgradeInstance(ctx, s.Operator, gql.UpgradeInstanceInput{InstanceId: id, Config: change,
@@ -59,8 +59,8 @@ const (
 	tryDeadline = 180
 )
 
-// try launches in the lab project on capacity of its own, does what there is to do with the instance, and tears it down and
-// gives the capacity back whatever happens.
+// try launches in the lab project on capacity of its own, does what there is to do with the instance, and tears it
+// down and gives the capacity back whatever happens.
 func (s *Stack) try(ctx context.Context, app App, in gql.LaunchInstanceInput,
 	do func(ctx context.Context, instanceID string) error) (instance gql.Instance, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
@@ -70,7 +70,8 @@ func (s *Stack) try(ctx context.Context, app App, in gql.LaunchInstanceInput,
 		return instance, err
 	}
 	defer func() { err = errors.Join(err, s.giveBack(ctx, allocation)) }()
-	in.ProjectId, in.AppSlug, in.Components, in.AllocationIds = s.Demo.LabProjectID, app.Slug, app.Smoke, []string{allocation}
+	in.ProjectId, in.AppSlug, in.Components = s.Demo.LabProjectID, app.Slug, app.Smoke
+	in.AllocationIds = []string{allocation}
 	in.Name, in.DeadlineSeconds = "try-"+strings.ToLower(client.NewKey()[:8]), tryDeadline
 	in.IdempotencyKey = client.NewKey()
 	launch, err := gql.LaunchInstance(ctx, s.Operator, in)
@@ -83,7 +84,8 @@ func (s *Stack) try(ctx context.Context, app App, in gql.LaunchInstanceInput,
 		runErr = do(ctx, instance.Id)
 	}
 	end, err := gql.DecommissionInstance(ctx, s.Operator, gql.DecommissionInstanceInput{
-		InstanceId: instance.Id, DeadlineSeconds: tryDeadline, Reason: in.Reason + " is over", IdempotencyKey: client.NewKey(),
+		InstanceId: instance.Id, DeadlineSeconds: tryDeadline, Reason: in.Reason + " is over",
+		IdempotencyKey: client.NewKey(),
 	})
 	if err != nil {
 		return instance, errors.Join(runErr, err)

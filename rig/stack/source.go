@@ -30,23 +30,28 @@ func (s *Stack) registry() (publish.Registry, error) {
 	return publish.Registry{User: access.Username, Password: access.Password, PlainHTTP: true}, nil
 }
 
-// signingKey reads the key of SigningKeyFile, and makes it when there is none.
+// signingKey returns the key of SigningKeyFile.
 func (s *Stack) signingKey() (crypto.Signer, error) {
-	text, err := os.ReadFile(s.SigningKeyFile())
+	return keptKey(s.SigningKeyFile(), signing.ECDSA)
+}
+
+// keptKey reads a private key from a file, and makes one of the algorithm when there is none.
+func keptKey(file, algorithm string) (crypto.Signer, error) {
+	text, err := os.ReadFile(file) // #nosec G304 -- in the installation's own folder
 	if err == nil {
 		return signing.ParsePrivate(text)
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	key, err := signing.NewKey(signing.ECDSA)
+	key, err := signing.NewKey(algorithm)
 	if err != nil {
 		return nil, err
 	}
 	if text, err = signing.EncodePrivate(key); err != nil {
 		return nil, err
 	}
-	return key, os.WriteFile(s.SigningKeyFile(), text, 0o600)
+	return key, os.WriteFile(file, text, 0o600)
 }
 
 // seedSource makes the installation's registry a source of the platform's that takes nothing unsigned: with the name

@@ -40,7 +40,9 @@ func (s *Service) noteFailure(ctx context.Context, p *preparedAction, in ActionI
 }
 
 // entry writes an entry of the audit; of reads without a reason, one for each window of time, code and caller.
-func (p *preparedAction) entry(ctx context.Context, t *tx.Tx, in ActionInput, code fault.Code, window time.Duration) error {
+func (p *preparedAction) entry(
+	ctx context.Context, t *tx.Tx, in ActionInput, code fault.Code, window time.Duration,
+) error {
 	if p.spec.Risk == "read" && in.Reason == "" {
 		value := fmt.Sprintf("%s.%s.%s%d", in.InstanceID, in.Action, code, t.Now.Unix()/int64(window.Seconds()))
 		noted, err := idem.Claim(ctx, t, idem.Key{Verb: "noteRead", TenantID: p.where.TenantID,

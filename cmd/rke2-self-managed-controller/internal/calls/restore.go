@@ -84,7 +84,8 @@ func (r *restoring) reset(ctx context.Context) error {
 		return r.takeBack(ctx, err)
 	}
 	return adapter.Fail("RESTORE_UNKNOWN", adapter.OwnerNode, true,
-		"%s does not tell whether its etcd was reset, so that all servers stay stopped: restore again when its node answers; %v", machine.Name(on), err)
+		"%s does not tell whether its etcd was reset, so that all servers stay stopped: restore again when its node "+
+			"answers; %v", machine.Name(on), err)
 }
 
 // takeBack starts the servers again that served before a restore which has changed nothing, and returns the reason. A

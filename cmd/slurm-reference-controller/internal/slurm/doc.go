@@ -50,8 +50,8 @@
 //
 // # What it does by itself
 //
-// Where the project has chosen an account for the instance, a worker that slurmctld has given up as it does not respond is
-// replaced: see package mend.
+// Where the project has chosen an account for the instance, a worker that slurmctld has given up as it does not
+// respond is replaced: see package mend.
 //
 // # Secrets
 //

@@ -64,8 +64,8 @@ func parseObserved(text string, workers []adapter.Member) observed {
 	return seen
 }
 
-// Observe returns what reads from the controller how it and its workers are, and tells of workers that Slurm has given up.
-// When the controller does not answer, the workers are unknown: nothing has reported on them.
+// Observe returns what reads from the controller how it and its workers are, and tells of workers that Slurm has given
+// up. When the controller does not answer, the workers are unknown: nothing has reported on them.
 func Observe(tell func(mend.Lost)) func(context.Context, *adapter.Call) (adapter.Observation, error) {
 	return func(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
 		return observe(ctx, call, tell)

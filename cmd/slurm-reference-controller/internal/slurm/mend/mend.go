@@ -40,13 +40,12 @@ type Lost struct {
 // Mender replaces lost workers, one after the other.
 type Mender struct {
 	waiting chan Lost
-	now     func() time.Time
 	known   map[string]time.Time // when a member was looked at last
 }
 
 // New returns a mender that has nothing to do yet.
 func New() *Mender {
-	return &Mender{waiting: make(chan Lost, maxWaiting), now: time.Now, known: make(map[string]time.Time)}
+	return &Mender{waiting: make(chan Lost, maxWaiting), known: make(map[string]time.Time)}
 }
 
 // Tell notes a lost worker. It never waits.
@@ -84,7 +83,7 @@ func (m *Mender) Run(ctx context.Context, account *automation.Account, log *slog
 
 // due reports whether it is the worker's turn, and notes that it was.
 func (m *Mender) due(lost Lost) bool {
-	now := m.now()
+	now := time.Now()
 	if last, known := m.known[lost.MemberID]; known && now.Sub(last) < pause {
 		return false
 	}
