@@ -53,17 +53,24 @@ func nodeOf(t *testing.T, member gql.Member) *stack.Node {
 	return nil
 }
 
-// killInit ends a member's init, and with it all that runs in the member.
+// killInit ends a member's init, and with it all that runs in the member, and waits until it has ended: the kernel lets
+// it go after everything else in the member, and what is writing to a slow disk then ends with its write.
 func killInit(t *testing.T, ctx context.Context, node *stack.Node, member string) {
 	t.Helper()
 	_, err := node.Exec(ctx, "/bin/sh", "-c", `for dir in /proc/[0-9]*; do
     tr '\0' '\n' < $dir/environ 2> /dev/null | grep -q "^GPUAAS_MEMBER_ID=`+member+`$" || continue
+    space=$(readlink $dir/ns/pid) && test "$space" != "$(readlink /proc/self/ns/pid)" || continue
     for at in /proc/[0-9]*; do
-        test "$(readlink $at/ns/pid)" = "$(readlink $dir/ns/pid)" || continue
+        test "$(readlink $at/ns/pid)" = "$space" || continue
         test "$(awk '/^NSpid/ { print $NF }' $at/status)" = 1 || continue
-        kill -9 "${at#/proc/}" && exit 0
+        kill -9 "${at#/proc/}" || exit 1
+        for try in $(seq 300); do
+            grep -q '^State:[[:space:]]*[^ZX]' $at/status 2> /dev/null || exit 0
+            sleep 0.1
+        done
+        echo "it has not ended for 30 s:"; grep -E '^(Name|State|Pid|NSpid):' /proc/[0-9]*/status; exit 1
     done
-done; exit 1`)
+done; echo "it is not found"; exit 1`)
 	require.NoError(t, err)
 }
 

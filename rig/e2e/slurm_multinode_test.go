@@ -173,7 +173,7 @@ func (k *clusterUnderTest) getsItsControllerBack() {
 	killInit(k.t, k.ctx, k.node(controller), controller.Id)
 	killed := time.Now()
 	require.Eventually(k.t, func() bool { return k.controller().Status == gql.MemberStatusFailed }, 30*time.Second,
-		100*time.Millisecond)
+		100*time.Millisecond, "the loss of the init is not seen")
 	failed := k.controller()
 	require.Equal(k.t, gql.MemberFailureInitGone, *failed.Failure)
 	require.Less(k.t, failed.FailedAt.Sub(killed), 30*time.Second)

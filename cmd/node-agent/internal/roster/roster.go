@@ -74,6 +74,24 @@ func Read(dir string) *Record {
 // Store writes the record of a member's directory.
 func Store(dir string, known Record) error { return durable.WriteJSON(filepath.Join(dir, File), known) }
 
+// Remove deletes a member's directory, also folders in it that their owner may not enter, which only root could otherwise.
+func Remove(dir string) error {
+	err := os.RemoveAll(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, _ error) error {
+			if entry != nil && entry.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("remove the member's directory: %w", err)
+	}
+	return nil
+}
+
 // List returns the records in a directory of members, by member.
 func List(members string) (list []Record) {
 	files, _ := filepath.Glob(filepath.Join(members, "*", File))

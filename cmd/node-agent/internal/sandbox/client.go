@@ -76,7 +76,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 		return errors.Join(context.Cause(ctx), failed)
 	}
 	if procfs.WaitGone(c.known.InitPID, c.known.InitStart, dyingPatience) {
-		return wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
+		return errLost()
 	}
 	return failed
 }
@@ -85,7 +85,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 func (c *Client) SetHostname(name string) error {
 	names, err := os.Open(fmt.Sprintf("/proc/%d/ns/uts", c.known.InitPID))
 	if err != nil {
-		return wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
+		return errLost()
 	}
 	defer names.Close()
 	err = thread.Apart(func() error {

@@ -33,6 +33,8 @@ type Manager struct {
 	log        *slog.Logger
 	locks      [64]sync.Mutex // by hash of the member: bounded, and rarely shared
 
+	gone roster.Gone
+
 	killsMu sync.Mutex
 	kills   map[memberStart]killCount // by starts that had any
 }
@@ -130,8 +132,8 @@ func (m *Manager) lock(memberID string) (unlock func()) {
 }
 
 // Ensure gives a client of the member's init, creating the sandbox when there is none. A sandbox whose
-// init died is started again on its files with a new epoch. It refuses a sandbox of another instance, and walls that
-// the node has not, before anything is started.
+// init died is started again on its files with a new epoch, unless the member is taken as found. It refuses a sandbox
+// of another instance, and walls that the node has not, before anything is started.
 func (m *Manager) Ensure(ctx context.Context, member Member) (*Client, error) {
 	dir, err := m.memberDir(member.ID)
 	if err != nil {
@@ -148,7 +150,15 @@ func (m *Manager) Ensure(ctx context.Context, member Member) (*Client, error) {
 	if known != nil && known.Alive() {
 		return connect(ctx, dir, *known)
 	}
+	if member.AsFound && (known != nil || m.gone.Has(member.ID)) {
+		return nil, errLost()
+	}
+	m.gone.Forget(member.ID)
 	return m.create(ctx, dir, member)
+}
+
+func errLost() error {
+	return wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
 }
 
 // Lookup gives a client only if the member's init lives; else an error with CodeSandboxLost, or nil and
@@ -163,7 +173,7 @@ func (m *Manager) Lookup(ctx context.Context, memberID string) (*Client, error) 
 		return nil, err
 	}
 	if !known.Alive() {
-		return nil, wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
+		return nil, errLost()
 	}
 	return connect(ctx, dir, *known)
 }

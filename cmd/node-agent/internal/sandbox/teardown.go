@@ -3,10 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +26,7 @@ func (m *Manager) Teardown(ctx context.Context, memberID string) (Residue, error
 		return Residue{}, err
 	}
 	defer m.lock(memberID)()
+	m.gone.Add(memberID)
 	failed := m.remove(ctx, dir, memberID)
 	left, err := m.Residue(memberID)
 	if failed = errors.Join(failed, err); failed == nil && left.Empty() {
@@ -49,25 +46,7 @@ func (m *Manager) remove(ctx context.Context, dir, memberID string) error {
 		m.options.Ending(context.WithoutCancel(ctx), memberID)
 	}
 	err = errors.Join(err, m.dismantle(ctx, memberID), procfs.UnmountBelow(dir))
-	return errors.Join(err, removeTree(dir))
-}
-
-// removeTree also removes directories that their owner may not enter, which only root could otherwise.
-func removeTree(dir string) error {
-	err := os.RemoveAll(dir)
-	if errors.Is(err, fs.ErrPermission) {
-		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, _ error) error {
-			if entry != nil && entry.IsDir() {
-				_ = os.Chmod(path, 0o700)
-			}
-			return nil
-		})
-		err = os.RemoveAll(dir)
-	}
-	if err != nil {
-		return fmt.Errorf("remove the member's directory: %w", err)
-	}
-	return nil
+	return errors.Join(err, roster.Remove(dir))
 }
 
 // endInit asks first, then kills. With the init of a PID namespace the kernel kills all in it.

@@ -35,6 +35,8 @@ type Device struct {
 type Member struct {
 	ID, InstanceID string
 	Walls          Walls
+	// AsFound leaves a member that died, or was torn down, as it is: started with nothing in it, it would seem to live.
+	AsFound bool
 }
 
 func (w Walls) profile() oci.Profile { return cmp.Or(w.Profile, oci.Service) }

@@ -52,7 +52,7 @@ type Task struct {
 	Timeout time.Duration
 	// Walls are those of the member, should the task be its first.
 	Walls sandbox.Walls
-	// Looks says that the task is of no operation: it does not bring a member back whose init has died.
+	// Looks says that the task is of no operation: it does not bring a member back that died or was torn down.
 	Looks bool
 }
 
@@ -78,18 +78,7 @@ func (t Task) LogValue() slog.Value {
 }
 
 func (t Task) member() sandbox.Member {
-	return sandbox.Member{ID: t.MemberID, InstanceID: t.InstanceID, Walls: t.Walls}
-}
-
-// ensure returns the init of the task's member, and starts one that is not there. A member that died stays as it is for
-// tasks that only look: started again, with nothing in it, it would seem to live.
-func (e *Executor) ensure(ctx context.Context, task Task) (*sandbox.Client, error) {
-	if task.Looks {
-		if _, err := e.Sandboxes.Lookup(ctx, task.MemberID); err != nil {
-			return nil, err
-		}
-	}
-	return e.Sandboxes.Ensure(ctx, task.member())
+	return sandbox.Member{ID: t.MemberID, InstanceID: t.InstanceID, Walls: t.Walls, AsFound: t.Looks}
 }
 
 // Changes reports whether a kind changes the member. Such tasks of one member are done in the order of their arrival.

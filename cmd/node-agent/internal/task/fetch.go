@@ -45,7 +45,7 @@ func (e *Executor) fetchArtifact(
 ) (journal.Outcome, error) {
 	var err error
 	to := &placement{path: path.Clean(spec.Path), as: spec.As, mode: nodetask.Mode(spec.Mode), owner: spec.Owner}
-	if to.client, err = e.ensure(ctx, task); err != nil {
+	if to.client, err = e.Sandboxes.Ensure(ctx, task.member()); err != nil {
 		return journal.Outcome{}, err
 	}
 	artifact, err := e.Artifacts.Fetch(ctx, fetch.Wanted{

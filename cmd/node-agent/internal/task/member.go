@@ -18,7 +18,7 @@ func (e *Executor) writeFile(ctx context.Context, task Task, spec *nodetask.Writ
 	if err != nil {
 		return journal.Outcome{}, err
 	}
-	client, err := e.ensure(ctx, task)
+	client, err := e.Sandboxes.Ensure(ctx, task.member())
 	if err != nil {
 		return journal.Outcome{}, err
 	}
@@ -45,7 +45,7 @@ func (e *Executor) startProcess(ctx context.Context, task Task, spec *nodetask.S
 	if err != nil {
 		return journal.Outcome{}, err
 	}
-	client, err := e.ensure(ctx, task)
+	client, err := e.Sandboxes.Ensure(ctx, task.member())
 	if err != nil {
 		return journal.Outcome{}, err
 	}

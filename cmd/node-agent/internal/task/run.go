@@ -104,7 +104,7 @@ func runRequest(ctx context.Context, opener *opener, spec *nodetask.Run) (wire.R
 func (e *Executor) clientForRun(ctx context.Context, task Task, attempt Attempt, request *wire.Run) (*sandbox.Client,
 	error) {
 	if !attempt.Resumed || attempt.Epoch == "" {
-		return e.ensure(ctx, task)
+		return e.Sandboxes.Ensure(ctx, task.member())
 	}
 	client, err := e.Sandboxes.Lookup(context.WithoutCancel(ctx), task.MemberID)
 	if client != nil {
