@@ -129,6 +129,7 @@ func (c *cluster) ask(a asked) ids.ID {
 // arrive makes a member PENDING in the free allocation, which the operation asked for unless it was brought.
 func (c *cluster) arrive(a asked, private map[string]any) ids.ID {
 	c.newcomer = ids.New(ids.Member)
+	node := *c.own.Allocation.GetX(c.Context(), c.free).NodeID
 	bound := c.own.Allocation.UpdateOneID(c.free).SetInstanceID(c.instance)
 	if !a.brought {
 		bound.SetCreatedByOperationID(c.op)
@@ -136,7 +137,7 @@ func (c *cluster) arrive(a asked, private map[string]any) ids.ID {
 	}
 	bound.ExecX(c.Context())
 	c.own.Member.Create().SetID(c.newcomer).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).SetComponentKey("peer").
-		SetOrdinal(2).SetStatus(lifecycle.MemberPending).SetAllocationID(c.free).SetNodeID(c.second).SaveX(c.Context())
+		SetOrdinal(2).SetStatus(lifecycle.MemberPending).SetAllocationID(c.free).SetNodeID(node).SaveX(c.Context())
 	return c.newcomer
 }
 

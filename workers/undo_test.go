@@ -158,6 +158,35 @@ func TestReplacementThatFailsAfterTheOldOneLeftKeepsTheNewOne(t *testing.T) {
 		"generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 }
 
+// Force makes do without an adapter that failed, but not without a member that serves. The dead node of the old one
+// keeps nobody from taking the new one back.
+func TestReplacementOfADeadMemberWhoseNewOneNeverServesEnds(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.pace.Grace = time.Second
+	l.work()
+	c := l.cluster("unmended")
+	first := *c.own.Member.GetX(t.Context(), c.members[0]).NodeID
+	c.own.Allocation.UpdateOneID(c.free).SetNodeID(first).ExecX(t.Context())
+	c.own.Member.UpdateOneID(c.members[1]).SetStatus(lifecycle.MemberFailed).ExecX(t.Context())
+	c.own.ComputeNode.UpdateOneID(c.second).SetStatus(lifecycle.NodeOffline).ExecX(t.Context())
+	c.own.ComputeNode.UpdateOneID(c.second).SetStatus(lifecycle.NodeRetired).ExecX(t.Context())
+	c.answering(func(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
+		switch {
+		case task.NodeID == c.second:
+			return "", ""
+		case task.Kind == lifecycle.TaskProbe:
+			return lifecycle.TaskFailed, `{"ok":false,"detail":"refused"}`
+		}
+		return healthy(task)
+	})
+	c.ask(asked{kind: lifecycle.MemberReplace, force: true, deadline: 3 * time.Second})
+	c.says(adapter.StateFailed, "", adapter.MemberJoining)
+	op := c.end()
+	require.Equal(t, "FAILED READINESS_FAILED | ACTIVE FAILED REMOVED | 1 of 2 | theirs ready bound free released | "+
+		"generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+}
+
 func TestFailedUpgradeSaysHowToGoBackAndTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -104,6 +104,13 @@ var (
 	}
 )
 
+const (
+	// slowAnswer is how long an adapter takes that is slow, and answers in its time all the same.
+	slowAnswer = 10 * time.Second
+	// crowd is more operations than one adapter may have calls at once.
+	crowd = 13
+)
+
 func quick(of drill) drill { of.quick = true; return of }
 
 // adapterDrills are those of an adapter that is away or wrong.
@@ -135,19 +142,24 @@ var adapterDrills = map[string]drill{
 	"adapter-away/silent/busy": {
 		fault: func(w *ward) {
 			hold := make(chan struct{})
-			w.waitsFor(func(rw http.ResponseWriter, r *http.Request) {
+			p := w.plays()
+			p.answers(func(rw http.ResponseWriter, r *http.Request) {
 				select {
 				case <-hold:
-				case <-r.Context().Done():
+				case <-time.After(slowAnswer):
 				}
-				rw.WriteHeader(http.StatusServiceUnavailable)
+				p.kit.ServeHTTP(rw, r)
 			})
-			for range 8 {
-				w.launch()
+			rented := make([]string, crowd)
+			for i := range rented {
+				rented[i] = w.rent()
 			}
-			w.patience = 2 * time.Minute // three calls take their whole time before there are no more
-			clear := w.mend
-			w.mend = func() { clear(); close(hold) }
+			for _, allocation := range rented { // one after the other: those that come at once are all called
+				_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+				w.fine(err)
+				w.about.ID = operation
+			}
+			w.mend = func() { close(hold) }
 		},
 		cure: launched,
 	},

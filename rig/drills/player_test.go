@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -57,7 +58,7 @@ func (w *ward) performs(name string, manifest []byte) *player {
 	app.Operations = map[adapter.Kind]adapter.OperationFunc{
 		adapter.InstanceCreate:       p.first(&p.create, alive),
 		adapter.InstanceDecommission: p.first(&p.gone, leave),
-		adapter.MemberReplace:        alive,
+		adapter.MemberReplace:        exchange,
 		adapter.MemberRecover:        alive,
 	}
 	app.Observe = func(context.Context, *adapter.Call) (adapter.Observation, error) {
@@ -151,7 +152,22 @@ func nothing(context.Context, *adapter.Call) (any, error) { return map[string]an
 
 // alive makes members as the app's probe wants them.
 func alive(ctx context.Context, run *adapter.Run) error {
-	return run.Each(ctx, run.Dispatch().Members, func(ctx context.Context, member adapter.Member) error {
+	return serve(ctx, run, run.Dispatch().Members)
+}
+
+// exchange makes the members alive that are not the one that goes, and lets that one go.
+func exchange(ctx context.Context, run *adapter.Run) error {
+	stays := slices.DeleteFunc(slices.Clone(run.Dispatch().Members), func(member adapter.Member) bool {
+		return slices.Contains(run.Dispatch().Targets, member.ID)
+	})
+	if err := serve(ctx, run, stays); err != nil {
+		return err
+	}
+	return run.Teardown(ctx, run.Targets())
+}
+
+func serve(ctx context.Context, run *adapter.Run, members []adapter.Member) error {
+	return run.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
 		if err := shell(ctx, run, member, "alive",
 			`mkdir -p "$GPUAAS_MEMBER_ROOT/srv/hello" && touch "$GPUAAS_MEMBER_ROOT/srv/hello/alive"`); err != nil {
 			return err

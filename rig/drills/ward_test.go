@@ -18,8 +18,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// drillMost bounds a drill, its cleaning up apart.
-const drillMost = 6 * time.Minute
+// drillMost bounds a drill, its cleaning up apart, and operationMost what it waits for an operation.
+const drillMost, operationMost = 6 * time.Minute, 150 * time.Second
 
 // ward is where a drill works: clients that record what they change, what the walk is about, and what has to be taken
 // away again.
@@ -213,7 +213,13 @@ func (w *ward) succeeds(operation string) {
 // ends waits for an operation's end.
 func (w *ward) ends(operation string) *gql.OperationDetail {
 	w.t.Helper()
-	ended, err := shared.Operator.WaitOperation(w.ctx, operation, nil)
+	ctx, cancel := context.WithTimeout(w.ctx, operationMost)
+	defer cancel()
+	ended, err := shared.Operator.WaitOperation(ctx, operation, nil)
+	if err != nil && ctx.Err() != nil {
+		shown, _ := gql.GetOperation(context.WithoutCancel(w.ctx), shared.Operator, operation)
+		w.t.Fatalf("%s has not ended in %s: %+v", operation, operationMost, shown)
+	}
 	w.fine(err)
 	return ended
 }
