@@ -1,38 +1,27 @@
 package chaos_test
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/rig/chaos"
 	ledger "github.com/gpuaas/app-platform/rig/chaos/adapter"
 	"github.com/gpuaas/app-platform/rig/lab"
 	"github.com/gpuaas/app-platform/rig/stack"
+	"github.com/gpuaas/app-platform/rig/turned"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adapter/controller"
-	"github.com/gpuaas/app-platform/server"
 )
 
-// program is the name under which this test binary is the adapter, and the ones that begin with serverProgram those
-// under which it is a server, whose clock a file beside it sets.
-const (
-	program       = "chaos-controller"
-	serverProgram = "chaos-server-"
-)
+// program is the name under which this test binary is the adapter.
+const program = "chaos-controller"
 
 var (
 	seed  = flag.Uint64("chaos.seed", 0, "what the run follows from; 0 takes one at random")
@@ -49,36 +38,10 @@ func TestMain(m *testing.M) {
 			Name: "chaos", Manifest: ledger.Manifest, App: func(dir string) (adapter.App, error) { return ledger.New(dir) },
 		}))
 	}
-	if strings.HasPrefix(filepath.Base(os.Args[0]), serverProgram) {
-		os.Exit(serve())
+	if turned.Asked() {
+		os.Exit(turned.Serve())
 	}
 	os.Exit(m.Run())
-}
-
-// serve is the product's server with a clock that can be set.
-func serve() int {
-	config := server.Defaults()
-	config.BillingEvery = time.Second
-	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	config.Bind(flags)
-	if err := flags.Parse(os.Args[2:]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	config.Clock = func() time.Time {
-		content, _ := os.ReadFile(os.Args[0] + ".skew")
-		by, _ := time.ParseDuration(string(content))
-		return time.Now().Add(by)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: config.Level()}))
-	slog.SetDefault(log)
-	if err := server.Run(ctx, config, log); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, "app-platform:", err)
-		return 1
-	}
-	return 0
 }
 
 // hindered are the servers by links of their own, which are this test binary at first; the last works alone. Builds are
@@ -94,9 +57,9 @@ func hindered(t *testing.T, bin string, count int) (servers []chaos.Server, prog
 		}
 	}
 	for number := 1; number <= count; number++ {
-		link := filepath.Join(bin, fmt.Sprint(serverProgram, number))
-		require.NoError(t, os.Symlink(self, link))
-		servers = append(servers, chaos.Server{Program: link, Skew: link + ".skew", Worker: number == count})
+		link, err := turned.Link(bin, number)
+		require.NoError(t, err)
+		servers = append(servers, chaos.Server{Program: link, Skew: turned.Skew(link), Worker: number == count})
 		programs = append(programs, link)
 	}
 	return servers, programs, builds

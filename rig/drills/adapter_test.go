@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gpuaas/app-platform/rig/stack"
@@ -106,10 +108,31 @@ var (
 
 const (
 	// slowAnswer is how long an adapter takes that is slow, and answers in its time all the same.
-	slowAnswer = 10 * time.Second
-	// crowd is more operations than one adapter may have calls at once.
-	crowd = 13
+	slowAnswer = 12 * time.Second
+	// crowd is how many calls one adapter may have at once.
+	crowd = 8
 )
+
+// plodding plays an adapter that takes long for each answer until it is let go, and returns how many calls it has that
+// are taken for slow.
+func (w *ward) plodding(hold <-chan struct{}) *atomic.Int32 {
+	w.t.Helper()
+	p, slow := w.plays(), &atomic.Int32{}
+	p.answers(func(rw http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hold:
+		case <-time.After(time.Second):
+			slow.Add(1)
+			select {
+			case <-hold:
+			case <-time.After(slowAnswer):
+			}
+			slow.Add(-1)
+		}
+		p.kit.ServeHTTP(rw, r)
+	})
+	return slow
+}
 
 func quick(of drill) drill { of.quick = true; return of }
 
@@ -141,25 +164,30 @@ var adapterDrills = map[string]drill{
 	},
 	"adapter-away/silent/busy": {
 		fault: func(w *ward) {
+			w.patience = 2 * time.Minute
 			hold := make(chan struct{})
-			p := w.plays()
-			p.answers(func(rw http.ResponseWriter, r *http.Request) {
-				select {
-				case <-hold:
-				case <-time.After(slowAnswer):
-				}
-				p.kit.ServeHTTP(rw, r)
-			})
-			rented := make([]string, crowd)
+			slow := w.plodding(hold)
+			w.mend = sync.OnceFunc(func() { close(hold) })
+			rented := make([]string, crowd+1)
 			for i := range rented {
 				rented[i] = w.rent()
 			}
-			for _, allocation := range rented { // one after the other: those that come at once are all called
+			w.later(func(context.Context) { w.mend() }) // before they are given back
+			launch := func(allocation string) {
 				_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
 				w.fine(err)
 				w.about.ID = operation
 			}
-			w.mend = func() { close(hold) }
+			for _, allocation := range rented[1:] {
+				launch(allocation)
+			}
+			w.eventually("the adapter has its most calls", func() error {
+				if slow.Load() < crowd {
+					return errNotYet
+				}
+				return nil
+			})
+			launch(rented[0])
 		},
 		cure: launched,
 	},

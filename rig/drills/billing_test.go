@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -102,19 +101,6 @@ func (b *books) booked(than int) (run gql.BillingRun) {
 	return run
 }
 
-// tamper writes past every rule, as somebody does who has the database's superuser.
-func (b *books) tamper(statement string, args ...any) {
-	b.w.t.Helper()
-	conn := b.w.connect()
-	b.w.fine(pgx.BeginFunc(b.w.ctx, conn, func(begun pgx.Tx) error {
-		if _, err := begun.Exec(b.w.ctx, `SET LOCAL session_replication_role = replica`); err != nil {
-			return err
-		}
-		_, err := begun.Exec(b.w.ctx, statement, args...)
-		return err
-	}))
-}
-
 // rerate sets another price for the past month, as planned.
 func (b *books) rerate(amount string) {
 	b.w.t.Helper()
@@ -134,9 +120,9 @@ func differs(change, back string) drill {
 		fault: func(w *ward) {
 			b := w.keeps(true)
 			run := b.booked(0)
-			b.tamper(change, w.tenant)
+			w.tamper(change, w.tenant)
 			w.about.RunID = run.Id
-			w.mend = func() { b.tamper(back, w.tenant) } // as it is in the dump
+			w.mend = func() { w.tamper(back, w.tenant) } // as it is in the dump
 		},
 		cure: func(w *ward) { w.mend() },
 	}
@@ -230,7 +216,7 @@ var billingDrills = map[string]drill{
 		fault: func(w *ward) {
 			b := w.keeps(true)
 			b.booked(0)
-			b.tamper(`UPDATE billing_run SET created_at = created_at - interval '1 hour' WHERE tenant_id = $1`, w.tenant)
+			w.tamper(`UPDATE billing_run SET created_at = created_at - interval '1 hour' WHERE tenant_id = $1`, w.tenant)
 			w.mend = func() { b.use("", 7200, 60); b.booked(1) }
 		},
 		cure: func(w *ward) { w.mend() },

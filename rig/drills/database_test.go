@@ -206,6 +206,7 @@ var feedDrills = map[string]drill{
 		fault: func(w *ward) { w.about.TenantID, w.about.ProjectID = "", ""; heldFeeds.fault(w) },
 		cure:  heldFeeds.cure,
 	},
+	"feeds-behind/subscriber/slow-consumer": slowConsumer,
 	"feeds-behind/held/prepared": {
 		fault: func(w *ward) {
 			w.sql(`BEGIN; CREATE TABLE public.drill_prepared (); PREPARE TRANSACTION 'drill'`)

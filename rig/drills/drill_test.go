@@ -40,7 +40,8 @@ var written = flag.Bool("drills.written", false, "also run drills that have not 
 func table() map[string]drill {
 	all := map[string]drill{}
 	for _, part := range []map[string]drill{catalogDrills, publishingDrills, promotionDrills, billingDrills, adapterDrills,
-		lifecycleDrills, nodeDrills, databaseDrills, feedDrills, expiryDrills, operatorDrills, systemDrills, fetchDrills} {
+		lifecycleDrills, recordDrills, nodeDrills, machineDrills, serverDrills, databaseDrills, feedDrills, expiryDrills,
+		operatorDrills, systemDrills, fetchDrills} {
 		maps.Copy(all, part)
 	}
 	maps.DeleteFunc(all, func(place string, _ drill) bool { return reason(place) != "" && !*written })

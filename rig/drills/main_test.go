@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/rig/lab"
 	"github.com/gpuaas/app-platform/rig/stack"
+	"github.com/gpuaas/app-platform/rig/turned"
 )
 
 // long drills every edge instead of one a runbook.
@@ -23,6 +24,9 @@ var shared *stack.Stack
 
 func TestMain(m *testing.M) {
 	lab.MaybeRunInit()
+	if turned.Asked() {
+		os.Exit(turned.Serve())
+	}
 	flag.Parse()
 	os.Exit(run(m))
 }

@@ -21,9 +21,11 @@ func (w *ward) agent(name, platform string) []string {
 	program, err := filepath.Abs(filepath.Join("..", "..", "bin", "node-agent"))
 	w.fine(err)
 	return []string{program, "--platform-url", platform, "--state-dir", state, "--name",
-		name, "--address", "127.0.0.1", "--no-namespaces", "--single-tenant", "--gpus", "1", "--simulated-gpus",
-		"--gpu-model", "Simulated-80GB"}
+		name, "--address", "127.0.0.1", "--gpus", "2", "--simulated-gpus", "--gpu-model", "Simulated-80GB"}
 }
+
+// plain are the flags of an agent whose members are plain processes.
+var plain = []string{"--no-namespaces", "--single-tenant"}
 
 // heard reports why a node is not online.
 func (w *ward) heard(name string) error {
@@ -71,12 +73,7 @@ func (w *ward) elsewhere(run func() string) (node *stack.Node, id, instance stri
 		w.ctx = ctx
 		w.takesAway(name)
 	})
-	first := w.nodeID("node-1")
-	_, err = gql.CordonNode(w.ctx, w.operator, gql.NodeOperateInput{NodeId: first, Reason: "a drill"})
-	w.fine(err)
-	instance = run()
-	_, err = gql.UncordonNode(w.ctx, w.operator, gql.NodeOperateInput{NodeId: first, Reason: "a drill"})
-	w.fine(err)
+	w.apart(func() { instance = run() })
 	require.Equal(w.t, name, w.members(instance)[0].Node.Name)
 	w.about.ID = instance
 	return node, id, instance
@@ -193,36 +190,10 @@ var nodeDrills = map[string]drill{
 	},
 	"operator/node-is-offline/another-agent-uses-the-state-directory": {
 		fault: func(w *ward) {
-			second, err := shared.Nodes[0].Program(supervise.Spec{Name: "agent-drill-second", Command: w.agent("node-1", shared.URL),
-				Restart: supervise.Never})
+			second, err := shared.Nodes[0].Program(supervise.Spec{Name: "agent-drill-second", Restart: supervise.Never,
+				Command: append(w.agent("node-1", shared.URL), plain...)})
 			w.fine(err)
 			w.mend = func() { _ = second.Stop() }
-		},
-		cure: func(w *ward) { w.mend() },
-	},
-	"operator/node-is-offline/the-platform-cannot-be-reached": {
-		fault: func(w *ward) {
-			name := "drill-" + client.NewKey()[:8]
-			node, err := shared.AddNode(w.ctx, name)
-			w.fine(err)
-			minted, err := gql.CreateNodeEnrolment(w.ctx, w.operator, gql.CreateNodeEnrolmentInput{Name: name, TtlMinutes: 5})
-			w.fine(err)
-			command := w.agent(name, between.through(shared.URL))
-			w.fine(os.WriteFile(filepath.Join(node.State, "token"), []byte(minted.CreateNodeEnrolment.Token), 0o600))
-			_, err = node.Program(supervise.Spec{Name: "agent-" + name, Restart: supervise.OnFailure,
-				Command: append(command, "--enrol-token-file", filepath.Join(node.State, "token"))})
-			w.fine(err)
-			w.later(func(ctx context.Context) {
-				w.fine(node.Kill())
-				w.ctx = ctx
-				w.takesAway(name)
-			})
-			w.eventually("the node is heard", func() error { return w.heard(name) })
-			between.cut(true)
-			w.mend = func() {
-				between.cut(false)
-				w.eventually("the node is heard", func() error { return w.heard(name) })
-			}
 		},
 		cure: func(w *ward) { w.mend() },
 	},

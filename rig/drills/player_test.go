@@ -76,8 +76,9 @@ func (w *ward) performs(name string, manifest []byte) *player {
 	w.fine(err)
 	w.later(func(context.Context) {
 		if name != adapterName { // nobody is left to ask for the usage of what it ran
-			w.sql(`UPDATE usage_source SET ended_at = now(), last_error = '' WHERE ended_at IS NULL AND source IN
-				(SELECT id FROM instance WHERE app_slug = $1)`, name)
+			w.sql(`INSERT INTO usage_source (source, basis, tenant_id, project_id, ended_at)
+				SELECT id, 'APP', tenant_id, project_id, now() FROM instance WHERE app_slug = $1
+				ON CONFLICT (source) DO UPDATE SET ended_at = now(), last_error = ''`, name)
 		}
 		server.CloseClientConnections()
 		kit.Stop()
@@ -152,7 +153,7 @@ func nothing(context.Context, *adapter.Call) (any, error) { return map[string]an
 
 // alive makes members as the app's probe wants them.
 func alive(ctx context.Context, run *adapter.Run) error {
-	return serve(ctx, run, run.Dispatch().Members)
+	return serve(ctx, run, run.Dispatch().Members, "alive")
 }
 
 // exchange makes the members alive that are not the one that goes, and lets that one go.
@@ -160,15 +161,16 @@ func exchange(ctx context.Context, run *adapter.Run) error {
 	stays := slices.DeleteFunc(slices.Clone(run.Dispatch().Members), func(member adapter.Member) bool {
 		return slices.Contains(run.Dispatch().Targets, member.ID)
 	})
-	if err := serve(ctx, run, stays); err != nil {
+	if err := serve(ctx, run, stays, "alive"); err != nil {
 		return err
 	}
 	return run.Teardown(ctx, run.Targets())
 }
 
-func serve(ctx context.Context, run *adapter.Run, members []adapter.Member) error {
+// serve makes the members alive in a step of that name.
+func serve(ctx context.Context, run *adapter.Run, members []adapter.Member, step string) error {
 	return run.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
-		if err := shell(ctx, run, member, "alive",
+		if err := shell(ctx, run, member, step,
 			`mkdir -p "$GPUAAS_MEMBER_ROOT/srv/hello" && touch "$GPUAAS_MEMBER_ROOT/srv/hello/alive"`); err != nil {
 			return err
 		}

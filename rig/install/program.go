@@ -105,8 +105,9 @@ func (r *Rig) addPlain(name, state string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.stack.Push("node "+name, node.Kill)
-	return &Node{Node: node, State: state, rig: r}, nil
+	cgroup := r.cgroup() + "/" + name
+	r.stack.Push("node "+name, func() error { return errors.Join(node.Kill(), removeCgroups(cgroup)) })
+	return &Node{Node: node, State: state, Cgroup: cgroup, rig: r}, nil
 }
 
 func (r *Rig) hidden() []string {

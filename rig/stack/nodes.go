@@ -109,10 +109,18 @@ const (
 	memberRootPath = "/var/lib/app-platform-root"
 )
 
-// memberRoot builds the root of members from this machine, once for all nodes, and keeps it from being deleted until
-// the stack is closed. It is empty without local nodes.
+// memberRoot is the root of members of local nodes; empty without local nodes.
 func (s *Stack) memberRoot(ctx context.Context) (string, error) {
-	if s.Network() == nil || s.root != "" {
+	if s.Network() == nil {
+		return "", nil
+	}
+	return s.MemberRoot(ctx)
+}
+
+// MemberRoot builds the root of members from this machine, once for all nodes, and keeps it from being deleted until
+// the stack is closed.
+func (s *Stack) MemberRoot(ctx context.Context) (string, error) {
+	if s.root != "" {
 		return s.root, nil
 	}
 	printed, err := output(ctx, s.program("node-agent"), "root", "--dir", memberRoots, "--link", "--prune")

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -107,6 +108,27 @@ func (s *Stack) KillOthers() error {
 	return nil
 }
 
+// StartServer starts one more server, of a program or with "" of the installation's own, with roles and further flags.
+// It returns where the server will listen.
+func (s *Stack) StartServer(name, program, roles string, flags ...string) (_ *supervise.Child, address string, err error) {
+	if address, err = s.address(name); err != nil {
+		return nil, "", err
+	}
+	child, err := s.beside(name, cmp.Or(program, s.program("app-platform")), address, roles, flags)
+	return child, address, err
+}
+
+// beside starts a server beyond the first: same database, same keys, other address.
+func (s *Stack) beside(name, program, address, roles string, flags []string) (*supervise.Child, error) {
+	return s.Program(supervise.Spec{
+		Name: name, Restart: supervise.OnFailure, Env: s.env("DATABASE_URL=" + s.AdminDSN()),
+		Command: slices.Concat([]string{
+			program, "serve", "--listen", address, "--public-url", s.URL, "--dev",
+			"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--node-url", s.nodeURL, "--roles", roles,
+		}, s.registryFlags(), s.webhookFlags(), flags, s.config.ServerFlags),
+	})
+}
+
 // StartOthers starts the servers beyond the first: same database, same keys, other address.
 func (s *Stack) StartOthers(ctx context.Context) error {
 	for i := 2; i <= s.config.Servers; i++ {
@@ -115,13 +137,7 @@ func (s *Stack) StartOthers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		child, err := s.Program(supervise.Spec{
-			Name: name, Restart: supervise.OnFailure, Env: s.env("DATABASE_URL=" + s.AdminDSN()),
-			Command: slices.Concat([]string{
-				s.serverProgram(i), "serve", "--listen", address, "--public-url", s.URL, "--dev",
-				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--node-url", s.nodeURL, "--roles", s.roles(i),
-			}, s.registryFlags(), s.webhookFlags(), s.sandboxFlags(i), s.config.ServerFlags),
-		})
+		child, err := s.beside(name, s.serverProgram(i), address, s.roles(i), s.sandboxFlags(i))
 		if err != nil {
 			return err
 		}
