@@ -34,6 +34,19 @@ func (w *ward) asleep(do func()) {
 	do()
 }
 
+// underway launches, and has the adapter at work on it until it is let go.
+func (w *ward) underway() (allocation string, letGo func()) {
+	w.t.Helper()
+	p, until := w.plays(), make(chan struct{})
+	does(&p.create, halts(until, alive))
+	allocation = w.rent()
+	_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+	w.fine(err)
+	w.about.ID = operation
+	w.eventually("the adapter works", func() error { return w.at(operation, "await") })
+	return allocation, func() { close(until) }
+}
+
 // recordDrills are those of rows that no verb leaves: somebody wrote them by hand, or another build did.
 var recordDrills = map[string]drill{
 	// A worker that is halted looks alive until its lease ends, and takes nothing.
@@ -62,18 +75,23 @@ var recordDrills = map[string]drill{
 	},
 	"instance-stuck/waits/allocation-failed": {
 		fault: func(w *ward) {
-			p, until := w.plays(), make(chan struct{})
-			does(&p.create, halts(until, alive))
-			allocation := w.rent()
-			_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
-			w.fine(err)
-			w.about.ID = operation
-			w.eventually("the adapter works", func() error { return w.at(operation, "await") })
+			allocation, letGo := w.underway()
 			w.tamper(`UPDATE allocation SET status = 'FAILED' WHERE id = $1`, allocation)
 			w.mend = func() {
 				w.succeeds(w.release(allocation))
-				close(until)
+				letGo()
 				w.launch()
+			}
+		},
+		cure: launched,
+	},
+	"instance-stuck/waits/allocation-pending": {
+		fault: func(w *ward) {
+			allocation, letGo := w.underway()
+			w.tamper(`UPDATE allocation SET status = 'REQUESTED' WHERE id = $1`, allocation)
+			w.mend = func() { // it becomes ready
+				w.tamper(`UPDATE allocation SET status = 'READY' WHERE id = $1`, allocation)
+				letGo()
 			}
 		},
 		cure: launched,
