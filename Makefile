@@ -84,7 +84,7 @@ chaos: build floor ## Kill parts of an installation for long and judge what is l
 	go test ./workers -v -count=1 -timeout 30m -run TestReplicasArePromotedWhileOperationsRun -args -workers.promotions=300
 
 .PHONY: drills
-drills: build ## Walk each edge of a runbook that has a drill against its fault; make test walks one of each
+drills: build ## Walk each edge of the runbooks against its fault; make test walks one of each runbook
 	bin/lab -prepare
 	$(TESTS) ./rig/drills -v -count=1 -timeout 1h -run 'TestDrills|TestEveryEdge' -args -drills.long
 
