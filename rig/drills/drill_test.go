@@ -166,10 +166,13 @@ func walked(t *testing.T, of runbook.Runbook, place string, drill drill) {
 		return
 	}
 	if edge.Person == "" {
-		w.walker.Since = time.Now()
+		w.cured = time.Now()
 		w.await(of, place, false)
 	}
 }
+
+// quiet is for how long the logs must not have shown what was cured: what was under way then may say so once more.
+const quiet = 10 * time.Second
 
 // await waits until the walk of the runbook takes the edge, or takes it no more.
 func (w *ward) await(of runbook.Runbook, place string, taken bool) {
@@ -177,6 +180,9 @@ func (w *ward) await(of runbook.Runbook, place string, taken bool) {
 	w.eventually(fmt.Sprintf("%s is taken: %v", place, taken), func() error {
 		if w.request != nil {
 			w.about.Refused = w.request()
+		}
+		if !taken {
+			w.walker.Since = slices.MaxFunc([]time.Time{w.cured, time.Now().Add(-quiet)}, time.Time.Compare)
 		}
 		facts := w.walker.Facts(w.ctx, of, w.about)
 		found, _, _ := of.Walk(facts)

@@ -36,6 +36,7 @@ type ward struct {
 	request func() error // the refused request, which succeeds after the cure; nil for none
 	mend    func()       // corrects the request, or ends the fault
 	did     []string     // mutations since the fault
+	cured   time.Time    // when the cure was done
 	// patience is how long the drill waits where it takes longer than others by its nature; zero for as long as they do.
 	patience time.Duration
 	// operator and admin are a platform operator and an administrator of the demo's tenant.
