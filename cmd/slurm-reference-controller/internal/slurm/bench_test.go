@@ -30,16 +30,23 @@ type bench struct {
 
 func newBench(t *testing.T, instance string, workers int, config ...string) *bench {
 	t.Helper()
+	b := prepareBench(t, instance, workers)
+	for _, text := range config {
+		b.current.Instance.Config = json.RawMessage(text)
+	}
+	b.succeeds(b.p.Run(b.base, b.current, time.Minute))
+	return b
+}
+
+// prepareBench returns a cluster that is still to be created.
+func prepareBench(t *testing.T, instance string, workers int) *bench {
+	t.Helper()
 	adaptertest.Require(t, "slurmctld", "slurmd", "munged", "srun", "mariadbd", "slurmdbd")
 	b := &bench{t: t, address: adaptertest.Address(t), p: adaptertest.New(t, "slurm-reference", adaptertest.Namespaces())}
 	app, err := App(readManifest(t), t.TempDir(), mend.New())
 	require.NoError(t, err)
 	b.base = b.p.Start(app)
 	b.current = clusterDispatch(b.p, instance, b.address, workers)
-	for _, text := range config {
-		b.current.Instance.Config = json.RawMessage(text)
-	}
-	b.succeeds(b.p.Run(b.base, b.current, time.Minute))
 	return b
 }
 

@@ -32,7 +32,7 @@ func clusterDispatch(p *adaptertest.Platform, instance, address string, workers 
 		OperationID: "op_create_" + instance, Kind: adapter.InstanceCreate, Attempt: 1,
 		Deadline: time.Now().Add(2 * time.Minute), CorrelationID: "cor-1",
 		Instance: adapter.Instance{
-			ID: instance, Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "slurm", Version: "1.0.0",
+			ID: instance, Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "slurm", Version: "1.4.0",
 			Config: json.RawMessage(`{"partitionName":"batch"}`),
 		},
 		Members: []adapter.Member{
@@ -77,6 +77,7 @@ func TestRealClusterLivesFromLaunchToTeardown(t *testing.T) {
 	require.Equal(t, "mem_w1ins_one", nodes.Nodes[1].MemberID)
 	require.Equal(t, "batch", nodes.Nodes[0].Partition)
 	require.Equal(t, 1, nodes.Nodes[0].CPUs, "two workers share the two CPUs of their node")
+	require.Zero(t, *nodes.Nodes[0].GPUs)
 
 	var seen adapter.Observation
 	code, _ := p.Call(base, http.MethodGet, adapter.InstancePath("ins_one"), nil, &seen)

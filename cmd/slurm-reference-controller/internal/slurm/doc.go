@@ -53,6 +53,20 @@
 // Where the project has chosen an account for the instance, a worker that slurmctld has given up as it does not
 // respond is replaced: see package mend.
 //
+// # GPUs
+//
+// A worker offers Slurm, as the generic resource "gpu", its part of the GPUs that its allocation has on its
+// node: the device nodes that it sees. Workers of one allocation on a node share them out evenly when they
+// come, and keep what they have; a worker that replaces another on its node takes over its part, and an
+// upgrade gives those that are free. slurm.conf remains the one record: its lines "# gres.conf:" are what
+// gres.conf is made of.
+//
+// What a job is given is told by CUDA_VISIBLE_DEVICES (or ROCR_VISIBLE_DEVICES), which a task prolog turns
+// from Slurm's numbers into identities where the driver publishes them. That is a word between jobs that
+// mean well, and no wall: a job can open whatever device its worker sees. The wall is the member's list of
+// devices, which the node's agent holds: nothing of another allocation is in reach. Members have no control
+// groups of their own, so Slurm cannot constrain the devices of a step.
+//
 // # Secrets
 //
 // The munge key of a cluster and the password of its database are derived from a master key, which

@@ -17,9 +17,13 @@ func planCommand() adapter.RunCommand {
 	return adapter.RunCommand{Command: []string{"sh", "-c", planScript, "plan", report.QueueFormat()}}
 }
 
-func nodesCommand() adapter.RunCommand {
-	return daemons.Shell(report.RecordScript + `; echo "=== nodes"; exec timeout 20 sinfo -a -N -h -o "` +
-		report.NodeFormat + `"`)
+func nodesCommand(detailed bool) adapter.RunCommand {
+	nodes := report.RecordScript + `; echo "=== nodes"; `
+	if detailed {
+		nodes = report.RecordScript + `; echo "=== gpus"; timeout 20 sinfo -a -N -h -o "` + report.GPUFormat +
+			`"; echo "=== nodes"; `
+	}
+	return daemons.Shell(nodes + `exec timeout 20 sinfo -a -N -h -o "` + report.NodeFormat + `"`)
 }
 
 // listCommand reads all jobs, or the one of this number.

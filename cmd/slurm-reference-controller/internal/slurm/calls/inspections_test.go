@@ -22,7 +22,7 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 	}
 	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
 		named("observe", observeCommand()), named("state", stateCommand()),
-		named("plan", planCommand()), named("nodes", nodesCommand()),
+		named("plan", planCommand()), named("nodes", nodesCommand(true)),
 		named("queue", listCommand("")), named("job", listCommand("{job}"), "job"),
 		named("output", outputCommand("{job}", "{bytes}"), "job", "bytes"),
 		named("accounts", accountCommand("{days}", "{limit}"), "days", "limit"),

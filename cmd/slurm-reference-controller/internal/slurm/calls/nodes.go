@@ -11,7 +11,7 @@ import (
 
 // listNodes returns the workers as Slurm reports them, with their members.
 func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
-	result, err := onController(ctx, call, "nodes", nodesCommand())
+	result, err := onController(ctx, call, "nodes", nodesCommand(detailed(call)))
 	if err != nil {
 		return nil, err
 	}
@@ -19,7 +19,9 @@ func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
 		return nil, unavailable(result)
 	}
 	lines, nodes, _ := strings.Cut(result.Stdout, "=== nodes\n")
-	return map[string]any{
-		"nodes": report.ParseNodes(nodes, report.MembersByNode(lines, call.Of(layout.ComponentWorker))),
-	}, nil
+	found := report.ParseNodes(nodes, report.MembersByNode(lines, call.Of(layout.ComponentWorker)))
+	if _, gpus, told := strings.Cut(lines, "=== gpus\n"); told {
+		report.CountGPUs(found, gpus)
+	}
+	return map[string]any{"nodes": found}, nil
 }

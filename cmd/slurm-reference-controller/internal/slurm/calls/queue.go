@@ -41,6 +41,7 @@ type submission struct {
 	Tasks        int    `json:"tasks"`
 	CPUsPerTask  int    `json:"cpusPerTask"`
 	LimitMinutes int    `json:"limitMinutes"`
+	GPUs         int    `json:"gpus"`
 }
 
 // command returns the sbatch call. Every value is an argument of its own and comes after a "=", so
@@ -59,6 +60,7 @@ func (s submission) command() []string {
 		{"nodes", strconv.Itoa(s.Nodes), s.Nodes > 0},
 		{"ntasks", strconv.Itoa(s.Tasks), s.Tasks > 0},
 		{"cpus-per-task", strconv.Itoa(s.CPUsPerTask), s.CPUsPerTask > 0},
+		{"gres", "gpu:" + strconv.Itoa(s.GPUs), s.GPUs > 0},
 		{"time", strconv.Itoa(s.LimitMinutes), s.LimitMinutes > 0},
 	}
 	for _, option := range options {

@@ -61,7 +61,7 @@ func (w Work) configure(ctx context.Context, controller adapter.Member, cluster 
 	)
 }
 
-// StartSlurmctld starts slurmctld and waits until it answers and, with accounting, until slurmdbd
+// StartSlurmctld writes gres.conf, starts slurmctld and waits until it answers and, with accounting, until slurmdbd
 // knows where it is: only from then on is slurmctld notified of accounts that change. The names of
 // the steps end with round.
 func (w Work) StartSlurmctld(
@@ -73,6 +73,7 @@ func (w Work) StartSlurmctld(
 	slurmctld := daemon("slurmctld", "", "slurmctld", "-D")
 	slurmctld.StopTimeoutSeconds = 60 // it saves its state
 	list := []Step{
+		{"gres-conf" + round, Shell(layout.GresScript)},
 		{"slurmctld" + round, slurmctld},
 		{"slurmctld-up" + round, Probe(60*time.Second, SlurmctldUp)},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -13,6 +14,8 @@ import (
 type Facts struct {
 	Hosts     map[string]string // host name by member
 	Listening []int
+	// Devices are the device nodes of GPUs that a member sees, by member.
+	Devices map[string][]string
 }
 
 // requirements are the programs that a member needs, by component. accountingRequirements are those
@@ -33,21 +36,22 @@ func requires(member adapter.Member, config layout.Config) []string {
 	return requirements[member.ComponentKey]
 }
 
-// lookScript prints the host name, then the listening ports. It exits with 3 when programs are
+// lookScript prints the host name, then the device nodes of GPUs, then the listening ports. It exits with 3 when programs are
 // missing and with 4 when the member has no namespaces of its own.
 const lookScript = `test -z "$GPUAAS_MEMBER_ROOT" || exit 4
 missing=
 for program in "$@"; do command -v "$program" > /dev/null || missing="$missing $program"; done
 if test -n "$missing"; then echo "$missing" >&2; exit 3; fi
 uname -n
+for device in /dev/nvidia[0-9]* /dev/dri/renderD[0-9]*; do test ! -c "$device" || echo "$device"; done
 cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | while read -r _ local _ state _; do ` +
 	`test "$state" != 0A || echo "${local##*:}"; done | sort -u`
 
-// Look reads from every member's node its host name, listening ports and programs. It fails when a
+// Look reads from every member's node its host name, listening ports, GPUs and programs. It fails when a
 // node cannot carry its member.
 func (w Work) Look(ctx context.Context, members []adapter.Member, config layout.Config) (Facts, error) {
-	results := make(chan adapter.TaskResult, len(members))
-	hosts := make(chan [2]string, len(members))
+	found := Facts{Hosts: make(map[string]string, len(members)), Devices: make(map[string][]string, len(members))}
+	var mu sync.Mutex
 	err := w.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
 		command := append([]string{"sh", "-c", lookScript, "look"}, requires(member, config)...)
 		result, err := w.Try(ctx, member, "look", adapter.RunCommand{Command: command})
@@ -57,38 +61,36 @@ func (w Work) Look(ctx context.Context, members []adapter.Member, config layout.
 		if err != nil {
 			return err
 		}
-		host, ports, _ := strings.Cut(result.Stdout, "\n")
-		if !layout.ValidHost(host) {
-			return adapter.Fail("HOST_NAME_INVALID", adapter.OwnerNode, false, "node %s calls itself %q", member.Node.Name, host)
-		}
-		hosts <- [2]string{member.ID, host}
-		result.Stdout = ports
-		results <- result
-		return nil
+		mu.Lock()
+		defer mu.Unlock()
+		return found.take(member, result.Stdout)
 	})
-	if err != nil {
-		return Facts{}, err
-	}
-	return gather(hosts, results)
+	slices.Sort(found.Listening)
+	return found, err
 }
 
-// gather collects the host names, by member, and the listening ports of all nodes, sorted.
-func gather(hosts chan [2]string, results chan adapter.TaskResult) (Facts, error) {
-	found := Facts{Hosts: make(map[string]string, len(hosts))}
-	close(hosts)
-	close(results)
-	for pair := range hosts {
-		found.Hosts[pair[0]] = pair[1]
+// take adds what lookScript printed in a member.
+func (f *Facts) take(member adapter.Member, printed string) error {
+	host, rest, _ := strings.Cut(printed, "\n")
+	if !layout.ValidHost(host) {
+		return adapter.Fail("HOST_NAME_INVALID", adapter.OwnerNode, false, "node %s calls itself %q", member.Node.Name, host)
 	}
-	for result := range results {
-		ports, err := layout.ParsePorts(result.Stdout)
-		if err != nil {
-			return Facts{}, err
+	var devices, ports []string
+	for _, word := range strings.Fields(rest) {
+		if strings.HasPrefix(word, "/") {
+			devices = append(devices, word)
+		} else {
+			ports = append(ports, word)
 		}
-		found.Listening = append(found.Listening, ports...)
 	}
-	slices.Sort(found.Listening)
-	return found, nil
+	listening, err := layout.ParsePorts(strings.Join(ports, "\n"))
+	if err != nil {
+		return err
+	}
+	layout.SortDevices(devices)
+	f.Hosts[member.ID], f.Devices[member.ID] = host, devices
+	f.Listening = append(f.Listening, listening...)
+	return nil
 }
 
 // unfit returns the error of a node that cannot carry a member; nil when it can.

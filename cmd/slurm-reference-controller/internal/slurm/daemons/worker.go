@@ -45,13 +45,12 @@ func (w Work) StartWorker(ctx context.Context, member adapter.Member, cluster la
 	if !ok {
 		return fmt.Errorf("member %s has no line in slurm.conf", member.ID)
 	}
-	err := w.Steps(ctx, member,
-		Step{"slurm-dirs", Shell(workerDirs)},
-		Step{"node-name", adapter.WriteFile{Path: nodeNameFile, Mode: "0644", Content: worker.Name() + "\n"}},
+	list := append([]Step{{"slurm-dirs", Shell(workerDirs)}}, WorkerFiles(worker)...)
+	list = append(list,
 		Step{"slurmd", Slurmd(cluster, worker)},
 		Step{"registered", Probe(60*time.Second, WorkerReady)},
 	)
-	if err != nil {
+	if err := w.Steps(ctx, member, list...); err != nil {
 		return w.WithLog(ctx, member, "slurmd", err)
 	}
 	return nil

@@ -29,6 +29,10 @@ type Worker struct {
 	Host, Address string
 	// CPUs and MemoryMiB are the size that it offers to jobs.
 	CPUs, MemoryMiB int
+	// GPUs is how many GPUs it offers, and Devices are their device nodes; none where the member has no such nodes, and
+	// the GPUs are only counted.
+	GPUs    int
+	Devices []string
 	// Features are the member's labels as Slurm features, sorted.
 	Features []string
 }
@@ -68,9 +72,10 @@ func (c *Cluster) Place(member adapter.Member, host string, workers []adapter.Me
 	if err != nil {
 		return err
 	}
+	held, _ := c.Of(member.ID)
 	c.Remove(member.ID)
 	worker := share(c.Config, member, host, workers)
-	worker.Slot = slot
+	worker.Slot, worker.GPUs, worker.Devices = slot, held.GPUs, held.Devices
 	c.Workers = append(c.Workers, worker)
 	slices.SortFunc(c.Workers, func(a, b Worker) int { return a.Slot - b.Slot })
 	return nil
@@ -115,15 +120,9 @@ func workerSlot(name string) (slot int, ok bool) {
 }
 
 // share returns a worker with the size it offers: the configured one, or its part of the node that
-// it shares with other workers.
+// it shares with other workers of its allocation.
 func share(config Config, member adapter.Member, host string, workers []adapter.Member) Worker {
-	neighbours := 0
-	for _, other := range workers {
-		if other.Node.ID == member.Node.ID {
-			neighbours++
-		}
-	}
-	neighbours = max(neighbours, 1)
+	neighbours := max(len(beside(member, workers)), 1)
 	return Worker{
 		MemberID: member.ID, Host: host, Address: member.Host(),
 		CPUs:      cmp.Or(config.CPUsPerNode, max(1, member.Node.CPUs/neighbours)),

@@ -76,6 +76,11 @@ func TestConfigurationIsRenderedAsKept(t *testing.T) {
 		hosts := map[string]string{"mem_c1": "na", "mem_w1": "na", "mem_y1": "na", "mem_z1": "na", "mem_x2": "nb"}
 		cluster, err := New(c.config, "1.2.3", controller, hosts, 21000, c.workers)
 		require.NoError(t, err)
+		if name == "shared_node.conf" {
+			cluster.Workers[0].GPUs, cluster.Workers[0].Devices = 2, []string{"/dev/nvidia2", "/dev/nvidia10"}
+			cluster.Workers[1].GPUs = 1
+			cluster.Workers[2].GPUs, cluster.Workers[2].Devices = 1, []string{"/dev/dri/renderD128"}
+		}
 		cluster.Label("mem_y1", map[string]string{"zone": "eu", "fast": "", "odd": "a b&c"})
 		text, err := RenderSlurmConf(cluster)
 		require.NoError(t, err)

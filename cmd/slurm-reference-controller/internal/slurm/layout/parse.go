@@ -15,7 +15,11 @@ var hostLine = regexp.MustCompile(`^([^()\s]+)\(([^()\s]+)\)$`)
 // instance's. It skips lines of workers in reserve, which earlier versions wrote.
 func Parse(text string) (Cluster, error) {
 	var cluster Cluster
+	devices := make(map[int][]string)
 	for _, line := range strings.Split(text, "\n") {
+		if slot, paths, ok := readGresLine(line); ok {
+			devices[slot] = paths
+		}
 		if version, ok := strings.CutPrefix(line, "# version "); ok {
 			cluster.Version = strings.TrimSpace(version)
 		}
@@ -35,6 +39,9 @@ func Parse(text string) (Cluster, error) {
 	}
 	if cluster.Port == 0 || cluster.Host == "" {
 		return Cluster{}, fmt.Errorf("slurm.conf names no controller")
+	}
+	for i, worker := range cluster.Workers {
+		cluster.Workers[i].Devices = devices[worker.Slot]
 	}
 	slices.SortFunc(cluster.Workers, func(a, b Worker) int { return a.Slot - b.Slot })
 	return cluster, nil
@@ -57,6 +64,8 @@ func ParseWorker(line string) (worker Worker, ok bool) {
 			worker.CPUs = Number(value)
 		case "RealMemory":
 			worker.MemoryMiB = Number(value)
+		case "Gres":
+			worker.GPUs = GPUCount(value)
 		case "Feature":
 			worker.Features = strings.Split(value, ",")
 		}

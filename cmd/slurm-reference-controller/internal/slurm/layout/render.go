@@ -10,6 +10,9 @@ import (
 // SlurmConfPath is the path of slurm.conf on the controller.
 const SlurmConfPath = "/etc/slurm/slurm.conf"
 
+// TaskPrologPath is the path on workers of what slurmd runs before each task.
+const TaskPrologPath = "/etc/slurm/task-prolog"
+
 //go:embed templates
 var templates embed.FS
 
@@ -29,8 +32,9 @@ func RenderSlurmdbdConf(cluster Cluster, password string) (string, error) {
 // render executes one of the templates.
 func render(name string, data any) (string, error) {
 	functions := template.FuncMap{
-		"workerPort": WorkerPort, "accountingPort": accountingPort,
-		"join": func(list []string) string { return strings.Join(list, ",") },
+		"workerPort": WorkerPort, "accountingPort": accountingPort, "gresLine": gresLine,
+		"taskProlog": func() string { return TaskPrologPath },
+		"join":       func(list []string) string { return strings.Join(list, ",") },
 	}
 	parsed, err := template.New(name).Funcs(functions).ParseFS(templates, "templates/"+name)
 	if err != nil {

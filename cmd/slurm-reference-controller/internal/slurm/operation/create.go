@@ -59,7 +59,25 @@ func (w work) layout(
 	if err != nil {
 		return layout.Cluster{}, adapter.Fail("NO_FREE_PORTS", adapter.OwnerNode, true, "%v on the cluster's nodes", err)
 	}
-	return layout.New(config, w.Instance().Version, controller, facts.Hosts, port, workers)
+	cluster, err := layout.New(config, w.Instance().Version, controller, facts.Hosts, port, workers)
+	if err != nil {
+		return layout.Cluster{}, err
+	}
+	w.equip(&cluster, workers, facts)
+	return cluster, nil
+}
+
+// equip gives workers their parts of the GPUs of their allocations. A worker that is replaced makes way for its heir.
+func (w work) equip(cluster *layout.Cluster, workers []adapter.Member, facts daemons.Facts) {
+	var leaving []string
+	if w.Dispatch().Kind == adapter.MemberReplace {
+		leaving = w.Dispatch().Targets
+	}
+	for _, member := range workers {
+		if devices, seen := facts.Devices[member.ID]; seen {
+			cluster.Equip(member, devices, w.Of(layout.ComponentWorker), leaving...)
+		}
+	}
 }
 
 // prove runs a job across all workers: when it succeeds, addresses, ports and keys are right

@@ -115,7 +115,7 @@ func (w work) join(ctx context.Context, targets []adapter.Member, reason string,
 	return cluster, w.rouse(ctx, targets, cluster, reason, percent+40)
 }
 
-// admit adds the targets' lines.
+// admit adds the targets' lines, with their GPUs.
 func (w work) admit(cluster *layout.Cluster, targets []adapter.Member, facts daemons.Facts) error {
 	cluster.Busy = facts.Listening
 	for _, member := range targets {
@@ -124,6 +124,7 @@ func (w work) admit(cluster *layout.Cluster, targets []adapter.Member, facts dae
 		}
 		cluster.Label(member.ID, member.Labels)
 	}
+	w.equip(cluster, targets, facts)
 	return nil
 }
 

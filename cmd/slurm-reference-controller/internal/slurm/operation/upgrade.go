@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
@@ -25,15 +26,16 @@ func upgrade(ctx context.Context, w work) error {
 			return err
 		}
 	}
-	w.Progress("checking nodes", 5, "looking at the controller's node")
-	if _, err := w.Look(ctx, w.Of(layout.ComponentController), to); err != nil {
+	w.Progress("checking nodes", 5, "looking at the controller's node and those with GPUs")
+	facts, err := w.Look(ctx, append(w.Of(layout.ComponentController), w.withGPUs()...), to)
+	if err != nil {
 		return err
 	}
 	if err := w.Commit(); err != nil {
 		return err
 	}
 	w.Progress("applying configuration", 15, "restarting slurmdbd and slurmctld with the new configuration")
-	cluster, err := w.reshape(ctx, "upgrade", func(c *layout.Cluster) error { return w.renew(c, from, to) }, w.restartAll)
+	cluster, err := w.reshape(ctx, "upgrade", func(c *layout.Cluster) error { return w.renew(c, from, to, facts) }, w.restartAll)
 	if err != nil {
 		return err
 	}
@@ -51,13 +53,22 @@ func upgrade(ctx context.Context, w work) error {
 	return w.proveVersion(ctx, cluster)
 }
 
-// renew sets the new version and, where the configuration changes them, the new sizes of workers.
-func (w work) renew(cluster *layout.Cluster, from, to layout.Config) error {
+// withGPUs returns the workers whose nodes have GPUs and can be asked which.
+func (w work) withGPUs() []adapter.Member {
+	return slices.DeleteFunc(w.Of(layout.ComponentWorker), func(member adapter.Member) bool {
+		return member.Node.GPUs == 0 || !member.Node.IsReachable()
+	})
+}
+
+// renew sets the new version and, where the configuration changes them, the new sizes of workers. Workers without GPUs
+// get those that are free beside them.
+func (w work) renew(cluster *layout.Cluster, from, to layout.Config, facts daemons.Facts) error {
 	cluster.Version = w.Instance().Version
+	workers := w.Of(layout.ComponentWorker)
+	defer w.equip(cluster, workers, facts)
 	if from.CPUsPerNode == to.CPUsPerNode && from.MemoryMiBPerNode == to.MemoryMiBPerNode {
 		return nil
 	}
-	workers := w.Of(layout.ComponentWorker)
 	for _, member := range workers {
 		if held, ok := cluster.Of(member.ID); ok {
 			if err := cluster.Place(member, held.Host, workers); err != nil {
@@ -127,12 +138,12 @@ func (w work) restartWorkers(ctx context.Context, cluster layout.Cluster) error 
 			"restarting workers", 50+40*i/len(members),
 			fmt.Sprintf("restarting %s, %d of %d", worker.Name(), i+1, len(members)),
 		)
-		err := w.Steps(ctx, member,
+		list := append(daemons.WorkerFiles(worker),
 			daemons.Step{Name: "restart-stop", Task: adapter.StopProcess{Name: "slurmd"}},
 			daemons.Step{Name: "restart-start", Task: daemons.Slurmd(cluster, worker)},
 			daemons.Step{Name: "restart-ready", Task: daemons.Probe(daemons.ProbeTime, daemons.WorkerReady)},
 		)
-		if err != nil {
+		if err := w.Steps(ctx, member, list...); err != nil {
 			return w.WithLog(ctx, member, "slurmd", err)
 		}
 	}

@@ -20,6 +20,8 @@ type Node struct {
 	MemoryMiB int    `json:"memoryMiB"`
 	Partition string `json:"partition"`
 	Reason    string `json:"reason"`
+	// GPUs is how many it offers; nil where nobody has asked.
+	GPUs *int `json:"gpus,omitempty"`
 }
 
 // NodeFormat is the format for sinfo. The reason comes last because only a reason may hold a bar.
@@ -43,6 +45,22 @@ func ParseNodes(text string, members map[string]string) []Node {
 		})
 	}
 	return nodes
+}
+
+// GPUFormat is the format for sinfo that [CountGPUs] reads.
+const GPUFormat = "%N|%G"
+
+// CountGPUs adds to nodes what "sinfo -N -h -o" prints with [GPUFormat].
+func CountGPUs(nodes []Node, text string) {
+	counts := make(map[string]int)
+	for _, line := range strings.Split(text, "\n") {
+		name, gres, _ := strings.Cut(strings.TrimSpace(line), "|")
+		counts[name] = layout.GPUCount(gres)
+	}
+	for i := range nodes {
+		count := counts[nodes[i].Name]
+		nodes[i].GPUs = &count
+	}
 }
 
 // NodeReason returns the reason that sinfo printed; empty when it printed that there is none.
