@@ -92,11 +92,12 @@ var Runbook = runbook.Runbook{
 					Act:   runbook.Calls("recoverMember", "launchInstance"),
 				},
 				{
-					Key:   "submit",
-					When:  []runbook.Condition{runbook.Is("code", "SUBMIT_REFUSED", "SCRIPT_INVALID")},
-					Seen:  "`SUBMIT_REFUSED`, `SCRIPT_INVALID`",
-					Means: "Slurm refuses the job; the message is Slurm's",
-					Do:    "correct the script or the request",
+					Key: "submit",
+					When: []runbook.Condition{runbook.Is("code", "SUBMIT_REFUSED", "SCRIPT_INVALID", "JOB_STATE",
+						"JOB_NOT_FOUND", "OUTPUT_GONE")},
+					Seen:  "`SUBMIT_REFUSED`, `SCRIPT_INVALID`, `JOB_STATE`, `JOB_NOT_FOUND`, `OUTPUT_GONE`",
+					Means: "Slurm refuses the job or its change, or does not have it any more; the message says why",
+					Do:    "correct the script or the request; output goes with the worker that ran the job",
 					Act:   runbook.Calls("invokeAction"),
 				},
 				{

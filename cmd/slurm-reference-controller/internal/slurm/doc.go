@@ -76,6 +76,11 @@
 // # Jobs
 //
 // Jobs that are submitted by the action queue.submit run as the user nobody: a member's root is
-// not for its tenants' scripts. Their output lies on the worker that ran the batch step; the
-// action queue.list returns its end.
+// not for its tenants' scripts. Their output lies on the worker that ran the batch step, standard error
+// apart where the job was submitted so; the action queue.list returns its end, and job.output any part of
+// it. Both read as nobody: a job may have put a link there. Who submitted a job is noted in its comment,
+// which proves nothing: within the cluster it can be changed.
+//
+// An instance of a version before 1.4 is answered as its manifest says, by the commands that its manifest
+// names: see detailed in package calls.
 package slurm

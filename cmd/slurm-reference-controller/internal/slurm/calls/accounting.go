@@ -11,9 +11,14 @@ import (
 
 // accountScript prints the accounts of jobs of the last $1 days, newest last. It exits with 3 when
 // accounting is off.
-const accountScript = `grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + ` || exit 3
+const accountScript = accountScriptHead + report.AccountFields + accountScriptTail
+
+const (
+	accountScriptHead = `grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + ` || exit 3
 export TZ=UTC
-timeout 20 sacct -a -X -n -P -S "now-$1days" -o ` + report.AccountFields + ` | tail -n "$2"`
+timeout 20 sacct -a -X -n -P -S "now-$1days" -o `
+	accountScriptTail = ` | tail -n "$2"`
+)
 
 // accountingJobs returns the accounts of jobs of the last days, newest first.
 func accountingJobs(ctx context.Context, call *adapter.Call) (any, error) {
@@ -21,7 +26,8 @@ func accountingJobs(ctx context.Context, call *adapter.Call) (any, error) {
 	if err := decodeOptional(call.Input, &input); err != nil {
 		return nil, err
 	}
-	result, err := onController(ctx, call, "account", accountCommand(strconv.Itoa(input.Days), strconv.Itoa(input.Limit)))
+	result, err := onController(ctx, call, "account", accountCommand(detailed(call), strconv.Itoa(input.Days),
+		strconv.Itoa(input.Limit)))
 	if err != nil {
 		return nil, err
 	}
@@ -32,6 +38,9 @@ func accountingJobs(ctx context.Context, call *adapter.Call) (any, error) {
 	}
 	if result.State != adapter.TaskSucceeded {
 		return nil, unavailable(result)
+	}
+	if detailed(call) {
+		return map[string]any{"jobs": report.ParseDetailedAccounts(result.Stdout)}, nil
 	}
 	return map[string]any{"jobs": report.ParseAccounts(result.Stdout)}, nil
 }

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -27,20 +28,33 @@ func nodesCommand(detailed bool) adapter.RunCommand {
 }
 
 // listCommand reads all jobs, or the one of this number.
-func listCommand(id string) adapter.RunCommand {
+func listCommand(detailed bool, id string) adapter.RunCommand {
 	command := []string{"sh", "-c", listScript, "list", report.QueueFormat()}
+	if detailed {
+		command = []string{"sh", "-c", detailScript, "list", report.DetailFormat()}
+	}
 	if id != "" {
 		command = append(command, id)
 	}
 	return adapter.RunCommand{Command: command}
 }
 
-// outputCommand reads the last bytes of what a job has written.
+// outputCommand reads the last bytes of what a job has written, as the user of jobs: a job may have put a link there.
 func outputCommand(job, bytes string) adapter.RunCommand {
-	return adapter.RunCommand{Command: []string{"sh", "-c", `test ! -f "$1" || tail -c "$2" "$1"`, "output",
-		outputPath(job), bytes}}
+	return adapter.RunCommand{User: layout.JobUser, Command: []string{"sh", "-c", `test ! -r "$1" || tail -c "$2" "$1"`,
+		"output", outputPath(job), bytes}}
 }
 
-func accountCommand(days, limit string) adapter.RunCommand {
-	return adapter.RunCommand{Command: []string{"sh", "-c", accountScript, "account", days, limit}}
+// partCommand reads a part of what a job has written, from a place on, and may wait for it.
+func partCommand(job, suffix, from, bytes, wait string) adapter.RunCommand {
+	return adapter.RunCommand{User: layout.JobUser, Command: []string{"sh", "-c", partScript, "part",
+		layout.JobDir + "/" + job + suffix, job, from, bytes, wait}}
+}
+
+func accountCommand(detailed bool, days, limit string) adapter.RunCommand {
+	script := accountScript
+	if detailed {
+		script = accountScriptHead + report.DetailedAccountFields + accountScriptTail
+	}
+	return adapter.RunCommand{Command: []string{"sh", "-c", script, "account", days, limit}}
 }

@@ -14,7 +14,7 @@ var rewrite = flag.Bool("update", false, "write the inspections into the manifes
 func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 	t.Parallel()
 	named := func(name string, task adapter.RunCommand, arguments ...string) adaptertest.Inspection {
-		one := adaptertest.Inspection{Name: name, Command: task.Command}
+		one := adaptertest.Inspection{Name: name, Command: task.Command, User: task.User}
 		for _, argument := range arguments {
 			one.Arguments = append(one.Arguments, adaptertest.InspectionArgument{Name: argument, Type: "integer"})
 		}
@@ -23,8 +23,10 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
 		named("observe", observeCommand()), named("state", stateCommand()),
 		named("plan", planCommand()), named("nodes", nodesCommand(true)),
-		named("queue", listCommand("")), named("job", listCommand("{job}"), "job"),
+		named("queue", listCommand(true, "")), named("job", listCommand(true, "{job}"), "job"),
 		named("output", outputCommand("{job}", "{bytes}"), "job", "bytes"),
-		named("accounts", accountCommand("{days}", "{limit}"), "days", "limit"),
+		named("part", partCommand("{job}", outputSuffix, "{from}", "{bytes}", "{wait}"), "job", "from", "bytes", "wait"),
+		named("errors", partCommand("{job}", errorsSuffix, "{from}", "{bytes}", "{wait}"), "job", "from", "bytes", "wait"),
+		named("accounts", accountCommand(true, "{days}", "{limit}"), "days", "limit"),
 		named("usage", accounts.Command("{since}", "{line}"), "since", "line"))
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,77 +26,9 @@ const (
 func Actions() map[string]adapter.ActionFunc {
 	return map[string]adapter.ActionFunc{
 		"queue.submit": submit, "queue.list": list, "queue.cancel": cancel,
-		"node.list": listNodes, "accounting.jobs": accountingJobs,
+		"queue.hold": verb("hold"), "queue.release": verb("release"), "queue.requeue": verb("requeue"),
+		"job.output": readPart, "node.list": listNodes, "accounting.jobs": accountingJobs,
 	}
-}
-
-// submission is the input of queue.submit.
-type submission struct {
-	Script       string `json:"script"`
-	Name         string `json:"name"`
-	Partition    string `json:"partition"`
-	Nodes        int    `json:"nodes"`
-	Tasks        int    `json:"tasks"`
-	CPUsPerTask  int    `json:"cpusPerTask"`
-	LimitMinutes int    `json:"limitMinutes"`
-	GPUs         int    `json:"gpus"`
-}
-
-// command returns the sbatch call. Every value is an argument of its own and comes after a "=", so
-// that nothing a caller wrote can become an option or a command.
-func (s submission) command() []string {
-	command := []string{
-		"sbatch", "--parsable", "--chdir=" + layout.JobDir, "--output=" + outputPath("%j"), "--open-mode=append",
-	}
-	options := []struct {
-		name  string
-		value string
-		set   bool
-	}{
-		{"job-name", s.Name, s.Name != ""},
-		{"partition", s.Partition, s.Partition != ""},
-		{"nodes", strconv.Itoa(s.Nodes), s.Nodes > 0},
-		{"ntasks", strconv.Itoa(s.Tasks), s.Tasks > 0},
-		{"cpus-per-task", strconv.Itoa(s.CPUsPerTask), s.CPUsPerTask > 0},
-		{"gres", "gpu:" + strconv.Itoa(s.GPUs), s.GPUs > 0},
-		{"time", strconv.Itoa(s.LimitMinutes), s.LimitMinutes > 0},
-	}
-	for _, option := range options {
-		if option.set {
-			command = append(command, "--"+option.name+"="+option.value)
-		}
-	}
-	return command
-}
-
-func outputPath(job string) string { return path.Join(layout.JobDir, job+".out") }
-
-// submit queues a job script and returns the job's id.
-func submit(ctx context.Context, call *adapter.Call) (any, error) {
-	var input submission
-	if err := json.Unmarshal(call.Input, &input); err != nil {
-		return nil, fmt.Errorf("read input: %w", err)
-	}
-	if !strings.HasPrefix(input.Script, "#!") {
-		return nil, adapter.Reject("SCRIPT_INVALID", "input.script", "the script must begin with a line like #!/bin/sh")
-	}
-	result, err := onController(
-		ctx,
-		call,
-		"submit",
-		adapter.RunCommand{Command: input.command(), Stdin: input.Script, User: layout.JobUser, WorkDir: layout.JobDir},
-	)
-	if err != nil {
-		return nil, err
-	}
-	if result.State != adapter.TaskSucceeded {
-		return nil, adapter.Reject("SUBMIT_REFUSED", "input", "%s", complaint(result))
-	}
-	id, _, _ := strings.Cut(strings.TrimSpace(result.Stdout), ";")
-	if _, err := strconv.ParseUint(id, 10, 32); err != nil {
-		return nil, fmt.Errorf("sbatch answered %q", result.Stdout)
-	}
-	return map[string]any{"jobId": id}, nil
 }
 
 // listing is the input of queue.list.
@@ -121,6 +51,21 @@ echo "=== record"
 ` + report.RecordScript + `
 ` + daemons.SlurmctldUp
 
+// detailScript is listScript with details: times in UTC, the zone of the log's times, and the steps of one job.
+const detailScript = `zone=$(date +%z)
+export TZ=UTC
+if test -n "$2"; then squeue -a -h -t all -j "$2" -O "$1" 2> /dev/null | head -n 80; ` +
+	`else squeue -a -h -t all -S -i -O "$1" | head -n 80; fi
+echo "=== steps"
+if test -n "$2" && grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + `; then ` +
+	`timeout 10 sacct -n -P -j "$2" -o ` + report.StepFields + ` | head -n 40; fi
+echo "=== completed $zone"
+test ! -f ` + jobCompLog + ` || if test -n "$2"; then grep "^JobId=$2 " ` + jobCompLog + `; ` +
+	`else tail -n 25 ` + jobCompLog + `; fi
+echo "=== record"
+` + report.RecordScript + `
+` + daemons.SlurmctldUp
+
 // list returns jobs of the queue and of the completion log; for one job also the end of its output.
 func list(ctx context.Context, call *adapter.Call) (any, error) {
 	input := listing{Limit: 50, OutputBytes: 4096}
@@ -136,10 +81,11 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	if input.JobID == "" {
 		return output, nil
 	}
-	if len(jobs) == 0 {
-		return nil, adapter.Reject("JOB_NOT_FOUND", "input.jobId", "there is no job %s", input.JobID)
+	job, err := theJob(jobs, input.JobID)
+	if err != nil {
+		return nil, err
 	}
-	text, err := readOutput(ctx, call, members, jobs[0], input.OutputBytes)
+	text, err := readOutput(ctx, call, members, job, input.OutputBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -147,28 +93,35 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	return output, nil
 }
 
-// readJobs returns the jobs, and the members by node.
+// readJobs returns the jobs, and the members by node. A job that is asked for by its id comes with its steps.
 func readJobs(ctx context.Context, call *adapter.Call, id string) ([]report.Job, map[string]string, error) {
-	result, err := onController(ctx, call, "list", listCommand(id))
+	result, err := onController(ctx, call, "list", listCommand(detailed(call), id))
 	if err != nil {
 		return nil, nil, err
 	}
 	if result.State != adapter.TaskSucceeded {
 		return nil, nil, unavailable(result)
 	}
-	live, rest, _ := strings.Cut(result.Stdout, "=== completed\n")
+	live, rest, _ := strings.Cut(result.Stdout, "=== completed")
+	zone, rest, _ := strings.Cut(rest, "\n")
 	completed, record, _ := strings.Cut(rest, "=== record\n")
-	return report.MergeJobs(
-		report.ParseQueue(live),
-		report.ParseCompleted(completed),
-	), report.MembersByNode(record, call.Of(layout.ComponentWorker)), nil
+	members := report.MembersByNode(record, call.Of(layout.ComponentWorker))
+	if !detailed(call) {
+		return report.MergeJobs(report.ParseQueue(live), report.ParseCompleted(completed)), members, nil
+	}
+	live, steps, _ := strings.Cut(live, "=== steps\n")
+	jobs := report.MergeJobs(report.InUTC(report.ParseDetailed(live)), report.ParseCompletedIn(completed, zone))
+	if len(jobs) == 1 {
+		jobs[0].Steps = report.ParseSteps(steps)
+	}
+	return jobs, members, nil
 }
 
 // filter returns the jobs that the input selects, at most as many as it allows.
 func (l listing) filter(jobs []report.Job) []report.Job {
 	kept := []report.Job{}
 	for _, one := range jobs {
-		if l.JobID != "" && one.JobID != l.JobID {
+		if l.JobID != "" && !one.Of(l.JobID) {
 			continue
 		}
 		if len(l.States) > 0 && !slices.ContainsFunc(l.States, one.Is) {
@@ -179,58 +132,6 @@ func (l listing) filter(jobs []report.Job) []report.Job {
 		}
 	}
 	return kept
-}
-
-// readOutput returns the end of a submitted job's output from the worker that ran its batch step. A
-// job that has not begun, or was not submitted by queue.submit, has none.
-func readOutput(
-	ctx context.Context, call *adapter.Call, members map[string]string, one report.Job, limit int,
-) (string, error) {
-	worker, ok := batchWorker(call, members, one.NodeList)
-	if !ok || limit == 0 {
-		return "", nil
-	}
-	result, err := call.Do(ctx, worker, "output", outputCommand(one.JobID, strconv.Itoa(limit)), adapter.Within(callTime))
-	if err != nil {
-		return "", err
-	}
-	return strings.ToValidUTF8(result.Stdout, "?"), nil
-}
-
-// batchWorker returns the worker that ran the batch step: the first of the job's nodes. A worker
-// that has left the cluster took its output along.
-func batchWorker(call *adapter.Call, members map[string]string, nodeList string) (adapter.Member, bool) {
-	id := members[report.FirstNode(nodeList)]
-	for _, member := range call.Of(layout.ComponentWorker) {
-		if id != "" && member.ID == id {
-			return member, true
-		}
-	}
-	return adapter.Member{}, false
-}
-
-// cancel cancels a job. A job that has ended is not an error: the answer states that it was not canceled.
-func cancel(ctx context.Context, call *adapter.Call) (any, error) {
-	var input struct{ JobID string }
-	if err := json.Unmarshal(call.Input, &input); err != nil {
-		return nil, fmt.Errorf("read input: %w", err)
-	}
-	result, err := onController(
-		ctx, call, "cancel", adapter.RunCommand{Command: []string{"scancel", "--verbose", input.JobID}},
-	)
-	if err != nil {
-		return nil, err
-	}
-	said := result.Stderr + result.Stdout
-	switch {
-	case strings.Contains(said, "Invalid job id"):
-		return nil, adapter.Reject("JOB_NOT_FOUND", "input.jobId", "there is no job %s", input.JobID)
-	case strings.Contains(said, "already completing or completed"):
-		return map[string]any{"jobId": input.JobID, "canceled": false}, nil
-	case result.State != adapter.TaskSucceeded:
-		return nil, unavailable(result)
-	}
-	return map[string]any{"jobId": input.JobID, "canceled": true}, nil
 }
 
 // onController runs a command on the controller member.

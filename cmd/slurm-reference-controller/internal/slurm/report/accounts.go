@@ -28,6 +28,27 @@ type AccountedJob struct {
 	Ended      string `json:"endedAt"`
 	Seconds    int    `json:"seconds"`
 	CPUSeconds int    `json:"cpuSeconds"`
+	// GPUs is how many it had; nil for an instance of a version before 1.4.
+	GPUs *int `json:"gpus,omitempty"`
+}
+
+// DetailedAccountFields are the sacct fields that [ParseDetailedAccounts] reads: GPUs come first.
+const DetailedAccountFields = "AllocTRES," + AccountFields
+
+// ParseDetailedAccounts reads the output of sacct, run with TZ=UTC, and returns its jobs, newest first.
+func ParseDetailedAccounts(text string) []AccountedJob {
+	list := []AccountedJob{}
+	for _, line := range strings.Split(text, "\n") {
+		tres, rest, _ := strings.Cut(line, "|")
+		for _, one := range ParseAccounts(rest) {
+			one.GPUs = gpusOf(tres)
+			for _, at := range []*string{&one.Submitted, &one.Started, &one.Ended} {
+				*at = Zoned(*at, "+0000")
+			}
+			list = append([]AccountedJob{one}, list...)
+		}
+	}
+	return list
 }
 
 // ParseAccounts reads the output of sacct and returns its jobs, newest first.

@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 )
 
-// Job is one job as the actions answer it. Times are as Slurm writes them, in the node's time zone;
-// a time that is not known yet is empty.
+// Job is one job as the actions answer it. Times are as Slurm writes them, without a zone, until [Zoned] gives them
+// one; a time that is not known yet is empty.
 type Job struct {
 	JobID     string `json:"jobId"`
 	Name      string `json:"name"`
@@ -26,18 +26,21 @@ type Job struct {
 	Submitted string `json:"submittedAt"`
 	Started   string `json:"startedAt"`
 	Ended     string `json:"endedAt"`
+	Details
 }
 
 // Is reports whether the job is in this state, in any letter case.
 func (j Job) Is(state string) bool { return strings.EqualFold(j.State, state) }
 
-// queueFields are the squeue fields to read, with their widths. squeue pads and cuts each value to
-// its width, so a value can hold any character without breaking the line.
-var queueFields = []struct {
+// queueField is a squeue field to read, with its width. squeue pads and cuts each value to its width, so a value can
+// hold any character without breaking the line.
+type queueField struct {
 	name  string
 	width int
 	set   func(*Job, string)
-}{
+}
+
+var queueFields = []queueField{
 	{"JobID", 12, func(j *Job, s string) { j.JobID = s }},
 	{"UserName", 20, func(j *Job, s string) { j.User = s }},
 	{"Partition", 41, func(j *Job, s string) { j.Partition = s }},
@@ -53,16 +56,20 @@ var queueFields = []struct {
 }
 
 // QueueFormat returns the value of squeue's option -O.
-func QueueFormat() string {
+func QueueFormat() string { return formatOf(queueFields) }
+
+func formatOf(list []queueField) string {
 	var fields []string
-	for _, field := range queueFields {
+	for _, field := range list {
 		fields = append(fields, fmt.Sprintf("%s:%d", field.name, field.width))
 	}
 	return strings.Join(fields, ",")
 }
 
 // ParseQueue reads the output of squeue in [QueueFormat].
-func ParseQueue(text string) []Job {
+func ParseQueue(text string) []Job { return parseFields(text, queueFields) }
+
+func parseFields(text string, list []queueField) []Job {
 	var jobs []Job
 	for _, line := range strings.Split(text, "\n") {
 		if strings.TrimSpace(line) == "" {
@@ -70,7 +77,7 @@ func ParseQueue(text string) []Job {
 		}
 		var one Job
 		rest := []rune(line)
-		for _, field := range queueFields {
+		for _, field := range list {
 			width := min(field.width, len(rest))
 			field.set(&one, strings.TrimSpace(string(rest[:width])))
 			rest = rest[width:]
