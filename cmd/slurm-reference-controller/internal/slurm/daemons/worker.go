@@ -56,12 +56,14 @@ func (w Work) StartWorker(ctx context.Context, member adapter.Member, cluster la
 	return nil
 }
 
+// slurmdScript raises what slurmd may lock in memory to what the node allows, for its jobs have slurmd's bound: a
+// fabric's driver locks what it sends from.
+const slurmdScript = `ulimit -S -l "$(ulimit -H -l)"; exec slurmd -D -N "$1" --conf-server "$2"`
+
 // Slurmd returns the task that starts a worker's slurmd, which fetches its configuration from slurmctld.
 func Slurmd(cluster layout.Cluster, worker layout.Worker) adapter.StartProcess {
-	return daemon(
-		"slurmd", "", "slurmd", "-D", "-N", worker.Name(), "--conf-server",
-		fmt.Sprintf("%s:%d", cluster.Address, cluster.Port),
-	)
+	return daemon("slurmd", "", "sh", "-c", slurmdScript, "slurmd", worker.Name(),
+		fmt.Sprintf("%s:%d", cluster.Address, cluster.Port))
 }
 
 // InService reports a worker that takes jobs.
