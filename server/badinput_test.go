@@ -278,7 +278,7 @@ func TestAnUnknownActionAndABadActionInputAreRefusedBeforeTheAdapterIsCalled(t *
 		path  string
 	}{
 		{"unknown action", object{"action": "queue.burn"}, fault.NotFound, "input.action"},
-		{"input of another type", object{"action": "queue.read", "input": "text"}, fault.InvalidArgument, "input.input"},
+		{"input of another type", object{"action": "queue.read", "input": "text"}, fault.InvalidArgument, "input"},
 	} {
 		call.input["instanceId"], call.input["idempotencyKey"] = h.Instance, "bad"
 		before := b.fingerprint()

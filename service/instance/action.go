@@ -78,7 +78,7 @@ type preparedAction struct {
 // ADAPTER_INVALID, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutput, error) {
 	if len(in.Input) > maxActionInput {
-		return nil, fault.New(fault.InvalidArgument, "the input may have at most %d bytes", maxActionInput).At("input.input")
+		return nil, fault.New(fault.InvalidArgument, "the input may have at most %d bytes", maxActionInput).At("input")
 	}
 	wrong := &check.Input{}
 	wrong.Reason("input.reason", in.Reason)
@@ -171,7 +171,7 @@ func (p *preparedAction) check(row *db.Instance, in ActionInput) error {
 		return fault.New(fault.FailedPrecondition, "instance %s is %s, not running", row.ID, row.Status).
 			At("input.instanceId")
 	}
-	if reasons := manifest.Validate(p.spec.InputSchema, in.Input, "input.input"); len(reasons) > 0 {
+	if reasons := manifest.Validate(p.spec.InputSchema, in.Input, "input"); len(reasons) > 0 {
 		return fault.New(fault.InvalidArgument, "the input does not fit the action's schema").With(reasons...)
 	}
 	return nil

@@ -190,25 +190,6 @@ func TestLaunchSendsWhatWasAsked(t *testing.T) {
 		"reason":"try","idempotencyKey":"k1"}`, string(sent))
 }
 
-func TestActionInputComesFromFlagFileOrStdin(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	file := r.file(t, "job.json", `{"n":1}`)
-	for _, test := range []struct {
-		stdin, want string
-		args        []string
-	}{
-		{"", `{"n":1}`, []string{"--input", `{"n":1}`}},
-		{"", `{"n":2,"m":"x"}`, []string{"--input", "@" + file, "--set", "n=2", "--set", "m=x"}},
-		{`{"n":3}`, `{"n":3}`, []string{"--input", "-"}},
-		{"", `null`, nil},
-	} {
-		got := r.run(t.Context(), test.stdin, append([]string{"action", "run", "one", "greet"}, test.args...)...)
-		require.Zero(t, got.code, got.stderr)
-		require.JSONEq(t, `{"echo":`+test.want+`}`, got.stdout)
-	}
-}
-
 func TestLoginKeepsThePrivateConfigurationThatCommandsUse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

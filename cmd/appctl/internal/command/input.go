@@ -44,7 +44,12 @@ func InlineDocument(name string, text []byte) ([]byte, error) {
 
 // LaidOver returns a document with key=value pairs on top; nil without any of them.
 func LaidOver(base []byte, pairs []string) ([]byte, error) {
-	built, err := values.Build(base, pairs)
+	return LaidOverBy(nil, base, pairs)
+}
+
+// LaidOverBy is [LaidOver] by a JSON Schema: where its type is text, a value is text however it reads.
+func LaidOverBy(schema, base []byte, pairs []string) ([]byte, error) {
+	built, err := values.BuildBy(schema, base, pairs)
 	return built, Usage(err)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/operations"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/values"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -36,11 +37,18 @@ func runAction(t *command.Tool) *cobra.Command {
 	var shared, yes bool
 	cmd := t.Command("run INSTANCE ACTION", "Run an action of an instance's app",
 		func(ctx context.Context, args []string) error {
-			body, err := actionInput(t, given, set)
+			base, err := actionInput(t, given)
 			if err != nil {
 				return err
 			}
+			if _, err = command.LaidOver(base, set); err != nil { // before anything is asked
+				return err
+			}
 			id, project, err := actsOn(ctx, t, args[0], shared)
+			if err != nil {
+				return err
+			}
+			body, err := command.LaidOverBy(inputSchema(ctx, t, id, args[1], set), base, set)
 			if err != nil {
 				return err
 			}
@@ -101,20 +109,34 @@ func actsOn(ctx context.Context, t *command.Tool, given string, shared bool) (in
 	return instance, project, err
 }
 
-// actionInput returns the input given inline, by file, or by pairs.
-func actionInput(t *command.Tool, given string, set []string) ([]byte, error) {
+// inputSchema returns the schema of an action's input where a pair's value could be a text that reads as something
+// else; nil where none could, or who calls may not read the instance, such as a project that is attached to it.
+func inputSchema(ctx context.Context, t *command.Tool, id, name string, pairs []string) json.RawMessage {
+	if !values.Guesses(pairs) {
+		return nil
+	}
+	instance, err := lookup.InstanceDetail(ctx, t, id)
+	if err != nil {
+		return nil
+	}
+	for _, action := range instance.Actions {
+		if action.Name == name {
+			return action.InputSchema
+		}
+	}
+	return nil
+}
+
+// actionInput returns the input given inline or by file; nil for none.
+func actionInput(t *command.Tool, given string) ([]byte, error) {
 	if given == "-" {
 		given = "@-"
 	}
 	if path, isFile := strings.CutPrefix(given, "@"); isFile {
-		return t.Document("--input", path, set)
+		return t.ReadDocument("--input", path)
 	}
-	var base []byte
-	if given != "" {
-		var err error
-		if base, err = command.InlineDocument("--input", []byte(given)); err != nil {
-			return nil, err
-		}
+	if given == "" {
+		return nil, nil
 	}
-	return command.LaidOver(base, set)
+	return command.InlineDocument("--input", []byte(given))
 }

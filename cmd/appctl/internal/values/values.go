@@ -64,6 +64,12 @@ func decode(text []byte, into any) error {
 // into objects, and a number between them into a list. A value that reads as JSON is that JSON, so 3 is a number
 // and "3" a text; any other is taken as text. Without base and pairs the result is nil.
 func Build(base json.RawMessage, pairs []string) (json.RawMessage, error) {
+	return BuildBy(nil, base, pairs)
+}
+
+// BuildBy is [Build] by a JSON Schema, which may be nil: where its type is text alone, a value is the text as it was
+// written, so that 3 is "3" there.
+func BuildBy(schema, base json.RawMessage, pairs []string) (json.RawMessage, error) {
 	if len(pairs) == 0 {
 		return base, nil
 	}
@@ -83,11 +89,53 @@ func Build(base json.RawMessage, pairs []string) (json.RawMessage, error) {
 			return nil, fmt.Errorf("--set %q: nests deeper than %d", pair, maxDepth)
 		}
 		var err error
-		if root, err = put(root, path, value(text)); err != nil {
+		if root, err = put(root, path, valueBy(schema, path, text)); err != nil {
 			return nil, fmt.Errorf("--set %q: %w", pair, err)
 		}
 	}
 	return json.Marshal(root)
+}
+
+// Guesses reports whether a pair's value reads as JSON other than a text, so that a schema may take it for one.
+func Guesses(pairs []string) bool {
+	for _, pair := range pairs {
+		_, text, _ := strings.Cut(pair, "=")
+		if _, isText := value(text).(string); !isText {
+			return true
+		}
+	}
+	return false
+}
+
+// valueBy reads the text for the place that the path leads to.
+func valueBy(schema json.RawMessage, path []string, text string) any {
+	read := value(text)
+	if _, isText := read.(string); !isText && isTextAt(schema, path) {
+		return text
+	}
+	return read
+}
+
+// isTextAt reports whether the schema's type at the path is text alone. It follows properties and items.
+func isTextAt(schema json.RawMessage, path []string) bool {
+	var at struct {
+		Type       any                        `json:"type"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Items      json.RawMessage            `json:"items"`
+	}
+	if json.Unmarshal(schema, &at) != nil {
+		return false
+	}
+	if len(path) == 0 {
+		return at.Type == "string"
+	}
+	if below, found := at.Properties[path[0]]; found {
+		return isTextAt(below, path[1:])
+	}
+	if _, err := strconv.Atoi(path[0]); err == nil {
+		return isTextAt(at.Items, path[1:])
+	}
+	return false
 }
 
 // value reads the text as JSON, or takes it as it is.

@@ -41,6 +41,21 @@ func TestBuildLaysPairsOverTheBase(t *testing.T) {
 	}
 }
 
+func TestBuildTakesTextsWhereTheSchemaWantsThem(t *testing.T) {
+	t.Parallel()
+	schema := []byte(`{"properties":{"id":{"type":"string"},"n":{"type":"integer"},"either":{"type":["string","integer"]},
+		"list":{"type":"array","items":{"type":"string"}},"deep":{"properties":{"id":{"type":"string"}}}}}`)
+	pairs := []string{"id=2", "n=2", "either=2", "list.0=true", "deep.id=null", "unknown=2"}
+	require.True(t, values.Guesses(pairs))
+	require.False(t, values.Guesses([]string{"id=two", `id="2"`, "no pair"}))
+	got, err := values.BuildBy(schema, []byte(`{"list":[]}`), pairs)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":"2","n":2,"either":2,"list":["true"],"deep":{"id":"null"},"unknown":2}`, string(got))
+	got, err = values.BuildBy(schema, nil, []string{`id="2"`, "n=x"})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id":"2","n":"x"}`, string(got))
+}
+
 func TestBuildNamesThePairThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for pair, want := range map[string]string{
