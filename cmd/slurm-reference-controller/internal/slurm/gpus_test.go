@@ -59,7 +59,7 @@ func TestJobsGetTheGPUsOfTheAllocation(t *testing.T) {
 		b.devices(b.current.Members[i].ID, 2, 10, 3)
 	}
 	b.succeeds(b.p.Run(b.base, b.current, patience))
-	plain := b.add(2)[0]
+	b.add(2)
 	require.Equal(t, "w0=gpu:2 w1=gpu:1 w2=(null)", b.offered())
 
 	first, told := b.holding("w0")
@@ -79,8 +79,15 @@ func TestJobsGetTheGPUsOfTheAllocation(t *testing.T) {
 	require.Equal(t, "step 0\nwithout\n", awaitJob(t, b.p, b.base, b.current, steps, "COMPLETED").Output)
 
 	t.Run("an heir", func(t *testing.T) { heirHasTheSameGPU(t, b, third) })
-	t.Run("an upgrade", func(t *testing.T) { upgradeBringsGPUs(t, b, plain) })
-	b.run(adapter.InstanceDecommission, nil)
+
+	var seen struct{ Nodes []report.Node }
+	b.p.Action(b.base, "node.list", b.current, "gpus", map[string]any{}, &seen)
+	require.Equal(t, []int{2, 0, 1}, []int{*seen.Nodes[0].GPUs, *seen.Nodes[1].GPUs, *seen.Nodes[2].GPUs})
+	older := b.current
+	older.Instance.Version = "1.3.0"
+	_, raw = b.p.TryAction(b.base, "node.list", older, "gpus-before", map[string]any{})
+	require.Contains(t, string(raw), `"name":"w0"`)
+	require.NotContains(t, string(raw), `"gpus":`, "an instance is answered as its manifest says")
 }
 
 // heirHasTheSameGPU replaces w1 by a worker on its node, when its job has ended.
@@ -99,34 +106,35 @@ func heirHasTheSameGPU(t *testing.T, b *bench, job string) {
 	b.end(id)
 }
 
-// upgradeBringsGPUs upgrades a cluster whose worker was made before its GPUs were known, with a driver that says who
-// its GPUs are.
-func upgradeBringsGPUs(t *testing.T, b *bench, plain string) {
-	t.Helper()
-	for i, member := range b.current.Members {
-		if member.ID == plain {
-			b.current.Members[i].Node.GPUs = 2
-		}
+// TestAnUpgradeBringsGPUs begins with a cluster as version 1.3 made it, which grows before it is upgraded. The driver
+// says who its GPUs are.
+func TestAnUpgradeBringsGPUs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "ins_before", 1)
+	controller, old := b.current.Members[0].ID, b.current.Members[1].ID
+	b.on(old, "rm /etc/slurm/task-prolog /etc/slurm/gpus")
+	b.on(controller, "sed -i '/^# task-prolog:/d; /^TaskProlog=/d; /^GresTypes=/d' /etc/slurm/slurm.conf; scontrol reconfigure")
+	job := func(want string, input map[string]any) {
+		t.Helper()
+		id := b.submit("#!/bin/sh\n#SBATCH --nodelist=w0\nsrun -n1 sh -c 'echo $CUDA_VISIBLE_DEVICES'\n", input)
+		require.Equal(t, want, awaitJob(t, b.p, b.base, b.current, id, "COMPLETED").Output)
 	}
-	b.devices(plain, 9, 10)
-	b.on(plain, `mount -t tmpfs none /proc/driver
+	b.add(1)
+	require.NotContains(t, b.on(controller, "cat /etc/slurm/slurm.conf"), "\nTaskProlog=", "w0 has none")
+	job("\n", nil)
+
+	b.current.Members[1].Node.GPUs = 2
+	b.devices(old, 9, 10)
+	b.on(old, `mount -t tmpfs none /proc/driver
 for minor in 9 10; do
     mkdir -p "/proc/driver/nvidia/gpus/0000:0$minor:00.0"
-    printf 'Model: \t X\nGPU UUID: \t GPU-%s\nDevice Minor: \t %s\n' $minor $minor > "/proc/driver/nvidia/gpus/0000:0$minor:00.0/information"
+    printf 'Model: \t X\nGPU UUID: \t GPU-%s\nDevice Minor: \t %s\n' $minor $minor \
+        > "/proc/driver/nvidia/gpus/0000:0$minor:00.0/information"
 done`)
 	same := adapter.VersionConfig{Config: b.current.Instance.Config}
 	b.run(adapter.InstanceUpgrade, adapter.VersionChange{From: same, To: same})
-	require.Equal(t, "w0=gpu:2 w2=gpu:2 w3=gpu:1", b.offered())
-	id := b.submit("#!/bin/sh\n#SBATCH --nodelist=w2\necho $CUDA_VISIBLE_DEVICES\n", map[string]any{"gpus": 2})
-	b.job(id, "COMPLETED")
-	require.Equal(t, "GPU-9,GPU-10\n", awaitJob(t, b.p, b.base, b.current, id, "COMPLETED").Output)
-
-	var seen struct{ Nodes []report.Node }
-	b.p.Action(b.base, "node.list", b.current, "gpus", map[string]any{}, &seen)
-	require.Equal(t, []int{2, 2, 1}, []int{*seen.Nodes[0].GPUs, *seen.Nodes[1].GPUs, *seen.Nodes[2].GPUs})
-	older := b.current
-	older.Instance.Version = "1.3.0"
-	_, raw := b.p.TryAction(b.base, "node.list", older, "gpus-before", map[string]any{})
-	require.Contains(t, string(raw), `"name":"w0"`)
-	require.NotContains(t, string(raw), `"gpus":`, "an instance is answered as its manifest says")
+	require.Contains(t, b.on(controller, "cat /etc/slurm/slurm.conf"), "\nTaskProlog=")
+	require.Equal(t, "w0=gpu:2 w1=(null)", b.offered())
+	job("GPU-9,GPU-10\n", map[string]any{"gpus": 2})
+	job("\n", nil)
 }

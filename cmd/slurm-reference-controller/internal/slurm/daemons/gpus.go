@@ -24,7 +24,7 @@ for name in CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES; do
     case $numbers in '' | *[!0-9,]*) continue ;; esac
     said=
     for number in $(echo "$numbers" | tr , ' '); do
-        path=$(sed -n "$((number + 1))p" ` + gpusFile + `)
+        path=$(sed -n "$((number + 1))p" ` + gpusFile + ` 2> /dev/null)
         test -n "$path" || exit 0
         one=$(identity "$path")
         test -n "$one" || one=$(($(seen | grep -nxF "$path" | cut -d : -f 1) - 1))
@@ -43,6 +43,11 @@ func WorkerFiles(worker layout.Worker) []Step {
 	return []Step{
 		{"node-name", adapter.WriteFile{Path: nodeNameFile, Mode: "0644", Content: worker.Name() + "\n"}},
 		{"gpus", adapter.WriteFile{Path: gpusFile, Mode: "0644", Content: gpus.String()}},
-		{"task-prolog", adapter.WriteFile{Path: layout.TaskPrologPath, Mode: "0755", Content: taskProlog}},
+		TaskProlog(),
 	}
+}
+
+// TaskProlog writes the task prolog of a worker.
+func TaskProlog() Step {
+	return Step{"task-prolog", adapter.WriteFile{Path: layout.TaskPrologPath, Mode: "0755", Content: taskProlog}}
 }

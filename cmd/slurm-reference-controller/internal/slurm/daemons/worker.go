@@ -76,7 +76,7 @@ func (w Work) InService(member adapter.Member, cluster layout.Cluster) error {
 func WorkerDetail(cluster layout.Cluster, worker layout.Worker) map[string]any {
 	return map[string]any{
 		"slurmNode": worker.Name(), "port": layout.WorkerPort(cluster.Port, worker.Slot),
-		"version": cluster.Version,
+		"version": cluster.Version, "gpus": worker.GPUs,
 	}
 }
 

@@ -33,6 +33,8 @@ type Worker struct {
 	// the GPUs are only counted.
 	GPUs    int
 	Devices []string
+	// Prolog is whether its member has the task prolog; members of before version 1.4 get it by an upgrade.
+	Prolog bool
 	// Features are the member's labels as Slurm features, sorted.
 	Features []string
 }
@@ -72,10 +74,11 @@ func (c *Cluster) Place(member adapter.Member, host string, workers []adapter.Me
 	if err != nil {
 		return err
 	}
-	held, _ := c.Of(member.ID)
+	held, known := c.Of(member.ID)
 	c.Remove(member.ID)
 	worker := share(c.Config, member, host, workers)
 	worker.Slot, worker.GPUs, worker.Devices = slot, held.GPUs, held.Devices
+	worker.Prolog = !known || held.Prolog
 	c.Workers = append(c.Workers, worker)
 	slices.SortFunc(c.Workers, func(a, b Worker) int { return a.Slot - b.Slot })
 	return nil

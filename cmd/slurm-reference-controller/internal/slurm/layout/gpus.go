@@ -116,6 +116,36 @@ func readGresLine(line string) (slot int, devices []string, ok bool) {
 	return slot, devices, ok
 }
 
+// TaskProlog is the path of the task prolog once every worker has it, and empty before: a job fails on a worker that
+// is to run one and has none.
+func (c Cluster) TaskProlog() string {
+	if len(c.Workers) == 0 || slices.ContainsFunc(c.Workers, func(w Worker) bool { return !w.Prolog }) {
+		return ""
+	}
+	return TaskPrologPath
+}
+
+// GiveProlog notes that a member's worker has the task prolog.
+func (c *Cluster) GiveProlog(memberID string) {
+	for i := range c.Workers {
+		c.Workers[i].Prolog = c.Workers[i].Prolog || c.Workers[i].MemberID == memberID
+	}
+}
+
+// prologMark begins the line of slurm.conf that names the workers with the task prolog; to Slurm it is a comment.
+const prologMark = "# task-prolog: "
+
+// prologLine names the workers that have the task prolog.
+func prologLine(workers []Worker) string {
+	var names []string
+	for _, worker := range workers {
+		if worker.Prolog {
+			names = append(names, worker.Name())
+		}
+	}
+	return prologMark + strings.Join(names, ",")
+}
+
 // GPUCount reads a number of GPUs as Slurm writes it, "gpu:2"; any other text is 0.
 func GPUCount(text string) int {
 	count, found := strings.CutPrefix(text, "gpu:")

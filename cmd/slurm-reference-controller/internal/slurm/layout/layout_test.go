@@ -78,7 +78,7 @@ func TestConfigurationIsRenderedAsKept(t *testing.T) {
 		require.NoError(t, err)
 		if name == "shared_node.conf" {
 			cluster.Workers[0].GPUs, cluster.Workers[0].Devices = 2, []string{"/dev/nvidia2", "/dev/nvidia10"}
-			cluster.Workers[1].GPUs = 1
+			cluster.Workers[1].GPUs, cluster.Workers[1].Prolog = 1, false
 			cluster.Workers[2].GPUs, cluster.Workers[2].Devices = 1, []string{"/dev/dri/renderD128"}
 		}
 		cluster.Label("mem_y1", map[string]string{"zone": "eu", "fast": "", "odd": "a b&c"})
@@ -116,7 +116,7 @@ func TestWorkersKeepTheirSlotsAndNewOnesGetFreeOnes(t *testing.T) {
 	held, _ = cluster.Of("mem_late")
 	require.Equal(
 		t,
-		Worker{Slot: 1, MemberID: "mem_late", Host: "n2", Address: late.Node.Address, CPUs: 1, MemoryMiB: minMemory},
+		Worker{Slot: 1, MemberID: "mem_late", Host: "n2", Address: late.Node.Address, CPUs: 1, MemoryMiB: minMemory, Prolog: true},
 		held,
 	)
 	cluster.Busy = []int{WorkerPort(21000, 2)}

@@ -16,9 +16,13 @@ var hostLine = regexp.MustCompile(`^([^()\s]+)\(([^()\s]+)\)$`)
 func Parse(text string) (Cluster, error) {
 	var cluster Cluster
 	devices := make(map[int][]string)
+	var prologs []string
 	for _, line := range strings.Split(text, "\n") {
 		if slot, paths, ok := readGresLine(line); ok {
 			devices[slot] = paths
+		}
+		if names, ok := strings.CutPrefix(line, prologMark); ok {
+			prologs = strings.Split(names, ",")
 		}
 		if version, ok := strings.CutPrefix(line, "# version "); ok {
 			cluster.Version = strings.TrimSpace(version)
@@ -42,6 +46,7 @@ func Parse(text string) (Cluster, error) {
 	}
 	for i, worker := range cluster.Workers {
 		cluster.Workers[i].Devices = devices[worker.Slot]
+		cluster.Workers[i].Prolog = slices.Contains(prologs, worker.Name())
 	}
 	slices.SortFunc(cluster.Workers, func(a, b Worker) int { return a.Slot - b.Slot })
 	return cluster, nil

@@ -32,9 +32,8 @@ func RenderSlurmdbdConf(cluster Cluster, password string) (string, error) {
 // render executes one of the templates.
 func render(name string, data any) (string, error) {
 	functions := template.FuncMap{
-		"workerPort": WorkerPort, "accountingPort": accountingPort, "gresLine": gresLine,
-		"taskProlog": func() string { return TaskPrologPath },
-		"join":       func(list []string) string { return strings.Join(list, ",") },
+		"workerPort": WorkerPort, "accountingPort": accountingPort, "gresLine": gresLine, "prologLine": prologLine,
+		"join": func(list []string) string { return strings.Join(list, ",") },
 	}
 	parsed, err := template.New(name).Funcs(functions).ParseFS(templates, "templates/"+name)
 	if err != nil {

@@ -123,6 +123,7 @@ func (w work) admit(cluster *layout.Cluster, targets []adapter.Member, facts dae
 			return err
 		}
 		cluster.Label(member.ID, member.Labels)
+		cluster.GiveProlog(member.ID)
 	}
 	w.equip(cluster, targets, facts)
 	return nil

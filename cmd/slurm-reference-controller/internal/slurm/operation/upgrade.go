@@ -31,6 +31,12 @@ func upgrade(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
+	// A job fails where it is to run a prolog that is not there: it comes before the configuration that names it.
+	if err := w.Each(ctx, w.reachable(), func(ctx context.Context, member adapter.Member) error {
+		return w.Steps(ctx, member, daemons.TaskProlog())
+	}); err != nil {
+		return err
+	}
 	if err := w.Commit(); err != nil {
 		return err
 	}
@@ -53,11 +59,16 @@ func upgrade(ctx context.Context, w work) error {
 	return w.proveVersion(ctx, cluster)
 }
 
+// reachable returns the workers whose nodes the platform reaches.
+func (w work) reachable() []adapter.Member {
+	return slices.DeleteFunc(w.Of(layout.ComponentWorker), func(member adapter.Member) bool {
+		return !member.Node.IsReachable()
+	})
+}
+
 // withGPUs returns the workers whose nodes have GPUs and can be asked which.
 func (w work) withGPUs() []adapter.Member {
-	return slices.DeleteFunc(w.Of(layout.ComponentWorker), func(member adapter.Member) bool {
-		return member.Node.GPUs == 0 || !member.Node.IsReachable()
-	})
+	return slices.DeleteFunc(w.reachable(), func(member adapter.Member) bool { return member.Node.GPUs == 0 })
 }
 
 // renew sets the new version and, where the configuration changes them, the new sizes of workers. Workers without GPUs
@@ -66,6 +77,9 @@ func (w work) renew(cluster *layout.Cluster, from, to layout.Config, facts daemo
 	cluster.Version = w.Instance().Version
 	workers := w.Of(layout.ComponentWorker)
 	defer w.equip(cluster, workers, facts)
+	for _, member := range w.reachable() {
+		cluster.GiveProlog(member.ID)
+	}
 	if from.CPUsPerNode == to.CPUsPerNode && from.MemoryMiBPerNode == to.MemoryMiBPerNode {
 		return nil
 	}
