@@ -71,10 +71,14 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 	var submitted struct {
 		JobID json.RawMessage `json:"jobId"`
 	}
-	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "hello",
-		"script": "#!/bin/bash\nhostname\necho done-by-slurm\n"}, &submitted)
+	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "hello", "gpus": 1,
+		"script": "#!/bin/bash\nhostname\necho done-by-slurm\nls /dev/nvidia[0-9]* | wc -l\necho gpu=$CUDA_VISIBLE_DEVICES\n"},
+		&submitted)
 	job := strings.Trim(string(submitted.JobID), `"`)
 	awaitJob(t, ctx, c, instance, job)
+	var printed struct{ Text string }
+	act(t, ctx, c, instance, "job.output", map[string]any{"jobId": job}, &printed)
+	require.True(t, strings.HasSuffix(printed.Text, "done-by-slurm\n1\ngpu=0\n"), "the one GPU of its slice: %s", printed.Text)
 	requireToldOfMemory(t, ctx, c, instance)
 	requireCounted(t, ctx, instance, "jobs", "jobs/"+job+"/")
 
