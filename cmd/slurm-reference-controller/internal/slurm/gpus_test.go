@@ -65,6 +65,7 @@ func TestJobsGetTheGPUsOfTheAllocation(t *testing.T) {
 	first, told := b.holding("w0")
 	_, other := b.holding("w0")
 	third, last := b.holding("w1")
+	require.Equal(t, 1, *b.job(third, "RUNNING").GPUs)
 	require.Equal(t, []string{"0", "1", "2"}, []string{told, other, last},
 		"places among all that a member sees: workers on one node see each other's")
 	code, raw := b.p.TryAction(b.base, "queue.submit", b.current, "many", map[string]any{"script": longJob, "gpus": 3})
@@ -110,14 +111,16 @@ func heirHasTheSameGPU(t *testing.T, b *bench, job string) {
 // says who its GPUs are.
 func TestAnUpgradeBringsGPUs(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "ins_before", 1)
+	b := newBench(t, "ins_before", 1, `{"partitionName":"batch","accounting":{"enabled":false}}`)
 	controller, old := b.current.Members[0].ID, b.current.Members[1].ID
 	b.on(old, "rm /etc/slurm/task-prolog /etc/slurm/gpus")
 	b.on(controller, "sed -i '/^# task-prolog:/d; /^TaskProlog=/d; /^GresTypes=/d' /etc/slurm/slurm.conf; scontrol reconfigure")
 	job := func(want string, input map[string]any) {
 		t.Helper()
 		id := b.submit("#!/bin/sh\n#SBATCH --nodelist=w0\nsrun -n1 sh -c 'echo $CUDA_VISIBLE_DEVICES'\n", input)
-		require.Equal(t, want, awaitJob(t, b.p, b.base, b.current, id, "COMPLETED").Output)
+		list := awaitJob(t, b.p, b.base, b.current, id, "COMPLETED")
+		require.Equal(t, want, list.Output)
+		require.Equal(t, len(input)*2, *list.Jobs[0].GPUs, "also without accounting")
 	}
 	b.add(1)
 	require.NotContains(t, b.on(controller, "cat /etc/slurm/slurm.conf"), "\nTaskProlog=", "w0 has none")

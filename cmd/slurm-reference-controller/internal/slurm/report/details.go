@@ -59,6 +59,8 @@ var detailFields = slices.Insert(slices.Clone(queueFields), len(queueFields)-1,
 	}},
 	queueField{"Comment", 50, func(j *Job, s string) { j.Owner = ownerOf(s) }},
 	queueField{"tres-alloc", 70, func(j *Job, s string) { j.GPUs = gpusOf(s) }},
+	queueField{"tres-per-node", 25, func(j *Job, s string) { j.ask(s, max(j.Nodes, 1)) }},
+	queueField{"tres-per-job", 25, func(j *Job, s string) { j.ask(s, 1) }},
 	queueField{"Dependency", 60, func(j *Job, s string) { j.Dependency = none(s) }},
 )
 
@@ -77,6 +79,21 @@ func gpusOf(tres string) *int {
 		}
 	}
 	return &count
+}
+
+// ask notes what a job asks for, such as "gres:gpu:2", so many times. It counts where Slurm has not counted what the job
+// was given: without accounting it does not.
+func (j *Job) ask(text string, times int) {
+	rest, found := strings.CutPrefix(text, "gres:gpu")
+	if !found || *j.GPUs > 0 {
+		return
+	}
+	count := 1 // "gres:gpu" alone
+	if at := strings.LastIndex(rest, ":"); at >= 0 {
+		count = layout.Number(rest[at+1:])
+	}
+	total := count * times
+	j.GPUs = &total
 }
 
 // StepFields are the sacct fields that [ParseSteps] reads, in order.

@@ -29,6 +29,18 @@ func TestDetailsAreReadByTheirWidths(t *testing.T) {
 	require.Empty(t, ownerOf("a word of the user"))
 }
 
+func TestGPUsAreWhatAJobAskedForWhereSlurmDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"gres:gpu:2": 6, "gres:gpu": 3, "gres:gpu:a100:1": 3, "(null)": 0, "N/A": 0} {
+		job := Job{Details: Details{GPUs: gpusOf("cpu=1,node=3")}}
+		job.ask(text, 3)
+		require.Equal(t, want, *job.GPUs, text)
+	}
+	counted := Job{Details: Details{GPUs: gpusOf("cpu=1,gres/gpu=4")}}
+	counted.ask("gres:gpu:2", 3)
+	require.Equal(t, 4, *counted.GPUs)
+}
+
 func TestTimesGetTheirZone(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "2026-11-26T11:00:00Z", Zoned("2026-11-26T13:00:00", " +0200\n"))
