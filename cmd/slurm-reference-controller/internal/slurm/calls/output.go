@@ -47,7 +47,7 @@ func batchWorker(call *adapter.Call, members map[string]string, nodeList string)
 // and job $2 runs here, it waits up to $5 seconds.
 const partScript = `size() { stat -L -c %s "$1" 2> /dev/null || echo 0; }
 i=0
-while test "$(size "$1")" -le "$3" && test $i -lt "$5" && pgrep -f "^slurmstepd: .$2[.]" > /dev/null; do
+while test "$(size "$1")" -le "$3" && test $i -lt "$5" && grep -qsa "^slurmstepd: .$2[.]" /proc/[0-9]*/cmdline; do
     sleep 1
     i=$((i + 1))
 done
