@@ -64,8 +64,8 @@
 // What a job is given is told by CUDA_VISIBLE_DEVICES (or ROCR_VISIBLE_DEVICES), which a task prolog turns
 // from Slurm's numbers into identities where the driver publishes them, and else into places among all
 // devices that the member sees. Slurm fails a job on a worker that lacks the prolog, so slurm.conf names it
-// only once every worker has it; those of before version 1.4 get it by an upgrade. The variable is a word between jobs that
-// mean well, and no wall: a job can open whatever device its worker sees. The wall is the member's list of
+// only once every worker has it; those of before version 1.4 get it by an upgrade. The variable is a word
+// between jobs that mean well, and no wall: a job can open whatever device its worker sees. The wall is the member's list of
 // devices, which the node's agent holds: nothing of another allocation is in reach. Members have no control
 // groups of their own, so Slurm cannot constrain the devices of a step.
 //

@@ -17,7 +17,8 @@ import (
 func (b *bench) devices(member string, minors ...int) {
 	b.t.Helper()
 	script := `mount -t tmpfs -o mode=755 none /dev && mkdir /dev/shm /dev/pts && mount -t tmpfs none /dev/shm
-mknod -m 666 /dev/null c 1 3; mknod -m 666 /dev/zero c 1 5; mknod -m 666 /dev/random c 1 8; mknod -m 666 /dev/urandom c 1 9
+mknod -m 666 /dev/null c 1 3; mknod -m 666 /dev/zero c 1 5
+mknod -m 666 /dev/random c 1 8; mknod -m 666 /dev/urandom c 1 9
 `
 	for _, minor := range minors {
 		script += fmt.Sprintf("mknod -m 666 /dev/nvidia%d c 60 %d\n", minor, minor)
@@ -34,7 +35,8 @@ func (b *bench) offered() string {
 // holding submits a job that asks a node for one GPU, and returns what it is told of it once it runs.
 func (b *bench) holding(node string) (id, told string) {
 	b.t.Helper()
-	id = b.submit("#!/bin/sh\n#SBATCH --nodelist="+node+"\necho $CUDA_VISIBLE_DEVICES; sleep 600\n", map[string]any{"gpus": 1})
+	id = b.submit("#!/bin/sh\n#SBATCH --nodelist="+node+"\necho $CUDA_VISIBLE_DEVICES; sleep 600\n",
+		map[string]any{"gpus": 1})
 	require.Eventually(b.t, func() bool {
 		told = awaitJob(b.t, b.p, b.base, b.current, id, "RUNNING").Output
 		return strings.HasSuffix(told, "\n")
@@ -114,7 +116,8 @@ func TestAnUpgradeBringsGPUs(t *testing.T) {
 	b := newBench(t, "ins_before", 1, `{"partitionName":"batch","accounting":{"enabled":false}}`)
 	controller, old := b.current.Members[0].ID, b.current.Members[1].ID
 	b.on(old, "rm /etc/slurm/task-prolog /etc/slurm/gpus")
-	b.on(controller, "sed -i '/^# task-prolog:/d; /^TaskProlog=/d; /^GresTypes=/d' /etc/slurm/slurm.conf; scontrol reconfigure")
+	b.on(controller, "sed -i '/^# task-prolog:/d; /^TaskProlog=/d; /^GresTypes=/d' /etc/slurm/slurm.conf; "+
+		"scontrol reconfigure")
 	job := func(want string, input map[string]any) {
 		t.Helper()
 		id := b.submit("#!/bin/sh\n#SBATCH --nodelist=w0\nsrun -n1 sh -c 'echo $CUDA_VISIBLE_DEVICES'\n", input)

@@ -74,7 +74,9 @@ func arraysAreTold(t *testing.T, b *bench) {
 			require.WithinDuration(t, time.Now(), parsed, 5*time.Minute)
 		}
 	}
-	require.Equal(t, map[string]string{array + "_1": "COMPLETED", array + "_2": "FAILED", array + "_3": "COMPLETED"}, states)
+	require.Equal(t, map[string]string{
+		array + "_1": "COMPLETED", array + "_2": "FAILED", array + "_3": "COMPLETED",
+	}, states)
 	require.Equal(t, "DependencyNeverSatisfied", awaitReason(b, after).Reason)
 	b.end(after)
 

@@ -10,8 +10,8 @@ import (
 )
 
 // TestJobsMayLockWhatTheirNodeAllows has members that begin with half of what they may lock, as the node's agent starts
-// them, and a job from a shell that may lock hardly any. Members inherit the bound of this process; those of other tests
-// do not mind.
+// them, and a job from a shell that may lock hardly any. Members inherit the bound of this process; those of other
+// tests do not mind.
 func TestJobsMayLockWhatTheirNodeAllows(t *testing.T) {
 	t.Parallel()
 	var before syscall.Rlimit

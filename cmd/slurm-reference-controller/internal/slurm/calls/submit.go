@@ -85,7 +85,9 @@ func submit(ctx context.Context, call *adapter.Call) (any, error) {
 		ctx,
 		call,
 		"submit",
-		adapter.RunCommand{Command: input.command(call.Requester.ID), Stdin: input.Script, User: layout.JobUser, WorkDir: layout.JobDir},
+		adapter.RunCommand{
+			Command: input.command(call.Requester.ID), Stdin: input.Script, User: layout.JobUser, WorkDir: layout.JobDir,
+		},
 	)
 	if err != nil {
 		return nil, err

@@ -48,12 +48,14 @@ func verb(name string) adapter.ActionFunc {
 }
 
 // onJob runs a command on the controller, with the job's id as its last argument.
-func onJob(ctx context.Context, call *adapter.Call, step string, command ...string) (string, adapter.TaskResult, error) {
+func onJob(
+	ctx context.Context, call *adapter.Call, step string, command ...string,
+) (id string, result adapter.TaskResult, err error) {
 	var input struct{ JobID string }
 	if err := json.Unmarshal(call.Input, &input); err != nil {
-		return "", adapter.TaskResult{}, fmt.Errorf("read input: %w", err)
+		return "", result, fmt.Errorf("read input: %w", err)
 	}
-	result, err := onController(ctx, call, step, adapter.RunCommand{Command: append(command, input.JobID)})
+	result, err = onController(ctx, call, step, adapter.RunCommand{Command: append(command, input.JobID)})
 	return input.JobID, result, err
 }
 

@@ -36,8 +36,8 @@ func requires(member adapter.Member, config layout.Config) []string {
 	return requirements[member.ComponentKey]
 }
 
-// lookScript prints the host name, then the device nodes of GPUs, then the listening ports. It exits with 3 when programs are
-// missing and with 4 when the member has no namespaces of its own.
+// lookScript prints the host name, then the device nodes of GPUs, then the listening ports. It exits
+// with 3 when programs are missing and with 4 when the member has no namespaces of its own.
 const lookScript = `test -z "$GPUAAS_MEMBER_ROOT" || exit 4
 missing=
 for program in "$@"; do command -v "$program" > /dev/null || missing="$missing $program"; done

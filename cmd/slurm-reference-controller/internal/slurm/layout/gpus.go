@@ -8,7 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// beside returns the workers that may share devices with a member: those of its allocation on its node, itself among them.
+// beside returns the workers that may share devices with a member: those of its allocation on its node, itself among
+// them.
 func beside(member adapter.Member, workers []adapter.Member) (list []adapter.Member) {
 	for _, other := range workers {
 		if other.Node.ID == member.Node.ID && other.Node.AllocationID == member.Node.AllocationID {

@@ -116,7 +116,9 @@ func TestWorkersKeepTheirSlotsAndNewOnesGetFreeOnes(t *testing.T) {
 	held, _ = cluster.Of("mem_late")
 	require.Equal(
 		t,
-		Worker{Slot: 1, MemberID: "mem_late", Host: "n2", Address: late.Node.Address, CPUs: 1, MemoryMiB: minMemory, Prolog: true},
+		Worker{
+			Slot: 1, MemberID: "mem_late", Host: "n2", Address: late.Node.Address, CPUs: 1, MemoryMiB: minMemory, Prolog: true,
+		},
 		held,
 	)
 	cluster.Busy = []int{WorkerPort(21000, 2)}

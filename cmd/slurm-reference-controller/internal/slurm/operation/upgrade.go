@@ -41,7 +41,9 @@ func upgrade(ctx context.Context, w work) error {
 		return err
 	}
 	w.Progress("applying configuration", 15, "restarting slurmdbd and slurmctld with the new configuration")
-	cluster, err := w.reshape(ctx, "upgrade", func(c *layout.Cluster) error { return w.renew(c, from, to, facts) }, w.restartAll)
+	cluster, err := w.reshape(ctx, "upgrade", func(c *layout.Cluster) error {
+		return w.renew(c, from, to, facts)
+	}, w.restartAll)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ func ownerOf(comment string) string {
 	return owner
 }
 
-// detailFields are the squeue fields with details. The name stays last; eighty lines fit in a node's output beside those of the log.
+// detailFields are the squeue fields with details. The name stays last; eighty lines fit in a node's output beside
+// those of the log.
 var detailFields = slices.Insert(slices.Clone(queueFields), len(queueFields)-1,
 	queueField{"JobArrayID", 30, func(j *Job, s string) {
 		if strings.Contains(s, "_") {
@@ -81,8 +82,8 @@ func gpusOf(tres string) *int {
 	return &count
 }
 
-// ask notes what a job asks for, such as "gres:gpu:2", so many times. It counts where Slurm has not counted what the job
-// was given: without accounting it does not.
+// ask notes what a job asks for, such as "gres:gpu:2", so many times. It counts where Slurm has not counted what the
+// job was given: without accounting it does not.
 func (j *Job) ask(text string, times int) {
 	rest, found := strings.CutPrefix(text, "gres:gpu")
 	if !found || *j.GPUs > 0 {

@@ -46,7 +46,8 @@ func TestTimesGetTheirZone(t *testing.T) {
 	require.Equal(t, "2026-11-26T11:00:00Z", Zoned("2026-11-26T13:00:00", " +0200\n"))
 	require.Empty(t, Zoned("", "+0200"))
 	require.Equal(t, "Unknown", Zoned("Unknown", "+0200"))
-	jobs := ParseCompletedIn("JobId=3 UserId=nobody(65534) Name=x JobState=FAILED SubmitTime=2026-11-26T13:00:00 ", "-0100")
+	jobs := ParseCompletedIn("JobId=3 UserId=nobody(65534) Name=x JobState=FAILED SubmitTime=2026-11-26T13:00:00 ",
+		"-0100")
 	require.Equal(t, "2026-11-26T14:00:00Z", jobs[0].Submitted)
 }
 
@@ -55,7 +56,8 @@ func TestStepsAndAccountsHaveTheirGPUs(t *testing.T) {
 	steps := ParseSteps("5|FAILED|1:0|w0|cpu=1|2026-11-26T13:00:00|Unknown|many\n" +
 		"5.batch|CANCELLED by 0|0:15|w0|cpu=1,gres/gpu=2|2026-11-26T13:00:00|Unknown|batch\n")
 	require.Equal(t, []Step{{
-		StepID: "batch", Name: "batch", State: "CANCELLED", ExitCode: 143, NodeList: "w0", GPUs: 2, Started: "2026-11-26T13:00:00Z",
+		StepID: "batch", Name: "batch", State: "CANCELLED", ExitCode: 143, NodeList: "w0", GPUs: 2,
+		Started: "2026-11-26T13:00:00Z",
 	}}, steps)
 	accounts := ParseDetailedAccounts(
 		"billing=1,gres/gpu=3|9|nobody|jobs|main|COMPLETED|0:0|1|1|w0|2026-11-26T13:00:00|Unknown|Unknown|1|2|a|b\n")
