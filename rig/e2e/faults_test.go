@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -53,24 +54,18 @@ func nodeOf(t *testing.T, member gql.Member) *stack.Node {
 	return nil
 }
 
-// killInit ends a member's init, and with it all that runs in the member, and waits until it has ended: the kernel lets
-// it go after everything else in the member, and what is writing to a slow disk then ends with its write.
+// killInit ends a member's init, as the node's agent has it on record, and with it all that runs in the member, and waits
+// until it has ended: the kernel lets it go after everything else in the member, and what is writing to a slow disk ends
+// with its write. Its processes' environment does not tell it: a job has that of the member in which it was submitted.
 func killInit(t *testing.T, ctx context.Context, node *stack.Node, member string) {
 	t.Helper()
-	_, err := node.Exec(ctx, "/bin/sh", "-c", `for dir in /proc/[0-9]*; do
-    tr '\0' '\n' < $dir/environ 2> /dev/null | grep -q "^GPUAAS_MEMBER_ID=`+member+`$" || continue
-    space=$(readlink $dir/ns/pid) && test "$space" != "$(readlink /proc/self/ns/pid)" || continue
-    for at in /proc/[0-9]*; do
-        test "$(readlink $at/ns/pid)" = "$space" || continue
-        test "$(awk '/^NSpid/ { print $NF }' $at/status)" = 1 || continue
-        kill -9 "${at#/proc/}" || exit 1
-        for try in $(seq 300); do
-            grep -q '^State:[[:space:]]*[^ZX]' $at/status 2> /dev/null || exit 0
-            sleep 0.1
-        done
-        echo "it has not ended for 30 s:"; grep -E '^(Name|State|Pid|NSpid):' /proc/[0-9]*/status; exit 1
-    done
-done; echo "it is not found"; exit 1`)
+	_, err := node.Exec(ctx, "/bin/sh", "-c", `pid=$(sed -n 's/.*"initPid": *\([0-9]*\).*/\1/p' "$1") && kill -9 "$pid" || exit 1
+for try in $(seq 300); do
+    grep -q '^State:[[:space:]]*[^ZX]' "/proc/$pid/status" 2> /dev/null || exit 0
+    sleep 0.1
+done
+echo "it has not ended for 30 s:"; cat "/proc/$pid/status"; exit 1`, "sh",
+		filepath.Join(node.State, "agent", "members", member, "sandbox.json"))
 	require.NoError(t, err)
 }
 
