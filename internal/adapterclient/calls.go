@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -76,12 +78,18 @@ func (c *Client) Dispatch(ctx context.Context, target Target, dispatch adapter.D
 	code, err := c.do(ctx, target, call{
 		name:   "dispatch",
 		method: http.MethodPut, path: adapter.OperationPath(dispatch.OperationID), body: dispatch,
-		trace: Trace{CorrelationID: dispatch.CorrelationID, Traceparent: dispatch.Traceparent},
+		trace: Trace{CorrelationID: dispatch.CorrelationID, Traceparent: dispatch.Traceparent, About: about(dispatch)},
 	}, &status)
 	if err != nil {
 		return status, false, err
 	}
 	return status, code == http.StatusOK, checkStatus(target, dispatch.OperationID, &status)
+}
+
+// about returns what a dispatch is about, for its line.
+func about(d adapter.Dispatch) []slog.Attr {
+	return append(telemetry.Context(d.Instance.TenantID, d.Instance.ProjectID, d.Instance.App, d.Instance.ID),
+		slog.String("operation_id", d.OperationID))
 }
 
 // Status asks how an operation stands.

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,7 +46,11 @@ type Target struct {
 }
 
 // Trace ties a call to what caused it.
-type Trace struct{ CorrelationID, Traceparent string }
+type Trace struct {
+	CorrelationID, Traceparent string
+	// About are the fields of the call's line that say whose it is and what it is about. They are not sent.
+	About []slog.Attr
+}
 
 // Client calls adapters. It is safe for concurrent use.
 type Client struct {
@@ -178,9 +183,10 @@ func (c *Client) record(ctx context.Context, target Target, one call, status int
 	if c.Log == nil || !c.Log.Enabled(ctx, level) {
 		return
 	}
-	c.Log.LogAttrs(ctx, level, "adapter call", slog.String("correlation_id", one.trace.CorrelationID),
-		telemetry.TraceID(ctx), slog.String("adapter", target.Name), slog.String("call", one.name),
-		slog.Int("status", status), slog.String("code", outcome(err)), telemetry.Milliseconds(took))
+	c.Log.LogAttrs(ctx, level, "adapter call", append(slices.Clip(one.trace.About),
+		slog.String("correlation_id", one.trace.CorrelationID), telemetry.TraceID(ctx), slog.String("adapter", target.Name),
+		slog.String("call", one.name), slog.Int("status", status), slog.String("code", outcome(err)),
+		telemetry.Milliseconds(took))...)
 }
 
 // exchange is do without what is told of it.

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/contract/wire"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -83,7 +84,9 @@ func (s Subject) target() adapterclient.Target {
 
 // trace ties a call to its request.
 func (s Subject) trace() adapterclient.Trace {
-	return adapterclient.Trace{CorrelationID: s.CorrelationID}
+	i := s.Instance
+	return adapterclient.Trace{CorrelationID: s.CorrelationID,
+		About: telemetry.Context(string(i.TenantID), string(i.ProjectID), i.AppSlug, string(i.ID))}
 }
 
 // Describe sends a signed request for an adapter's description, a JSON object. Faults: DIAL_REFUSED when the operator

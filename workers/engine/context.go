@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -43,6 +44,11 @@ type Context struct {
 
 // DB is the database.
 func (c *Context) DB() *tx.DB { return c.engine.config.DB }
+
+// Trace ties a call to an adapter to the operation, in headers and in the call's line.
+func (c *Context) Trace() adapterclient.Trace {
+	return adapterclient.Trace{CorrelationID: c.Op.CorrelationID, About: about(c.Op)}
+}
 
 // Now is the moment, by the database user's clock.
 func (c *Context) Now() time.Time { return c.engine.config.DB.Now() }

@@ -22,11 +22,9 @@ import (
 // attempt opens the trace of one attempt at an operation, from the claim until it is given back. ended ends it with what
 // the attempt met.
 func (e *Engine) attempt(ctx context.Context, held *queue.Held) (traced context.Context, ended func(error)) {
-	of := []attribute.KeyValue{attribute.String("operation_id", string(held.ID)),
-		attribute.String("correlation_id", held.CorrelationID), attribute.String("org_id", string(held.TenantID)),
-		attribute.String("project_id", string(held.ProjectID)), attribute.Int("epoch", held.ClaimEpoch)}
-	if held.InstanceID != nil {
-		of = append(of, attribute.String("app_instance_id", string(*held.InstanceID)))
+	of := []attribute.KeyValue{attribute.String("correlation_id", held.CorrelationID), attribute.Int("epoch", held.ClaimEpoch)}
+	for _, field := range about(held) {
+		of = append(of, attribute.String(field.Key, field.Value.String()))
 	}
 	traced, span := e.config.Traces.Attempt(ctx, string(held.ID), "attempt "+string(held.Kind), of...)
 	return traced, func(err error) {
@@ -72,14 +70,21 @@ func (e *Engine) emit(ctx context.Context, id ids.ID) {
 	e.config.Traces.Operation(ctx, whole)
 }
 
+// about returns the fields of an operation's lines, spans and calls: whose it is, and what it is about.
+func about(held *queue.Held) []slog.Attr {
+	instance := ""
+	if held.InstanceID != nil {
+		instance = string(*held.InstanceID)
+	}
+	return append(telemetry.Context(string(held.TenantID), string(held.ProjectID), held.AppSlug, instance),
+		slog.String("operation_id", string(held.ID)))
+}
+
 // logOf returns a log whose lines bear what the operation is and is about.
 func (e *Engine) logOf(ctx context.Context, held *queue.Held) *slog.Logger {
-	log := e.config.Log.With("operation_id", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id",
-		held.CorrelationID, "org_id", held.TenantID, "project_id", held.ProjectID, telemetry.TraceID(ctx))
-	if held.InstanceID != nil {
-		log = log.With("app_instance_id", *held.InstanceID)
-	}
-	return log
+	of := append(about(held), slog.String("correlation_id", held.CorrelationID), slog.String("kind", string(held.Kind)),
+		slog.Int("epoch", held.ClaimEpoch), telemetry.TraceID(ctx))
+	return slog.New(e.config.Log.Handler().WithAttrs(of))
 }
 
 // unanswered is what a step is tried again for whose error has no code, by the owner of its cause.

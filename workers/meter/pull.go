@@ -40,7 +40,8 @@ const (
 
 // metered is an instance whose usage is read, and where.
 type metered struct {
-	ID                              ids.ID
+	ID, Tenant, Project             ids.ID
+	App                             string
 	Cursor                          string
 	Failures                        int
 	Released                        bool
@@ -94,7 +95,7 @@ func (m *Meter) claim(ctx context.Context) ([]metered, error) {
 			WHERE basis = $3 AND ended_at IS NULL AND due_at <= now() ORDER BY due_at, source LIMIT $1 FOR UPDATE SKIP LOCKED),
 		taken AS (UPDATE usage_source s SET due_at = now() + $2 * interval '1 second' FROM due WHERE s.source = due.source
 		RETURNING s.*)
-		SELECT i.id, s.cursor, s.failures, i.released_at IS NOT NULL, i.permission_family, a.name, a.url, a.authority,
+		SELECT i.id, i.tenant_id, i.project_id, i.app_slug, s.cursor, s.failures, i.released_at IS NOT NULL, i.permission_family, a.name, a.url, a.authority,
 		a.narrow_calls, a.project_id IS NOT NULL
 		FROM taken s JOIN instance i ON i.id = s.source JOIN adapter a ON a.name
 		= i.runtime_backend`, maxInstances, pullLease.Seconds(),
@@ -151,7 +152,8 @@ func (m *Meter) page(ctx context.Context, one metered) (*adapterclient.UsagePage
 	}
 	return m.Client.Usage(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority,
 		Sandbox: one.Sandbox}, string(one.ID), one.Cursor, access.Text,
-		adapterclient.Trace{CorrelationID: transport.NewCorrelationID()})
+		adapterclient.Trace{CorrelationID: transport.NewCorrelationID(),
+			About: telemetry.Context(string(one.Tenant), string(one.Project), one.App, string(one.ID))})
 }
 
 // take records a page and moves the cursor, unless another process has moved it meanwhile.

@@ -35,7 +35,7 @@ func call[T any](ctx context.Context, w *Work, c *engine.Context, target adapter
 // status asks the adapter for the operation's status.
 func (w *Work) status(ctx context.Context, c *engine.Context, target adapterclient.Target) (adapter.Status, error) {
 	return call(ctx, w, c, target, func(ctx context.Context) (adapter.Status, error) {
-		return w.Client.Status(ctx, target, string(c.Op.ID), adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+		return w.Client.Status(ctx, target, string(c.Op.ID), c.Trace())
 	})
 }
 
@@ -43,6 +43,6 @@ func (w *Work) status(ctx context.Context, c *engine.Context, target adapterclie
 func (w *Work) stop(ctx context.Context, c *engine.Context, target adapterclient.Target, id ids.ID, attempt int,
 ) (adapter.CancelResult, error) {
 	return call(ctx, w, c, target, func(ctx context.Context) (adapter.CancelResult, error) {
-		return w.Client.Cancel(ctx, target, string(id), attempt, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+		return w.Client.Cancel(ctx, target, string(id), attempt, c.Trace())
 	})
 }

@@ -45,7 +45,7 @@ func (w *Work) AskPlan(ctx context.Context, c *engine.Context, forced bool) (ope
 		return operation.PlannedAnswer{}, err
 	}
 	answer, err := call(ctx, w, c, s.target, func(ctx context.Context) (adapter.PlanAnswer, error) {
-		return w.Client.Plan(ctx, s.target, request, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+		return w.Client.Plan(ctx, s.target, request, c.Trace())
 	})
 	refused, ok := adapterclient.As(err)
 	switch {

@@ -40,9 +40,9 @@ const (
 
 // polled is a running instance and where to ask about it.
 type polled struct {
-	ID                              ids.ID
-	Family, Adapter, URL, Authority string
-	NarrowCalls, Sandbox            bool
+	ID, Tenant, Project                  ids.ID
+	App, Family, Adapter, URL, Authority string
+	NarrowCalls, Sandbox                 bool
 }
 
 // observe asks the adapters about every running instance, spread over the pause between two sweeps.
@@ -61,14 +61,16 @@ func (r *Reconciler) observe(ctx context.Context) error {
 }
 
 // watchedSQL is an instance that runs, and its adapter.
-const watchedSQL = `SELECT i.id, i.permission_family, a.name, a.url, a.authority, a.narrow_calls, a.project_id IS NOT NULL
+const watchedSQL = `SELECT i.id, i.tenant_id, i.project_id, i.app_slug, i.permission_family, a.name, a.url, a.authority, a.narrow_calls,
+		a.project_id IS NOT NULL
 	FROM instance i JOIN adapter a ON a.name = i.runtime_backend WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND `
 
 // freshSQL are those on which one of the newest operations has ended since they were last seen.
 const freshSQL = `WITH ended AS MATERIALIZED (SELECT instance_id, max(ended_at) AS at
 		FROM (SELECT instance_id, ended_at FROM operation ORDER BY id DESC LIMIT $1) newest WHERE ended_at IS NOT NULL
 		GROUP BY 1)
-	SELECT i.id, i.permission_family, a.name, a.url, a.authority, a.narrow_calls, a.project_id IS NOT NULL
+	SELECT i.id, i.tenant_id, i.project_id, i.app_slug, i.permission_family, a.name, a.url, a.authority, a.narrow_calls,
+		a.project_id IS NOT NULL
 	FROM ended JOIN instance i ON i.id = ended.instance_id JOIN adapter a ON a.name = i.runtime_backend
 	WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND (i.observed_at IS NULL OR ended.at > i.observed_at)
 	ORDER BY ended.at LIMIT $2`
@@ -217,7 +219,8 @@ func (r *Reconciler) ask(ctx context.Context, one polled) (adapter.Observation, 
 	}
 	return r.Client.Observe(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority, Sandbox: one.Sandbox},
 		string(one.ID), access.Text,
-		adapterclient.Trace{CorrelationID: transport.NewCorrelationID()}) // its own: nothing of the launch goes on
+		adapterclient.Trace{CorrelationID: transport.NewCorrelationID(), // its own: nothing of the launch goes on
+			About: telemetry.Context(string(one.Tenant), string(one.Project), one.App, string(one.ID))})
 }
 
 // store keeps what the adapter sees, and tells the timeline what changed.

@@ -35,34 +35,6 @@ const parked = "1 day"
 // ErrFenced says that the operation was ended or taken over; its holder drops it.
 var ErrFenced = errors.New("the claim is not held any more")
 
-// Held is an operation that a worker has claimed. Worker and ClaimEpoch fence everything it writes.
-type Held struct {
-	*db.Operation
-	// Worker is the process that holds it.
-	Worker ids.ID
-}
-
-// heldColumns are those of an operation with what belongs to the queue.
-const heldColumns = rows.OperationColumns +
-	`, operation.adapter_status, operation.failures, operation.claimed_by, operation.step_plan`
-
-// scanHeld scans heldColumns.
-func scanHeld(row pgx.CollectableRow) (*Held, error) {
-	var queue struct {
-		status    []byte
-		failures  int
-		claimedBy *ids.ID
-		plan      string
-	}
-	op, err := rows.Operation(rows.Also{CollectableRow: row,
-		Into: []any{&queue.status, &queue.failures, &queue.claimedBy, &queue.plan}})
-	if err != nil {
-		return nil, err
-	}
-	op.AdapterStatus, op.Failures, op.ClaimedBy, op.StepPlan = queue.status, queue.failures, queue.claimedBy, queue.plan
-	return &Held{Operation: op}, nil
-}
-
 // unclaimed is true of operations that wait in the queue.
 const unclaimed = `ended_at IS NULL AND claimed_by IS NULL`
 
@@ -124,7 +96,7 @@ var claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
 UPDATE operation SET claimed_by = $1, claim_epoch = claim_epoch + 1,
 	step_plan = CASE WHEN step_plan = '' AND claim_epoch = 0 THEN coalesce($7::jsonb ->> kind, '') ELSE step_plan END, started_at = coalesce(started_at, now()),
 	state = CASE WHEN state = 'PENDING' THEN 'RUNNING' ELSE state END, next_run_at = now() + interval '` + parked + `'
-FROM picked WHERE operation.id = picked.id RETURNING ` + heldColumns
+FROM picked WHERE operation.id = picked.id RETURNING ` + claimedColumns
 
 // nextDueSQL is how long until the next operation is due that the worker knows; none while nothing waits.
 var nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM operation
@@ -189,7 +161,7 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (h
 	batch.Queue(claimSettings)
 	batch.Queue(claimSQL, worker, want.Limit, full, want.Narrow, kinds, plans,
 		string(begin), crowded).Query(func(found pgx.Rows) (err error) {
-		held, err = pgx.CollectRows(found, scanHeld)
+		held, err = pgx.CollectRows(found, scanClaimed)
 		return err
 	})
 	sql, args := nextDueSQL, []any{kinds, plans}
