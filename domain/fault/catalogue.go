@@ -175,7 +175,7 @@ var catalogue = []Entry{
 	{Unavailable, 503, true, "The platform or a part of it is starting, stopping or overloaded."},
 	{DeadlineExceeded, 504, true, "The work did not end before its deadline."},
 	{Canceled, 409, false, "The work was canceled."},
-	{AdapterRejected, 422, false, "The app's adapter refused this for a reason of safety, which the message gives."},
+	{AdapterRejected, 422, false, "The app's adapter refused this for the reason that the message gives."},
 	{AdapterFailed, 502, false, "The app's adapter tried and failed; the message is the adapter's."},
 	{AdapterInvalid, 502, false, "The app's adapter answered outside its contract."},
 	{AdapterUnavailable, 503, true, "The app's adapter cannot be reached just now."},

@@ -102,6 +102,7 @@ var lifecycle = Runbook{
 					Key:   "dispatch-adapter-rejected",
 					Act:   runbook.Calls("decommissionInstance", "launchInstance"),
 					On:    []string{"ADAPTER_REJECTED"},
+					When:  []runbook.Condition{runbook.Not("asked", "invokeAction")},
 					Seen:  "`dispatch`",
 					Means: "failed, `ADAPTER_REJECTED`",
 					Do:    "the adapter refused because it would not be safe: the message is the adapter's",
@@ -143,6 +144,7 @@ var lifecycle = Runbook{
 				"`--idempotency-key` never creates a second instance.",
 		},
 		memberLost,
+		actionRefused,
 		{
 			Key:     "stopping",
 			Title:   "STOPPING: the teardown does not end",

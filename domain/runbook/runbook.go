@@ -46,17 +46,19 @@ func (b Branch) Ref() string {
 	return b.Runbook + "/" + b.Check + "/" + b.Edge
 }
 
-// Find returns the branch that a code takes in a step of an operation, and false where no runbook has one. An edge of
-// that step goes before an edge of any step, and both before a whole check; of those that are alike the first in the
-// order of All is returned.
-func Find(code, step string) (Branch, bool) {
-	for _, wanted := range slices.Compact([]string{step, ""}) {
-		for _, book := range All() {
-			for _, check := range book.Checks {
-				if i := slices.IndexFunc(check.Edges, func(e Edge) bool {
-					return e.Step == wanted && slices.Contains(e.On, code)
-				}); i >= 0 {
-					return branch(book, check, check.Edges[i]), true
+// Find returns the branch that a code takes in a step of an operation, or of what was asked, and false where no runbook
+// has one. An edge of what was asked alone goes before one of whatever was asked, an edge of that step before an edge of
+// any step, and all before a whole check; of those that are alike the first in the order of All is returned.
+func Find(code, step, asked string) (Branch, bool) {
+	for _, wanted := range []string{asked, ""} {
+		for _, at := range slices.Compact([]string{step, ""}) {
+			for _, book := range All() {
+				for _, check := range book.Checks {
+					if i := slices.IndexFunc(check.Edges, func(e Edge) bool {
+						return e.Step == at && slices.Contains(e.On, code) && only(e, wanted)
+					}); i >= 0 {
+						return branch(book, check, check.Edges[i]), true
+					}
 				}
 			}
 		}
@@ -67,6 +69,15 @@ func Find(code, step string) (Branch, bool) {
 		}
 	}
 	return Branch{}, false
+}
+
+// only reports whether an edge is of what was asked alone; whether it is of anything, for what is empty.
+func only(edge Edge, asked string) bool {
+	i := slices.IndexFunc(edge.When, func(c runbook.Condition) bool { return c.Fact == "asked" && c.Op == runbook.OpIs })
+	if i < 0 || asked == "" {
+		return i < 0 && asked == ""
+	}
+	return slices.Contains(edge.When[i].Values, asked)
 }
 
 func branch(book Runbook, check Check, edge Edge) Branch {

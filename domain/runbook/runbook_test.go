@@ -87,7 +87,17 @@ func TestConditionsAreAboutKnownFactsAndActionsAreOfTheAPI(t *testing.T) {
 	}
 }
 
-// A code that a runbook goes by exists, and leads to one place only: in a step, or in all.
+// asks is what alone an edge is about, in words; empty for anything that may be asked.
+func asks(edge runbook.Edge) string {
+	for _, condition := range edge.When {
+		if condition.Fact == "asked" && condition.Op == facts.OpIs {
+			return " of " + condition.String()
+		}
+	}
+	return ""
+}
+
+// A code that a runbook goes by exists, and leads to one place only: in a step, of what was asked, or in all.
 func TestCodesAreKnownAndLeadToOnePlace(t *testing.T) {
 	t.Parallel()
 	known := func(code string) bool {
@@ -95,10 +105,10 @@ func TestCodesAreKnownAndLeadToOnePlace(t *testing.T) {
 			code == "DISK_FULL" // a result of node tasks
 	}
 	taken := map[string]string{}
-	once := func(code, step, ref string) {
+	once := func(code, where, ref string) {
 		require.True(t, known(code), "%s goes by %s, which is no code of an error or a blocker", ref, code)
-		require.Empty(t, taken[code+" "+step], "%s and %s go by %s", taken[code+" "+step], ref, code)
-		taken[code+" "+step] = ref
+		require.Empty(t, taken[code+" "+where], "%s and %s go by %s", taken[code+" "+where], ref, code)
+		taken[code+" "+where] = ref
 	}
 	for _, book := range runbook.All() {
 		for _, check := range book.Checks {
@@ -107,7 +117,7 @@ func TestCodesAreKnownAndLeadToOnePlace(t *testing.T) {
 			}
 			for _, edge := range check.Edges {
 				for _, code := range edge.On {
-					once(code, edge.Step, book.Name+"/"+check.Key+"/"+edge.Key)
+					once(code, edge.Step+asks(edge), book.Name+"/"+check.Key+"/"+edge.Key)
 				}
 			}
 		}
@@ -116,26 +126,32 @@ func TestCodesAreKnownAndLeadToOnePlace(t *testing.T) {
 
 func TestACodeFindsItsBranch(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ code, step, want string }{
-		{"NODE_OFFLINE", "residue", "instance-stuck/stopping/residue-node-unreachable"},
-		{"NODE_OFFLINE", "prepare", "instance-stuck/created/prepare-node-unreachable"},
-		{"NODE_OFFLINE", "await", "operator/node-is-offline"},
-		{"NODE_OFFLINE", "", "operator/node-is-offline"},
-		{"RESIDUE_LEFT", "residue", "instance-stuck/stopping/residue-residue-left"},
-		{"ADAPTER_UNAVAILABLE", "dispatch", "instance-stuck/starting/dispatch-adapter-unavailable"},
-		{"NO_WORKER", "", "operator/no-worker"},
-		{"DISK_FULL", "prepare", "artifact/does-not-reach-a-node/disk-full"},
-		{"NOT_ENTITLED", "", "catalog/start/not-entitled"},
+	for _, c := range []struct{ code, step, want, asked string }{
+		{"NODE_OFFLINE", "residue", "instance-stuck/stopping/residue-node-unreachable", ""},
+		{"NODE_OFFLINE", "prepare", "instance-stuck/created/prepare-node-unreachable", ""},
+		{"NODE_OFFLINE", "await", "operator/node-is-offline", ""},
+		{"NODE_OFFLINE", "", "operator/node-is-offline", ""},
+		{"RESIDUE_LEFT", "residue", "instance-stuck/stopping/residue-residue-left", ""},
+		{"ADAPTER_UNAVAILABLE", "dispatch", "instance-stuck/starting/dispatch-adapter-unavailable", ""},
+		{"NO_WORKER", "", "operator/no-worker", ""},
+		{"DISK_FULL", "prepare", "artifact/does-not-reach-a-node/disk-full", ""},
+		{"NOT_ENTITLED", "", "catalog/start/not-entitled", ""},
+		{"ADAPTER_REJECTED", "dispatch", "instance-stuck/starting/dispatch-adapter-rejected", "INSTANCE_CREATE"},
+		{"ADAPTER_REJECTED", "", "instance-stuck/action/by-the-app", "invokeAction"},
+		{"INVALID_ARGUMENT", "", "instance-stuck/action/input", "invokeAction"},
 	} {
-		branch, ok := runbook.Find(c.code, c.step)
+		branch, ok := runbook.Find(c.code, c.step, c.asked)
 		require.True(t, ok, c.code)
 		require.Equal(t, c.want, branch.Ref())
 		if strings.Count(c.want, "/") == 2 {
 			require.NotEmpty(t, branch.Do)
 		}
 	}
-	_, ok := runbook.Find("NEVER_HEARD_OF", "await")
-	require.False(t, ok)
+	for _, nowhere := range [][]string{{"NEVER_HEARD_OF", "await", ""}, {"INVALID_ARGUMENT", "", "createApp"},
+		{"INVALID_ARGUMENT", "", ""}} {
+		_, ok := runbook.Find(nowhere[0], nowhere[1], nowhere[2])
+		require.False(t, ok, nowhere)
+	}
 }
 
 // Whatever keeps an operation from going on has a place in a runbook; what merely goes on needs none.
@@ -145,7 +161,7 @@ func TestEveryBlockerOfAnOperationHasABranch(t *testing.T) {
 		if rule.UnderWay || rule.Scope == blocker.OfInstances {
 			continue
 		}
-		_, found := runbook.Find(rule.Code, "")
+		_, found := runbook.Find(rule.Code, "", "")
 		require.True(t, found, "no runbook says what to do at %s", rule.Code)
 	}
 }

@@ -2,9 +2,11 @@ package drills_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +45,33 @@ func (w *ward) waitsFor(front http.HandlerFunc) *player {
 func launched(w *ward) {
 	w.mend()
 	w.succeeds(w.about.ID)
+}
+
+// refusedAction is the drill of an app that refuses its actions with a code.
+func refusedAction(code string) drill {
+	return drill{
+		fault: func(w *ward) {
+			p := w.plays()
+			instance := w.running()
+			acts := func(status int, body map[string]any) {
+				p.answers(func(rw http.ResponseWriter, r *http.Request) {
+					if !strings.Contains(r.URL.Path, "/actions/") {
+						p.kit.ServeHTTP(rw, r)
+						return
+					}
+					refuses(status, body)(rw, r)
+				})
+			}
+			acts(http.StatusUnprocessableEntity, map[string]any{"code": code, "message": "not so", "path": "input"})
+			w.refused(func() error {
+				_, err := gql.InvokeAction(w.ctx, w.admin, gql.InvokeActionInput{InstanceId: instance, Action: "hello.list",
+					Input: json.RawMessage("{}"), IdempotencyKey: client.NewKey()})
+				return err
+			})
+			w.mend = func() { acts(http.StatusOK, map[string]any{"output": map[string]any{"peers": []string{}}}) }
+		},
+		cure: func(w *ward) { w.mend() },
+	}
 }
 
 // invalid is an answer outside of the contract; the adapter is reached all the same.
@@ -207,6 +236,8 @@ var adapterDrills = map[string]drill{
 		},
 		cure: func(w *ward) { w.mend() },
 	},
+	"instance-stuck/action/input":           refusedAction(adapter.CodeInvalid),
+	"instance-stuck/action/by-the-app":      refusedAction("CLOSED"),
 	"instance-stuck/starting/create-failed": failedLaunch,
 	"instance-stuck/starting/await-working": {
 		fault: func(w *ward) {

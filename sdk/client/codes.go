@@ -67,7 +67,7 @@ const (
 	CodeDeadlineExceeded = "DEADLINE_EXCEEDED"
 	// CodeCanceled: the work was canceled.
 	CodeCanceled = "CANCELED"
-	// CodeAdapterRejected: the app's adapter refused this for a reason of safety, which the message gives.
+	// CodeAdapterRejected: the app's adapter refused this for the reason that the message gives.
 	CodeAdapterRejected = "ADAPTER_REJECTED"
 	// CodeAdapterFailed: the app's adapter tried and failed; the message is the adapter's.
 	CodeAdapterFailed = "ADAPTER_FAILED"

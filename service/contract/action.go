@@ -3,10 +3,13 @@ package contract
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
@@ -32,8 +35,8 @@ func (a Action) keys() []authz.Key {
 	return []authz.Key{authz.TaskRun, authz.TaskRead, authz.SecretRedeem}
 }
 
-// Invoke sends one app action and returns its output. Faults: ADAPTER_REJECTED, ADAPTER_UNAVAILABLE, ADAPTER_INVALID,
-// CONFLICT, DIAL_REFUSED.
+// Invoke sends one app action and returns its output. Faults: INVALID_ARGUMENT where the app does not take the input,
+// ADAPTER_REJECTED, ADAPTER_UNAVAILABLE, ADAPTER_INVALID, CONFLICT, DIAL_REFUSED.
 func (c *Calls) Invoke(ctx context.Context, action Action) (json.RawMessage, error) {
 	of, err := c.show(ctx, action.Subject, action.keys()...)
 	if err != nil {
@@ -48,7 +51,20 @@ func (c *Calls) Invoke(ctx context.Context, action Action) (json.RawMessage, err
 	}
 	result, err := c.client.Act(ctx, action.target(), action.Name, request, action.trace())
 	if err != nil {
-		return nil, faultOf(err)
+		return nil, faultOfAction(err)
 	}
 	return result.Output, nil
+}
+
+// faultOfAction is faultOf where an input that the app does not take is the caller's to correct, at its place there.
+func faultOfAction(err error) error {
+	failed, ok := adapterclient.As(err)
+	if !ok || failed.Kind != adapterclient.Rejected || failed.Body.Code != adapter.CodeInvalid {
+		return faultOf(err)
+	}
+	path := "input"
+	if strings.HasPrefix(failed.Body.Path, path+".") {
+		path = failed.Body.Path
+	}
+	return fault.New(fault.InvalidArgument, "%s", failed.Reason()).At(path).Because(err)
 }

@@ -162,6 +162,8 @@ func TestWhenTheAdapterFailsTheCallerLearnsHowAndMayAskAgain(t *testing.T) {
 	}{
 		{http.StatusUnprocessableEntity, `{"code":"CLOSED","message":"the queue is closed","path":"input.n"}`,
 			fault.AdapterRejected, "the queue is closed", "input.n"},
+		{http.StatusUnprocessableEntity, `{"code":"INVALID_ARGUMENT","message":"n must be even","path":"input.n"}`,
+			fault.InvalidArgument, "n must be even", "input.n"},
 		{http.StatusServiceUnavailable, `{"code":"BUSY","message":"nobody answers"}`, fault.AdapterUnavailable,
 			"nobody answers", ""},
 		{http.StatusOK, `no JSON`, fault.AdapterInvalid, "", ""},
@@ -179,7 +181,8 @@ func TestWhenTheAdapterFailsTheCallerLearnsHowAndMayAskAgain(t *testing.T) {
 	require.Zero(t, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked))
 	require.Equal(t, 1, b.Count("audit_entry", "allowed AND code = '' AND permission_key = 'apps.queue.submit'"),
 		"one accepted attempt, however often it is asked again")
-	for code, times := range map[fault.Code]int{fault.AdapterRejected: 1, fault.AdapterUnavailable: 1, fault.AdapterInvalid: 7} {
+	for code, times := range map[fault.Code]int{fault.AdapterRejected: 1, fault.InvalidArgument: 1, fault.AdapterUnavailable: 1,
+		fault.AdapterInvalid: 7} {
 		require.Equal(t, times, b.Count("audit_entry", "allowed AND code = $1 AND action = 'invokeAction queue.submit'", code),
 			"each failure has its entry: %s", code)
 	}

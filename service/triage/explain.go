@@ -2,6 +2,7 @@ package triage
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/blocker"
@@ -29,7 +30,8 @@ func Explain(rows *Rows, may func(authz.Key) bool) *Report {
 	}
 	report.Links = rows.Templates.Links(report.values(rows))
 	report.Evidence = evidence(rows, report)
-	if branch, ok := runbook.Find(report.Code, step(rows)); ok && report.Code != "" {
+	asked, _, _ := strings.Cut(report.Asked, " ") // an action's name stands after its field
+	if branch, ok := runbook.Find(report.Code, step(rows), asked); ok && report.Code != "" {
 		report.Branch = &branch
 	}
 	if report.Next != nil {
@@ -120,7 +122,7 @@ func atNode(rows *Rows) *Task {
 		if task.State == string(lifecycle.TaskSucceeded) {
 			good[what] = true
 		}
-		if _, known := runbook.Find(task.Code, step(rows)); known && task.State == string(lifecycle.TaskFailed) && !good[what] {
+		if _, known := runbook.Find(task.Code, step(rows), ""); known && task.State == string(lifecycle.TaskFailed) && !good[what] {
 			return task
 		}
 	}
