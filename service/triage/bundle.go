@@ -10,7 +10,9 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/blocker"
+	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/supportbundle"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // Bundle is a support bundle, with what its manifest says.
@@ -27,7 +29,8 @@ type Bundle struct {
 }
 
 // Bundle puts together what to hand to those who help with what Report reports on. It requires what Report requires;
-// rows that need another key are left out, and the manifest says so. Faults: as for Report.
+// rows that need another key are left out, and the manifest says so. What is handed out is in the audit, with its digest.
+// Faults: as for Report.
 func (s *Service) Bundle(ctx context.Context, about string) (*Bundle, error) {
 	found, actor, object, err := s.read(ctx, about)
 	if err != nil {
@@ -38,12 +41,28 @@ func (s *Service) Bundle(ctx context.Context, about string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pack a support bundle: %w", err)
 	}
+	digest := supportbundle.Digest(content)
+	if err := s.note(ctx, found, object, digest); err != nil {
+		return nil, err
+	}
 	name := "support-bundle.jsonl"
 	if manifest.About != "" {
 		name = "support-bundle-" + manifest.About + ".jsonl"
 	}
-	return &Bundle{Name: name, Content: string(content), Digest: supportbundle.Digest(content), MadeAt: manifest.MadeAt,
+	return &Bundle{Name: name, Content: string(content), Digest: digest, MadeAt: manifest.MadeAt,
 		Sections: manifest.Sections, LeftOut: manifest.LeftOut}, nil
+}
+
+// note writes into the audit that a bundle is handed out. The entry is of the operation, or of the entry of a request that
+// made none: an entry of anything else would be the newest by which triage finds what that is about.
+func (s *Service) note(ctx context.Context, found *Rows, object authz.Object, digest string) error {
+	entry := audit.Entry{Action: "supportBundle", Object: object, After: map[string]any{"digest": digest}}
+	if found.Operation != nil {
+		entry.Key, entry.ObjectID = authz.OperationRead, found.Operation.ID
+	} else {
+		entry.Key, entry.ObjectID = authz.AuditRead, found.attempt().ID
+	}
+	return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error { return audit.Write(ctx, t, entry) })
 }
 
 // packing puts rows into a bundle and remembers the first error.

@@ -3,6 +3,7 @@ package triage_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/sdk/supportbundle"
 	"github.com/gpuaas/app-platform/service/triage"
@@ -209,6 +211,7 @@ func TestNoCanaryIsInASupportBundle(t *testing.T) {
 		require.NotEmpty(t, scan(t, string(shown)+"\n"))
 		require.NotEmpty(t, scan(t, rogue(t, bundle.Content, text)), "a field that nobody scans is found")
 	}
+	requireNoted(t, kit, admin, service, op)
 	// A caller chooses correlation ids: one that the platform did not make is given as its digest.
 	kit.SQL(`UPDATE operation SET correlation_id = 'canary0token1f2c9d1e8b7' WHERE id = $1`, op.ID)
 	chosen, err := service.Bundle(admin, string(op.ID))
@@ -218,8 +221,10 @@ func TestNoCanaryIsInASupportBundle(t *testing.T) {
 	kit.SQL(`UPDATE operation SET correlation_id = $2 WHERE id = $1`, op.ID, op.CorrelationID)
 
 	stranger := kit.As(kit.User(other, platformtest.Across(authz.TenantAdmin, other)))
+	handed := kit.Count("audit_entry", "action = 'supportBundle'")
 	_, err = service.Bundle(stranger, string(op.ID))
 	require.True(t, fault.Is(err, fault.NotFound), "%v", err)
+	require.Equal(t, handed, kit.Count("audit_entry", "action = 'supportBundle'"), "nothing was handed out")
 
 	// Who may not read the audit gets a bundle that says so.
 	_, reader := kit.ServiceAccount(project, authz.OperationRead)
@@ -230,6 +235,26 @@ func TestNoCanaryIsInASupportBundle(t *testing.T) {
 	}
 	require.Contains(t, bundle.LeftOut, supportbundle.Omission{What: "audit rows",
 		Why: "the caller lacks the key that they need", Count: 1})
+}
+
+// requireNoted requires that the audit has what was handed out, and that it leads triage to nothing else than before.
+func requireNoted(t *testing.T, kit *platformtest.Kit, admin context.Context, service *triage.Service, op *db.Operation) {
+	t.Helper()
+	before := kit.Count("audit_entry", "action = 'supportBundle'")
+	_, err := service.Report(admin, string(op.ID))
+	require.NoError(t, err)
+	require.Equal(t, before, kit.Count("audit_entry", "action = 'supportBundle'"), "a report is no export")
+	bundle, err := service.Bundle(admin, string(op.ID))
+	require.NoError(t, err)
+	require.Equal(t, 1, kit.Count("audit_entry", `action = 'supportBundle' AND allowed AND permission_key = 'operation.read'
+		AND object_id = $1 AND project_id = $2 AND instance_id = $3 AND after->>'digest' = $4`, op.ID, op.ProjectID,
+		*op.InstanceID, bundle.Digest))
+	report, err := service.Report(admin, string(op.ID))
+	require.NoError(t, err)
+	require.Equal(t, op.CorrelationID, report.CorrelationID)
+	for _, one := range report.Evidence {
+		require.NotEqual(t, "supportBundle", one.What)
+	}
 }
 
 // rogue is a bundle with one more field, as somebody would add it without Clean.

@@ -147,6 +147,11 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "CONFIG_INVALID", report.Code, "what the caller got wrong is not the member's doing")
 	require.Nil(t, report.Next)
+	_, err = service.Bundle(kit.With(credential), "cor-mistaken")
+	require.NoError(t, err)
+	require.Equal(t, 1, kit.Count("audit_entry", `action = 'supportBundle' AND allowed AND permission_key = 'audit.read' AND actor_id = $1
+		AND object_id = (SELECT id FROM audit_entry WHERE correlation_id = 'cor-mistaken')`, account.ID),
+		"a bundle of a request that made no operation is noted at the request's entry")
 
 	_, other := kit.ServiceAccount(project, authz.AppsInstanceRead)
 	_, err = service.Report(kit.With(other), "cor-acted")

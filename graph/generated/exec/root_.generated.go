@@ -21154,7 +21154,7 @@ type SupportBundleOmission {
 extend type Query {
   "What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request of another caller's that made no operation."
   triage("A correlation id, or the id of an operation, an instance, a member, an allocation, a node task, an event, an entry of the audit, or anything else that the audit has an entry of. Of what several operations were about the newest is meant." id: String!): Triage!
-  "What to hand to those who help with the request that ` + "`" + `triage` + "`" + ` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: operation.read on the operation's project; audit.read for a request that made no operation."
+  "What to hand to those who help with the request that ` + "`" + `triage` + "`" + ` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, ` + "`" + `supportBundle` + "`" + `, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation."
   supportBundle("As for triage." id: String!): SupportBundle!
 }
 `, BuiltIn: false},

@@ -14387,7 +14387,7 @@ func (v *PreviewPolicyResponse) GetPreviewPolicy() PolicyPreview { return v.Prev
 
 // PreviewSupportBundleResponse is returned by PreviewSupportBundle on success.
 type PreviewSupportBundleResponse struct {
-	// What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: operation.read on the operation's project; audit.read for a request that made no operation.
+	// What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation.
 	SupportBundle BundlePreview `json:"supportBundle"`
 }
 
@@ -17822,7 +17822,7 @@ func (v *ShowOperationResponse) GetOperation() ShowOperationOperation { return v
 
 // ShowSupportBundleResponse is returned by ShowSupportBundle on success.
 type ShowSupportBundleResponse struct {
-	// What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: operation.read on the operation's project; audit.read for a request that made no operation.
+	// What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation.
 	SupportBundle ShowSupportBundleSupportBundle `json:"supportBundle"`
 }
 

@@ -7419,7 +7419,7 @@ _SHOW_SUPPORT_BUNDLE = Document(
 
 
 def show_support_bundle(id: str) -> Query[ShowSupportBundleData]:
-    """What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: operation.read on the operation's project; audit.read for a request that made no operation."""
+    """What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation."""
     return Query(_SHOW_SUPPORT_BUNDLE, given({"id": id}))
 
 
@@ -7442,7 +7442,7 @@ _PREVIEW_SUPPORT_BUNDLE = Document(
 
 
 def preview_support_bundle(id: str) -> Query[PreviewSupportBundleData]:
-    """What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: operation.read on the operation's project; audit.read for a request that made no operation."""
+    """What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation."""
     return Query(_PREVIEW_SUPPORT_BUNDLE, given({"id": id}))
 
 
