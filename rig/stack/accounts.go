@@ -11,7 +11,7 @@ import (
 // adapterKeys are what a reference adapter's own account may do: act by the accounts that instances choose, no more.
 var adapterKeys = []string{"adapter.act"}
 
-// seedAdapters gives each reference adapter a service account of its own, in a project of the platform's own tenant. An
+// seedAdapters makes the platform's own tenant, and gives each reference adapter a service account of its own there. An
 // earlier build of the server has neither.
 func (s *Stack) seedAdapters(ctx context.Context) error {
 	if s.earlier() {
@@ -23,12 +23,17 @@ func (s *Stack) seedAdapters(ctx context.Context) error {
 		return err
 	}
 	s.Demo.PlatformTenantID = tenant.CreateTenant.Id
-	project, err := gql.CreateProject(ctx, s.Operator, gql.CreateProjectInput{TenantId: s.Demo.PlatformTenantID,
-		Slug: "system", DisplayName: "System", IdempotencyKey: "seed-project-system"})
-	if err != nil {
-		return err
+	for _, project := range []struct {
+		slug, name string
+		into       *string
+	}{{"system", "System", &s.Demo.SystemProjectID}, {"system-lab", "Smoke lab", &s.Demo.SystemLabProjectID}} {
+		if *project.into, err = s.project(ctx, s.Demo.PlatformTenantID, project.slug, project.name); err != nil {
+			return err
+		}
+		if err := s.grant(ctx, s.Demo.OperatorID, "project_admin", *project.into); err != nil {
+			return err
+		}
 	}
-	s.Demo.SystemProjectID = project.CreateProject.Id
 	if err := os.MkdirAll(filepath.Join(s.config.Dir, "adapters"), 0o700); err != nil {
 		return err
 	}
@@ -52,7 +57,7 @@ func (s *Stack) seedAdapter(ctx context.Context, app App) error {
 	if err != nil {
 		return err
 	}
-	s.accounts[app.Slug] = made.CreateServiceAccount.Id
+	s.accounts[app.Controller] = made.CreateServiceAccount.Id
 	return nil
 }
 
@@ -66,7 +71,7 @@ func (s *Stack) accountFile(app App) string {
 
 // accountOf is the id of an adapter's own account; nil where it has none.
 func (s *Stack) accountOf(app App) *string {
-	if id, ok := s.accounts[app.Slug]; ok {
+	if id, ok := s.accounts[app.Controller]; ok {
 		return &id
 	}
 	return nil

@@ -17,7 +17,12 @@ type App struct {
 	Smoke      []gql.ComponentInput // what a smoke launch asks for; nil for the manifest's defaults
 	// Program is the path of the controller's program; empty for the one in Bin.
 	Program string
+	// System makes it one that the operator runs for the platform; nil for an app that tenants launch.
+	System *System
 }
+
+// System is what a system app says of itself. Its controller, and so the rest of its manifest, are a reference app's.
+type System struct{ Name, Summary, Docs string }
 
 // Apps are the reference apps of this repository.
 func Apps() []App {
@@ -28,6 +33,17 @@ func Apps() []App {
 		{Slug: "web-notebook", Controller: "oci-launch-controller", Image: "web-notebook", Family: "apps",
 			Features: []prereq.Feature{prereq.CloudInit, prereq.Containers}, Rooted: true},
 	}
+}
+
+// SystemApps are the apps that the operator runs for the platform. Their controllers and images are of Apps.
+func SystemApps() []App {
+	return []App{{Slug: "staff-notebook", Controller: "oci-launch-controller", Image: "web-notebook", Family: "apps",
+		Rooted: true, System: &System{
+			Name:    "Staff notebook",
+			Summary: "The notebook of the platform's own staff, which the operator runs for the platform.",
+			Docs: "# Staff notebook\n\nA system app: it runs in the platform's own tenant, no tenant sees it, and nobody is billed " +
+				"for it. It is the image of the web notebook, and behaves as it does.",
+		}}}
 }
 
 // Kubernetes is the reference app that needs whole nodes with RKE2, or its stand-in, on them.

@@ -47,7 +47,7 @@ func (s *Stack) publish(ctx context.Context, app App) error {
 		return err
 	}
 	if current.pins(digest) {
-		return s.entitle(ctx, app, s.Demo.ProjectID)
+		return s.entitle(ctx, app, s.home(app))
 	}
 	version, err := current.nextVersion(document, digest)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Stack) publish(ctx context.Context, app App) error {
 // bytes get the same digest.
 func (s *Stack) push(ctx context.Context, app App) (ref, digest string, err error) {
 	if app.Image != "" {
-		return s.PushImage(ctx, "apps/"+app.Slug, s.program(app.Image))
+		return s.PushImage(ctx, "apps/"+app.Image, s.program(app.Image))
 	}
 	program, err := os.ReadFile(s.controller(app))
 	if err != nil {
@@ -116,7 +116,7 @@ func (d manifestDocument) text(key string) string {
 	return text
 }
 
-// describeApp reads the manifest that the controller's own program prints.
+// describeApp reads the manifest that the controller's own program prints, as the app's own.
 func (s *Stack) describeApp(ctx context.Context, app App) (manifestDocument, error) {
 	printed, err := output(ctx, s.controller(app), "--print-manifest")
 	if err != nil {
@@ -126,6 +126,7 @@ func (s *Stack) describeApp(ctx context.Context, app App) (manifestDocument, err
 	if err := json.Unmarshal(printed, &document); err != nil {
 		return nil, fmt.Errorf("the manifest of %s: %w", app.Controller, err)
 	}
+	app.describe(document)
 	return document, nil
 }
 
@@ -157,13 +158,13 @@ func (s *Stack) declare(ctx context.Context, app App, document manifestDocument)
 	out := published{active: make(map[string]bool)}
 	_, err := gql.CreateApp(ctx, s.Operator, gql.CreateAppInput{
 		Slug: app.Slug, DisplayName: document.text("displayName"), Summary: document.text("summary"),
-		PermissionFamily: app.Family, IdempotencyKey: "seed-app-" + app.Slug,
+		PermissionFamily: app.Family, System: app.System != nil, IdempotencyKey: "seed-app-" + app.Slug,
 	})
 	if err != nil {
 		return out, err
 	}
 	_, err = gql.RegisterAdapter(ctx, s.Operator, gql.RegisterAdapterInput{Name: document.text("adapter"),
-		Url: s.adapters[app.Slug], ServiceAccountId: s.accountOf(app)})
+		Url: s.adapters[app.Controller], ServiceAccountId: s.accountOf(app)})
 	if err != nil {
 		return out, err
 	}
@@ -254,7 +255,7 @@ func (s *Stack) publishManifest(ctx context.Context, app App, document manifestD
 			return err
 		}
 	}
-	return s.entitle(ctx, app, s.Demo.ProjectID)
+	return s.entitle(ctx, app, s.home(app))
 }
 
 func (s *Stack) entitle(ctx context.Context, app App, project string) error {

@@ -20,6 +20,8 @@ type Demo struct {
 	LabProjectID string
 	// PlatformTenantID is the platform's own tenant, and SystemProjectID its project for system apps and adapters' accounts.
 	PlatformTenantID, SystemProjectID string
+	// SystemLabProjectID is the platform's own project where manifests of system apps are smoke-tested.
+	SystemLabProjectID string
 	// OperatorID is the platform's first operator.
 	OperatorID string
 	// AdminID, MemberID and ViewerID are people of the tenant.
@@ -59,8 +61,8 @@ var publisherKeys = []string{
 	"scheduler.node.read",
 }
 
-// seed fills the demo tenant and publishes the apps. Its keys are fixed, so that doing it again
-// finds what is there.
+// seed fills the demo tenant, publishes the apps, and runs those of the platform's own. Its keys are fixed, so that doing
+// it again finds what is there.
 func (s *Stack) seed(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedPrices, s.seedSource,
 		s.seedRunner, s.seedPublisher} {
@@ -73,6 +75,9 @@ func (s *Stack) seed(ctx context.Context) error {
 	for _, app := range s.config.Apps {
 		if err := s.publish(ctx, app); err != nil {
 			return fmt.Errorf("publish %s: %w", app.Slug, err)
+		}
+		if err := s.operate(ctx, app); err != nil {
+			return fmt.Errorf("run %s for the platform: %w", app.Slug, err)
 		}
 	}
 	return nil
@@ -90,14 +95,9 @@ func (s *Stack) seedTenants(ctx context.Context) error {
 		into       *string
 	}{{"main", "Main", &s.Demo.ProjectID}, {"lab", "Smoke lab", &s.Demo.LabProjectID},
 		{"publishers", "Publishers", &s.Demo.PublisherProjectID}} {
-		made, err := gql.CreateProject(ctx, s.Operator, gql.CreateProjectInput{
-			TenantId: s.Demo.TenantID, Slug: project.slug, DisplayName: project.name,
-			IdempotencyKey: "seed-project-" + project.slug,
-		})
-		if err != nil {
+		if *project.into, err = s.project(ctx, s.Demo.TenantID, project.slug, project.name); err != nil {
 			return err
 		}
-		*project.into = made.CreateProject.Id
 	}
 	viewer, err := gql.GetViewer(ctx, s.Operator)
 	if err != nil {
@@ -105,6 +105,15 @@ func (s *Stack) seedTenants(ctx context.Context) error {
 	}
 	s.Demo.OperatorID = viewer.Viewer.Actor.Id
 	return s.grant(ctx, s.Demo.OperatorID, "project_admin", s.Demo.LabProjectID)
+}
+
+func (s *Stack) project(ctx context.Context, tenant, slug, name string) (string, error) {
+	made, err := gql.CreateProject(ctx, s.Operator, gql.CreateProjectInput{TenantId: tenant, Slug: slug, DisplayName: name,
+		IdempotencyKey: "seed-project-" + slug})
+	if err != nil {
+		return "", err
+	}
+	return made.CreateProject.Id, nil
 }
 
 func (s *Stack) seedPeople(ctx context.Context) error {

@@ -12,13 +12,13 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// smoke launches the version in the lab project and tears it down again: the evidence of its
+// smoke launches the version in the app's lab and tears it down again: the evidence of its
 // promotion. The capacity is given back whatever happens.
 func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID string, err error) {
-	if err := s.entitle(ctx, app, s.Demo.LabProjectID); err != nil {
+	if err := s.entitle(ctx, app, s.lab(app)); err != nil {
 		return "", err
 	}
-	if err := s.clearLab(ctx); err != nil {
+	if err := s.clearLab(ctx, s.lab(app)); err != nil {
 		return "", err
 	}
 	instance, err := s.try(ctx, app, gql.LaunchInstanceInput{Version: version, Smoke: true, Reason: "smoke test"}, nil)
@@ -59,18 +59,18 @@ const (
 	tryDeadline = 180
 )
 
-// try launches in the lab project on capacity of its own, does what there is to do with the instance, and tears it
+// try launches in the app's lab on capacity of its own, does what there is to do with the instance, and tears it
 // down and gives the capacity back whatever happens.
 func (s *Stack) try(ctx context.Context, app App, in gql.LaunchInstanceInput,
 	do func(ctx context.Context, instanceID string) error) (instance gql.Instance, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	allocation, err := s.rent(ctx, app)
+	allocation, err := s.rent(ctx, app, s.lab(app), "smoke")
 	if err != nil {
 		return instance, err
 	}
 	defer func() { err = errors.Join(err, s.giveBack(ctx, allocation)) }()
-	in.ProjectId, in.AppSlug, in.Components = s.Demo.LabProjectID, app.Slug, app.Smoke
+	in.ProjectId, in.AppSlug, in.Components = s.lab(app), app.Slug, app.Smoke
 	in.AllocationIds = []string{allocation}
 	in.Name, in.DeadlineSeconds = "try-"+strings.ToLower(client.NewKey()[:8]), tryDeadline
 	in.IdempotencyKey = client.NewKey()
@@ -93,10 +93,10 @@ func (s *Stack) try(ctx context.Context, app App, in gql.LaunchInstanceInput,
 	return instance, errors.Join(runErr, s.succeed(ctx, end.DecommissionInstance.Operation.Id))
 }
 
-// rent takes what one instance of the app needs, in the lab project.
-func (s *Stack) rent(ctx context.Context, app App) (allocation string, err error) {
+// rent takes what one instance of the app needs, in a project.
+func (s *Stack) rent(ctx context.Context, app App, project, name string) (allocation string, err error) {
 	wanted := gql.RequestAllocationInput{
-		ProjectId: s.Demo.LabProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, Name: "smoke",
+		ProjectId: project, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, Name: name,
 		IdempotencyKey: client.NewKey(),
 	}
 	if app.Whole {
@@ -109,9 +109,9 @@ func (s *Stack) rent(ctx context.Context, app App) (allocation string, err error
 	return rented.RequestAllocation.Allocations[0].Id, nil
 }
 
-// clearLab gives back what a smoke test that was cut short still holds. Releasing stops its instance.
-func (s *Stack) clearLab(ctx context.Context) error {
-	held, err := gql.ListAllocations(ctx, s.Operator, s.Demo.LabProjectID,
+// clearLab gives back what a smoke test that was cut short still holds in a lab. Releasing stops its instance.
+func (s *Stack) clearLab(ctx context.Context, lab string) error {
+	held, err := gql.ListAllocations(ctx, s.Operator, lab,
 		[]gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
 	if err != nil {
 		return err

@@ -88,15 +88,15 @@ type Stack struct {
 	OtherURLs []string
 	// APIURLs are the addresses of the servers that serve the API, the first server's first.
 	APIURLs []string
-	// Controllers are the adapters' processes, by app.
+	// Controllers are the adapters' processes, by the app that each was started for.
 	Controllers map[string]*supervise.Child
 	// Nodes are the local nodes with their agents.
 	Nodes []*Node
 	// Demo is what was seeded.
 	Demo Demo
 
-	adapters map[string]string // app → its adapter's URL
-	accounts map[string]string // app → the id of its adapter's own service account
+	adapters map[string]string // controller → its URL
+	accounts map[string]string // controller → the id of its own service account
 	nodeURL  string            // the API's address as nodes reach it
 	root     string            // of members, on this machine
 
@@ -254,9 +254,12 @@ func (s *Stack) LogIn(ctx context.Context, code string) (*client.Client, error) 
 	return client.New(s.URL, client.Options{Token: session.Token})
 }
 
-// startControllers starts each reference app's adapter as a process of its own.
+// startControllers starts each adapter as a process of its own, once for all its apps.
 func (s *Stack) startControllers(ctx context.Context) error {
 	for _, app := range s.config.Apps {
+		if _, up := s.adapters[app.Controller]; up {
+			continue // it runs another app too
+		}
 		if err := s.StartController(ctx, app); err != nil {
 			return err
 		}
@@ -281,7 +284,7 @@ func (s *Stack) StartController(ctx context.Context, app App) error {
 	if err != nil {
 		return err
 	}
-	s.Controllers[app.Slug], s.adapters[app.Slug] = child, "http://"+address
+	s.Controllers[app.Slug], s.adapters[app.Controller] = child, "http://"+address
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := install.AwaitHTTP(ctx, http.DefaultClient, "http://"+address+"/healthz"); err != nil {

@@ -229,6 +229,7 @@ export function appList() {
       summary: spec.summary,
       permissionFamily: spec.permissionFamily,
       sandbox: false,
+      system: false,
       activeManifest: manifest,
       manifests: (args) => connection(manifest === null ? [] : versions(), args),
       entitled: () => spec.slug !== 'ring-test',

@@ -121,6 +121,7 @@ export class World {
       allocationIds: [slice.id],
       config: { image: 'base' },
       smoke: false,
+      system: false,
       reason: 'first look',
     });
     this.audit('allocation.release', 'releaseAllocation', slice.id, 'clean up', 'FORBIDDEN');

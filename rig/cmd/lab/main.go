@@ -88,8 +88,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	config := stack.Config{
 		Dir: o.data, Bin: o.bin, Listen: o.listen, DatabaseURL: o.databaseURL, Nodes: o.nodes, Plain: o.plain,
-		DemoPrices: true, Apps: stack.Apps(), Webhooks: strings.FieldsFunc(o.webhooks, func(r rune) bool { return r == ',' }),
-		Out: out,
+		DemoPrices: true, Apps: append(stack.Apps(), stack.SystemApps()...),
+		Webhooks: strings.FieldsFunc(o.webhooks, func(r rune) bool { return r == ',' }), Out: out,
 	}
 	if err := offerKubernetes(&config, o.kubernetes, out); err != nil {
 		return err
@@ -146,7 +146,7 @@ console    %s
 log in     %s
            once, as the demo tenant's admin; for the command line: bin/appctl login --server %s --code LINK
 operator   %s
-           once, as the platform's operator
+           once, as the platform's operator; the platform's own apps run in APPCTL_PROJECT=%s
 automation export APPCTL_SERVER=%s APPCTL_PROJECT=%s APPCTL_TOKEN=$(cat %s)
 publisher  eval "$(cat %s)"
            of the app %s: key %s, signs with %s; examples/publish-ci is the way
@@ -155,8 +155,8 @@ registry   %s, user push, password in %s
 logs       %s
 
 running; Ctrl-C stops everything
-`, s.URL, link, s.URL, operator, s.URL, s.Demo.ProjectID, s.KeyFile(),
-		s.PublisherEnvFile(), stack.PublisherApp, s.PublisherKeyFile(), s.SigningKeyFile(), s.RegistryAddr(),
+`, s.URL, link, s.URL, operator, s.Demo.SystemProjectID, s.URL, s.Demo.ProjectID, s.KeyFile(), s.PublisherEnvFile(),
+		stack.PublisherApp, s.PublisherKeyFile(), s.SigningKeyFile(), s.RegistryAddr(),
 		s.RegistryPasswordFile(), s.LogDir())
 	return s.Wait(ctx)
 }

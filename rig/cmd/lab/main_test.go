@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -83,7 +84,8 @@ func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	listen := freeAddress(t)
-	appctl := commandLine(t, "http://"+listen)
+	appctl := commandLine(t, "http://"+listen, "main")
+	var own string
 	for round := range 2 {
 		cmd, said := launch(t, "-data", dir, "-nodes", "2", "-bin", "../../../bin", "-listen", listen)
 		require.Contains(t, said.String(), "node-1")
@@ -93,7 +95,10 @@ func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 			appctl("launch", "slurm", "--name", "kept", "--allocation", "room", "--wait")
 		}
 		if os.Geteuid() == 0 && round == 1 {
-			comesBack(t, appctl)
+			comesBack(t, appctl, "kept")
+		}
+		if os.Geteuid() == 0 {
+			own = runsForThePlatform(t, "http://"+listen, said.String(), own)
 		}
 		started := children(t, cmd.Process.Pid)
 		require.GreaterOrEqual(t, len(started), 2, "a database and at least one node")
@@ -112,14 +117,35 @@ func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 	}
 }
 
+// runsForThePlatform requires that the system app runs, once, in the platform's own project, and that it is the instance of
+// an earlier run, where there was one. It returns its id.
+func runsForThePlatform(t *testing.T, server, said, earlier string) (id string) {
+	t.Helper()
+	operator := regexp.MustCompile(`(?m)^operator +(\S+)\n.*APPCTL_PROJECT=(\S+)$`).FindStringSubmatch(said)
+	require.NotNil(t, operator, said)
+	appctl := commandLine(t, server, operator[2])
+	appctl("login", "--code", operator[1])
+	require.Contains(t, appctl("apps", "list", "--system"), "staff-notebook")
+	running := strings.Fields(appctl("instances", "list", "-q"))
+	require.Len(t, running, 1)
+	if earlier != "" {
+		require.Equal(t, earlier, running[0])
+		comesBack(t, appctl, "staff-notebook")
+	}
+	shown := strings.ReplaceAll(appctl("instances", "show", running[0], "-o", "json"), " ", "")
+	require.Contains(t, shown, `"status":"RUNNING"`)
+	require.Contains(t, shown, `"system":true`)
+	return running[0]
+}
+
 // commandLine runs the command line against a server, as the guides do, and answers what it prints.
-func commandLine(t *testing.T, server string) func(args ...string) string {
+func commandLine(t *testing.T, server, project string) func(args ...string) string {
 	t.Helper()
 	home := t.TempDir()
 	return func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "../../../bin/appctl", args...)
-		cmd.Env = append(os.Environ(), "APPCTL_SERVER="+server, "APPCTL_PROJECT=main", "HOME="+home, "XDG_CONFIG_HOME="+home)
+		cmd.Env = append(os.Environ(), "APPCTL_SERVER="+server, "APPCTL_PROJECT="+project, "HOME="+home, "XDG_CONFIG_HOME="+home)
 		var complaints bytes.Buffer
 		cmd.Stderr = &complaints
 		out, err := cmd.Output()
@@ -128,19 +154,19 @@ func commandLine(t *testing.T, server string) func(args ...string) string {
 	}
 }
 
-// comesBack requires that the cluster that ran before is well again, by operations of the platform's own: every node
+// comesBack requires that the instance that ran before is well again, by operations of the platform's own: every node
 // was restarted under it.
-func comesBack(t *testing.T, appctl func(args ...string) string) {
+func comesBack(t *testing.T, appctl func(args ...string) string, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		shown := strings.ReplaceAll(appctl("instances", "show", "kept", "-o", "json"), " ", "")
+		shown := strings.ReplaceAll(appctl("instances", "show", name, "-o", "json"), " ", "")
 		well := strings.Contains(shown, `"health":"HEALTHY"`)
 		for _, other := range []string{"UNHEALTHY", "DEGRADED", "UNKNOWN"} {
 			well = well && !strings.Contains(shown, `"health":"`+other+`"`)
 		}
 		return well && !strings.Contains(shown, `"status":"FAILED"`) && strings.Contains(shown, "MEMBER_RECOVER")
 	}, 2*time.Minute, time.Second)
-	told := appctl("events", "tail", "kept", "-o", "json")
+	told := appctl("events", "tail", name, "-o", "json")
 	require.Contains(t, told, "apps.instance.member_failed")
 	require.Contains(t, told, "NODE_RESTARTED")
 }

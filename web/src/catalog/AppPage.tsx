@@ -56,7 +56,7 @@ function AppView({ app }: { app: App }) {
         }
         actions={
           <>
-            <OnboardingLink slug={app.slug} />
+            <OnboardingLink app={app} />
             <LaunchButton app={app} />
           </>
         }
@@ -67,7 +67,13 @@ function AppView({ app }: { app: App }) {
           platform’s staff opens it.
         </Notice>
       )}
-      {!app.entitled && (
+      {app.system && (
+        <Notice tone="idle" icon="info">
+          This is a system app: the platform’s operator runs it, in the platform’s own tenant. No tenant sees it, and
+          nobody is billed for it.
+        </Notice>
+      )}
+      {!app.entitled && !app.system && (
         <Notice tone="warn" icon="info">
           This app is not enabled for the project. Someone with the key <code>entitlement.manage</code> can enable it.
         </Notice>
@@ -92,11 +98,17 @@ function AppView({ app }: { app: App }) {
 }
 
 /** Leads to the conditions of onboarding; nothing for those who may not read versions. */
-function OnboardingLink({ slug }: { slug: string }) {
+/** Leads those to the onboarding who may read it: the app's publisher, and the platform's staff. */
+function OnboardingLink({ app }: { app: App }) {
   const { can } = useSession();
-  if (!can('manifest.read')) return null;
+  const projectId = useProjectId();
+  const own = app.publisherProjectId === projectId || can('gap.decide');
+  if (!own || !can('manifest.read')) return null;
   return (
-    <Button variant="default" renderRoot={(props) => <Link {...props} to="/onboarding/$slug" params={{ slug }} />}>
+    <Button
+      variant="default"
+      renderRoot={(props) => <Link {...props} to="/onboarding/$slug" params={{ slug: app.slug }} />}
+    >
       Onboarding
     </Button>
   );

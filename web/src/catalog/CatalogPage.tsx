@@ -106,6 +106,7 @@ function AppCard({ app }: { app: App }) {
       <p>{app.summary}</p>
       <div className="row">
         {app.sandbox && <SandboxTag entitled={app.entitled} />}
+        {app.system && <span className="tag">system app</span>}
         {needsOf(manifest?.compatibility).map((need) => (
           <span key={need} className="tag">
             {need}

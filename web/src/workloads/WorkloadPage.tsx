@@ -105,6 +105,7 @@ function WorkloadView({
               created <Ago at={workload.createdAt} />
             </span>
             {workload.smoke && <span className="tag">smoke test</span>}
+            {workload.system && <span className="tag">system app</span>}
           </span>
         }
         actions={<WorkloadActions workload={workload} refresh={refresh} />}

@@ -141,6 +141,12 @@ const columns = [
               <span className="tag">smoke test</span>
             </>
           )}
+          {row.system && (
+            <>
+              {' '}
+              <span className="tag">system app</span>
+            </>
+          )}
           <span className="sub">
             {row.appSlug} {row.appVersion}
           </span>
