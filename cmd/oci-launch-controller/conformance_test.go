@@ -132,11 +132,7 @@ func TestControllerConformsToTheContract(t *testing.T) {
 		},
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
 	})
-	require.Zero(t, report.Count(conformance.NotRun), "every clause can be run on a program that the suite starts")
-	conformance.Committed(t, report, "conformance.json", *update)
-	tenancy, err := report.Of("tenancy")
-	require.NoError(t, err)
-	conformance.Committed(t, tenancy, "tenancy.json", *update)
+	conformance.CommittedBoth(t, report, *update)
 }
 
 func TestTheBuildIsThatOfTheManifest(t *testing.T) {

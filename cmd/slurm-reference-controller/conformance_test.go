@@ -46,11 +46,7 @@ func TestControllerConformsToTheContractOnRealClusters(t *testing.T) {
 		},
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Operation: 3 * time.Minute, Clause: 6 * time.Minute},
 	})
-	require.Zero(t, report.Count(conformance.NotRun))
-	conformance.Committed(t, report, "conformance.json", *update)
-	tenancy, err := report.Of("tenancy")
-	require.NoError(t, err)
-	conformance.Committed(t, tenancy, "tenancy.json", *update)
+	conformance.CommittedBoth(t, report, *update)
 }
 
 func TestTheBuildIsThatOfTheManifest(t *testing.T) {

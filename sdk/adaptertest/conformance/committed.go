@@ -54,3 +54,18 @@ func Committed(t TB, r Report, path string, update bool) {
 			path, kept.Digest, kept.Digested.Adapter.Build, r.Digest, r.Digested.Adapter.Build)
 	}
 }
+
+// CommittedBoth is Committed for the two reports that an adapter's program holds of its own build: that of the whole run, in
+// conformance.json beside the code, and its part between tenants, in tenancy.json. Every clause must have been run.
+func CommittedBoth(t TB, r Report, update bool) {
+	t.Helper()
+	if left := r.Count(NotRun); left > 0 {
+		t.Fatalf("conformance: %d clauses were not run: every clause can be on a program that the suite starts", left)
+	}
+	Committed(t, r, "conformance.json", update)
+	tenancy, err := r.Of("tenancy")
+	if err != nil {
+		t.Fatalf("conformance: %v", err)
+	}
+	Committed(t, tenancy, "tenancy.json", update)
+}
