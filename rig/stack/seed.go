@@ -61,8 +61,8 @@ var publisherKeys = []string{
 	"scheduler.node.read",
 }
 
-// seed fills the demo tenant, publishes the apps, and runs those of the platform's own. Its keys are fixed, so that doing
-// it again finds what is there.
+// seed fills the demo tenant, publishes the apps, and runs those of the platform's own. Its keys are fixed, so that
+// doing it again finds what is there.
 func (s *Stack) seed(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedPrices, s.seedSource,
 		s.seedRunner, s.seedPublisher} {

@@ -35,8 +35,8 @@ func (a App) describe(document manifestDocument) {
 	}
 }
 
-// operate has an instance of an app run for the platform, when it is a system app: the one of an earlier run, which comes
-// back with its node as every other does, or else a new one.
+// operate has an instance of an app run for the platform, when it is a system app: the one of an earlier run, which
+// comes back with its node as every other does, or else a new one.
 func (s *Stack) operate(ctx context.Context, app App) error {
 	if app.System == nil {
 		return nil

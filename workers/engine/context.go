@@ -47,7 +47,7 @@ func (c *Context) DB() *tx.DB { return c.engine.config.DB }
 
 // Trace ties a call to an adapter to the operation, in headers and in the call's line.
 func (c *Context) Trace() adapterclient.Trace {
-	return adapterclient.Trace{CorrelationID: c.Op.CorrelationID, About: about(c.Op)}
+	return adapterclient.Trace{CorrelationID: c.Op.CorrelationID, About: c.Op.About()}
 }
 
 // Now is the moment, by the database user's clock.

@@ -23,7 +23,7 @@ import (
 // the attempt met.
 func (e *Engine) attempt(ctx context.Context, held *queue.Held) (traced context.Context, ended func(error)) {
 	of := []attribute.KeyValue{attribute.String("correlation_id", held.CorrelationID), attribute.Int("epoch", held.ClaimEpoch)}
-	for _, field := range about(held) {
+	for _, field := range held.About() {
 		of = append(of, attribute.String(field.Key, field.Value.String()))
 	}
 	traced, span := e.config.Traces.Attempt(ctx, string(held.ID), "attempt "+string(held.Kind), of...)
@@ -70,19 +70,9 @@ func (e *Engine) emit(ctx context.Context, id ids.ID) {
 	e.config.Traces.Operation(ctx, whole)
 }
 
-// about returns the fields of an operation's lines, spans and calls: whose it is, and what it is about.
-func about(held *queue.Held) []slog.Attr {
-	instance := ""
-	if held.InstanceID != nil {
-		instance = string(*held.InstanceID)
-	}
-	return append(telemetry.Context(string(held.TenantID), string(held.ProjectID), held.AppSlug, instance),
-		slog.String("operation_id", string(held.ID)))
-}
-
 // logOf returns a log whose lines bear what the operation is and is about.
 func (e *Engine) logOf(ctx context.Context, held *queue.Held) *slog.Logger {
-	of := append(about(held), slog.String("correlation_id", held.CorrelationID), slog.String("kind", string(held.Kind)),
+	of := append(held.About(), slog.String("correlation_id", held.CorrelationID), slog.String("kind", string(held.Kind)),
 		slog.Int("epoch", held.ClaimEpoch), telemetry.TraceID(ctx))
 	return slog.New(e.config.Log.Handler().WithAttrs(of))
 }

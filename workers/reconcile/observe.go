@@ -75,12 +75,11 @@ const freshSQL = `WITH ended AS MATERIALIZED (SELECT instance_id, max(ended_at) 
 	WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND (i.observed_at IS NULL OR ended.at > i.observed_at)
 	ORDER BY ended.at LIMIT $2`
 
-func (r *Reconciler) running(ctx context.Context, sql string, args ...any) ([]polled, error) {
+func (r *Reconciler) running(ctx context.Context, sql string, args ...any) (list []polled, err error) {
 	found, err := r.DB.Worker().Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list running instances: %w", err)
+	if err == nil {
+		list, err = pgx.CollectRows(found, pgx.RowToStructByPos[polled])
 	}
-	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[polled])
 	if err != nil {
 		return nil, fmt.Errorf("list running instances: %w", err)
 	}
@@ -218,8 +217,7 @@ func (r *Reconciler) ask(ctx context.Context, one polled) (adapter.Observation, 
 		return adapter.Observation{}, err
 	}
 	return r.Client.Observe(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority, Sandbox: one.Sandbox},
-		string(one.ID), access.Text,
-		adapterclient.Trace{CorrelationID: transport.NewCorrelationID(), // its own: nothing of the launch goes on
+		string(one.ID), access.Text, adapterclient.Trace{CorrelationID: transport.NewCorrelationID(), // its own: nothing of the launch goes on
 			About: telemetry.Context(string(one.Tenant), string(one.Project), one.App, string(one.ID))})
 }
 

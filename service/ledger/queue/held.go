@@ -1,10 +1,13 @@
 package queue
 
 import (
+	"log/slog"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
@@ -15,6 +18,12 @@ type Held struct {
 	Worker ids.ID
 	// AppSlug is the app of its instance, read with the claim; empty for an operation on none.
 	AppSlug string
+}
+
+// About returns the fields of the operation's lines, spans and calls: whose it is, and what it is about.
+func (h *Held) About() []slog.Attr {
+	return append(telemetry.Context(string(h.TenantID), string(h.ProjectID), h.AppSlug, string(rows.Value(h.InstanceID))),
+		slog.String("operation_id", string(h.ID)))
 }
 
 // heldColumns are those of an operation with what belongs to the queue.
