@@ -268,3 +268,11 @@ it('sends a change without a plan at once, with the reason', async () => {
   expect(sent).toEqual([{ planHash: null, reason: 'quiet hours' }]);
   expect(done).toHaveBeenCalledOnce();
 });
+
+it('asks for no reason where the mutation keeps none', async () => {
+  const { made, sent } = change({ plan: undefined, reasonKept: false });
+  await show(made);
+  expect(box.querySelector('textarea')).toBeNull();
+  await press('Remove');
+  expect(sent).toEqual([{ planHash: null, reason: null }]);
+});

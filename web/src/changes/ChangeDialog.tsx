@@ -29,6 +29,8 @@ export interface Change {
   readonly plan?: () => Promise<Answer<PlanBitsFragment>>;
   readonly send: (given: { planHash: string | null; reason: string | null }) => Promise<Answer<unknown>>;
   readonly reasonNeeded: boolean;
+  /** Whether the mutation takes a reason; false for one that does not, which then asks for none. */
+  readonly reasonKept?: boolean;
   /** Draws the fields with their errors. */
   readonly form: (errors: ReadonlyMap<string, string>) => ReactNode;
 }
@@ -69,22 +71,25 @@ export function ChangeForm({ change, onClose, onDone }: { change: Change; onClos
           {change.form(way.errors)}
         </>
       )}
-      {flow.step !== 'planning' && (previewing || change.plan === undefined) && flow.plan?.allowed !== false && (
-        <Textarea
-          label="Reason"
-          description={
-            way.reasonNeeded ? 'Required for this change, and stored in the audit log' : 'Stored in the audit log'
-          }
-          required={way.reasonNeeded}
-          autosize
-          minRows={2}
-          maxRows={5}
-          maxLength={maxReason}
-          value={way.reason}
-          onChange={(event) => way.setReason(event.currentTarget.value)}
-          error={way.errors.get('reason')}
-        />
-      )}
+      {flow.step !== 'planning' &&
+        change.reasonKept !== false &&
+        (previewing || change.plan === undefined) &&
+        flow.plan?.allowed !== false && (
+          <Textarea
+            label="Reason"
+            description={
+              way.reasonNeeded ? 'Required for this change, and stored in the audit log' : 'Stored in the audit log'
+            }
+            required={way.reasonNeeded}
+            autosize
+            minRows={2}
+            maxRows={5}
+            maxLength={maxReason}
+            value={way.reason}
+            onChange={(event) => way.setReason(event.currentTarget.value)}
+            error={way.errors.get('reason')}
+          />
+        )}
       {previewing && flow.plan.allowed && needsSure(flow.plan) && (
         <Checkbox
           label={flow.plan.reversible ? 'I know that work may be lost' : 'I know that this cannot be undone'}

@@ -36,6 +36,7 @@ export function RaiseGapDialog({ app, onClose, onDone }: Dialog & { app: string 
         act: 'Raise',
         fields: ['appSlug', 'kind', 'title', 'description', 'instanceId', 'evidence'],
         wrong,
+        reasonKept: false,
         reasonNeeded: false,
         intro: 'What the platform lacks for an app. The platform’s operators decide it.',
         send: () =>
@@ -77,10 +78,12 @@ export function RaiseGapDialog({ app, onClose, onDone }: Dialog & { app: string 
               onChange={(event) => setTitle(event.currentTarget.value)}
               error={errors.get('title')}
             />
-            <TextInput
+            <Textarea
               label="Description"
               description="What is missing, and what it was needed for"
               required
+              autosize
+              minRows={3}
               maxLength={4000}
               value={description}
               onChange={(event) => setDescription(event.currentTarget.value)}

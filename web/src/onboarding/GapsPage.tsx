@@ -21,7 +21,7 @@ export function GapsPage({ app, id }: { app: string | undefined; id: string | un
   const projectId = useProjectId();
   const { can } = useSession();
   const staff = can('gap.decide');
-  const [all, setAll] = useState(staff);
+  const [all, setAll] = useState(true);
   const [raising, setRaising] = useState(false);
   const [shown, setShown] = useState(id);
   const variables = useMemo(
@@ -78,9 +78,9 @@ function columnsOf(show: (id: string) => void): readonly Column<GapBitsFragment>
     {
       head: 'Gap',
       cell: (row) => (
-        <Button variant="transparent" size="compact-sm" onClick={() => show(row.id)}>
+        <button type="button" className="copy strong" style={{ color: 'var(--accent)' }} onClick={() => show(row.id)}>
           {row.title}
-        </Button>
+        </button>
       ),
     },
     { head: 'State', cell: (row) => <Status state={row.state} /> },
@@ -126,7 +126,7 @@ function GapCard({ gap, staff, onChanged }: { gap: GapBitsFragment; staff: boole
         )
       }
     >
-      <p>{gap.description}</p>
+      <p style={{ marginBottom: 12 }}>{gap.description}</p>
       <dl className="facts">
         <Fact term="State">
           <Status state={gap.state} />
