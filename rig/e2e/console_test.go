@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/rig/stack"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -22,9 +23,9 @@ func TestTheConsoleAddsDrainsAndRemovesAMember(t *testing.T) {
 	bill(t, ctx)
 	_, code, err := shared.LoginLink(ctx, shared.Demo.OperatorID)
 	require.NoError(t, err)
-	events := walkConsole(t, ctx, "hello-cluster", "--operator-code", code)
+	events := walkConsole(t, ctx, "hello-cluster", "--operator-code", code, "--publishes", stack.PublisherApp)
 	for _, wanted := range []string{"running", "costs", "budget", "member-added", "member-drained", "member-removed",
-		"stopped", "service-account", "explained", "policy", "webhook", "audit", "platform-costs"} {
+		"stopped", "service-account", "explained", "policy", "webhook", "audit", "gap-raised", "platform-costs", "gap-closed", "onboarding"} {
 		require.Contains(t, events, wanted)
 	}
 }

@@ -74,10 +74,11 @@ async function platform({ page, shoot }) {
   say('platform-costs');
 }
 
-/** Logs in as an operator by a code of theirs, sees the operator's page, and logs out. */
-export async function asOperator(session, base, code) {
+/** Logs in as an operator by a code of theirs, sees the operator's page, does what more there is, and logs out. */
+export async function asOperator(session, base, code, more) {
   await login(session, { base, 'login-code': code });
   await platformLink(session.page).waitFor();
   await platform(session);
+  await more();
   await logout(session.page, base);
 }

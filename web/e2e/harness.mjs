@@ -10,6 +10,7 @@ const options = {
   base: { type: 'string' },
   'login-code': { type: 'string' },
   'operator-code': { type: 'string' },
+  publishes: { type: 'string' },
   instance: { type: 'string' },
   caller: { type: 'string' },
   work: { type: 'string' },
@@ -35,7 +36,7 @@ export function readArgs() {
   for (const needed of ['base', 'login-code']) {
     if (values[needed] === undefined) {
       console.error(
-        `usage: node web/e2e/main.mjs --base URL --login-code CODE [--operator-code CODE] [--app SLUG] [--restart] [--shots DIR] [--chromium PATH] [--wait-seconds N]\nmissing: --${needed}`,
+        `usage: node web/e2e/main.mjs --base URL --login-code CODE [--operator-code CODE] [--publishes SLUG] [--app SLUG] [--restart] [--shots DIR] [--chromium PATH] [--wait-seconds N]\nmissing: --${needed}`,
       );
       process.exit(2);
     }

@@ -12,6 +12,7 @@ import { scenarios } from './scenarios.mjs';
 import { access } from './access.mjs';
 import { changes } from './changes.mjs';
 import { asOperator, costs } from './costs.mjs';
+import { closeGap, onboarding, raiseGap } from './onboarding.mjs';
 import { publishing } from './publishing.mjs';
 import * as steps from './steps.mjs';
 
@@ -124,7 +125,14 @@ async function govern() {
   const workload = page.url();
   await access(session);
   await publishing(session, args.app);
+  if (args.publishes !== undefined) await raiseGap(session, base, args.publishes);
   await page.goto(workload);
+}
+
+/** The operator's pages of what apps lack. */
+async function operate() {
+  if (args.publishes !== undefined) await closeGap(session);
+  await onboarding(session, base, args.app);
 }
 
 /** The report of an operation, and what would be in its support bundle. */
@@ -167,7 +175,7 @@ async function tour() {
   await page.goto(`${base}/workloads`);
   await steps.logout(page, base);
   say('logged-out');
-  if (args['operator-code'] !== undefined) await asOperator(session, base, args['operator-code']);
+  if (args['operator-code'] !== undefined) await asOperator(session, base, args['operator-code'], operate);
 }
 
 try {
