@@ -27,6 +27,7 @@ export function PersonDialog({
         act: 'Add',
         fields: ['email', 'displayName'],
         reasonNeeded: false,
+        reasonKept: false,
         intro: 'The person accepts by a login of their own with this address: invite them next.',
         wrong: email === '' ? new Map([['email', 'Enter an address.']]) : new Map(),
         send: () => add({ tenantId, email, displayName: name === '' ? email : name }),

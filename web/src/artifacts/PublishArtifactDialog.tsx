@@ -45,6 +45,7 @@ export function PublishArtifactDialog({
         fields: ['name', 'ref', 'digest', 'projectId', 'mediaType'],
         wrong,
         reasonNeeded: false,
+        reasonKept: false,
         send,
         intro:
           'Every byte is read and checked against the digest, and the signature against the keys that the source trusts. A large artifact takes a while.',

@@ -36,6 +36,7 @@ export function EvidenceDialog({
         fields: ['report', 'digest', 'kind'],
         wrong,
         reasonNeeded: false,
+        reasonKept: false,
         intro: (
           <>
             The file that <code>appctl adapter check --report</code> writes. It is stored unchanged.

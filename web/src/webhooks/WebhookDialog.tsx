@@ -48,6 +48,7 @@ export function WebhookDialog({
         act: webhook === undefined ? 'Create' : 'Save',
         fields: ['url', 'eventTypes', 'description'],
         reasonNeeded: false,
+        reasonKept: false,
         wrong: what.length === 0 ? new Map([['eventTypes', 'Choose at least one event type.']]) : new Map(),
         intro:
           'It receives events from now on. Verify the signature of each delivery with a Standard Webhooks library.',
