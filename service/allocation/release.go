@@ -243,6 +243,11 @@ func (r *releasing) decommission(ctx context.Context, t *tx.Tx) (*db.Operation, 
 	if open != nil && open.Kind == lifecycle.InstanceDecommission {
 		return open, nil
 	}
+	if r.instance.Status == lifecycle.InstanceStopped { // by force, or it would be released
+		return nil, fault.New(fault.FailedPrecondition, "instance %s has ended, but what may be left of it on a node is not "+
+			"proved to be gone: the allocation can be released when the instance's orphans are resolved", r.instance.ID).
+			At("input.allocationId")
+	}
 	attached, err := impact.AttachedTo(ctx, t, r.instance)
 	if err != nil {
 		return nil, err

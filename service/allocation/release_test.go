@@ -156,6 +156,19 @@ func TestReleaseOfATornDownInstancesAllocationNeedsNoDecommission(t *testing.T) 
 	require.Equal(t, 1, b.Count("operation", ""))
 }
 
+// TestWhatMayBeLeftOfAnInstanceKeepsItsAllocation: a forced decommission ends before a lost node has proved anything.
+func TestWhatMayBeLeftOfAnInstanceKeepsItsAllocation(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held, instance := b.used(lifecycle.InstanceStopped, "apps")
+	_, err := b.Release(b.admin, release(held.ID, "k"))
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.allocationId")
+	require.ErrorContains(t, err, string(instance.ID))
+	require.ErrorContains(t, err, "orphans are resolved")
+	require.Zero(t, b.Count("operation", ""))
+	require.Equal(t, 1, b.Count("allocation", "id = $1 AND status = 'READY'", held.ID))
+}
+
 func TestOnlyWhoMayReleases(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
