@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gpuaas/app-platform/rig/stack/prices"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -261,4 +262,16 @@ func (s *Stack) As(ctx context.Context, userID string) (*client.Client, error) {
 // Automation answers a client with the service account's key.
 func (s *Stack) Automation() (*client.Client, error) {
 	return client.New(s.URL, client.Options{Token: s.Demo.ServiceAccountKey})
+}
+
+// seedPrices fills the price book, where that is wanted.
+func (s *Stack) seedPrices(ctx context.Context) error {
+	if !s.config.DemoPrices {
+		return nil
+	}
+	made, err := prices.Seed(ctx, s.Operator, nodeSKU)
+	if made {
+		s.say("the price book holds demonstration prices in %s: appctl prices book", prices.Currency)
+	}
+	return err
 }

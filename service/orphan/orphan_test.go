@@ -84,7 +84,7 @@ func TestOrphanIsListedWithItsAgeAndCost(t *testing.T) {
 	b.left(t)
 	b.left(t)
 	require.Equal(t, 1, b.Count("orphan", ""), "what is listed is not listed again")
-	b.SQL(`UPDATE orphan SET created_at = now() - interval '2 hours'`)
+	b.SQL(`UPDATE orphan SET created_at = now() - interval '2 hours 1 second'`) // ages are whole seconds
 	found, err := b.service.List(b.admin, orphan.Filter{ProjectID: b.project.ID}, page.Args{First: 10})
 	require.NoError(t, err)
 	require.Len(t, found.Rows, 1)
