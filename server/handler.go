@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/transport"
+	"github.com/gpuaas/app-platform/transport/compress"
 	"github.com/gpuaas/app-platform/transport/guard"
 	"github.com/gpuaas/app-platform/transport/httpapi"
 	"github.com/gpuaas/app-platform/transport/wsapi"
@@ -61,6 +63,7 @@ func (p *platform) handler(ctx context.Context, group *errgroup.Group) (*serves,
 	if p.metrics == nil {
 		p.metrics = metrics.New(verbs())
 	}
+	p.answers = compress.NewPool(runtime.GOMAXPROCS(0))
 	p.count(registry)
 	registry.MustRegister(gate.limits.Collector())
 	registry.MustRegister(gate.guesses.Collectors()...)
@@ -117,7 +120,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	engine, err := transport.NewEngine(transport.Config{
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: p.log,
 		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev ||
-			p.config.Edge.Suggestions,
+			p.config.Edge.Suggestions, Uncompressed: graph.Uncompressed,
 		Began: p.began, Ended: p.ended(&telemetry.Log{To: p.log, Caller: p.entered, Metrics: p.metrics}),
 		Extensions: []graphql.HandlerExtension{telemetry.Extension{Source: p.config.traces()},
 			graph.Extension{Resolver: resolver}},
@@ -145,7 +148,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	options := httpapi.Options{
 		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Context: withCorrelation,
 		Origins:   p.config.Origins,
-		WebSocket: sockets, BodyBytes: maxBody,
+		WebSocket: sockets, BodyBytes: maxBody, Compress: p.answers,
 	}
 	if p.config.Dev {
 		options.GraphiQL = web.GraphiQL()
@@ -167,21 +170,21 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		each.Handle(deliveryhttp.Path, &deliveryhttp.Handler{Deliveries: resolver.Deliveries, Log: p.log,
 			Stats: &p.delivered})
 	}
-	mux.HandleFunc("GET /schemas/manifest.v1.json", manifestSchema)
+	mux.HandleFunc("GET /schemas/manifest.v1.json", p.manifestSchema)
 	mux.Handle("/auth/", logins)
 	mux.Handle("/", web.Handler())
 	return p.relay(ctx, group, gate, sentinel, resolver, mux, nodes, registry), nil
 }
 
 // manifestSchema answers the JSON Schema of manifest documents, for editors and other tools.
-func manifestSchema(w http.ResponseWriter, _ *http.Request) {
+func (p *platform) manifestSchema(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/schema+json")
 	w.Header().Set("Cache-Control", "public, max-age=3600")
-	_, _ = w.Write(manifest.DocumentSchema())
+	p.answers.Answer(w, r, http.StatusOK, manifest.DocumentSchema())
 }
 
 // publish answers the keys that verify our tokens, as they are now.
-func (p *platform) publish(w http.ResponseWriter, _ *http.Request) {
+func (p *platform) publish(w http.ResponseWriter, r *http.Request) {
 	keys, err := p.ring.Public()
 	if err != nil {
 		http.Error(w, "the keys cannot be written", http.StatusInternalServerError)
@@ -189,7 +192,7 @@ func (p *platform) publish(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/jwk-set+json")
 	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(token.PublishedFor.Seconds())))
-	_, _ = w.Write(keys)
+	p.answers.Answer(w, r, http.StatusOK, keys)
 }
 
 // authenticate reads the credential, without the database: each verb and read looks it up in the

@@ -23,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/transport/compress"
 	"github.com/gpuaas/app-platform/workers/meter"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 	hooks "github.com/gpuaas/app-platform/workers/webhook"
@@ -66,6 +67,7 @@ type platform struct {
 	metrics *metrics.Set    // of requests and of all that this process does
 	// delivered counts the parts of artifacts that nodes fetched here.
 	delivered deliveryhttp.Stats
+	answers   *compress.Pool // compresses what this process answers
 }
 
 // Server is one process of the platform, opened and not yet serving: its listeners accept, its database is

@@ -11,8 +11,9 @@ import (
 
 // document is a parsed, validated document with its price plan. It is never modified.
 type document struct {
-	ast  *ast.QueryDocument
-	plan *guard.Plan
+	ast   *ast.QueryDocument
+	plan  *guard.Plan
+	plain bool // it selects a field of Config.Uncompressed
 }
 
 // Bounds of the document cache. A syntax tree takes some tens of times its text, so the

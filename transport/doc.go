@@ -9,6 +9,7 @@
 //	transport          Engine (guard, document cache, execution, error envelope), credentials,
 //	                   correlation ids, and the seam through which a feed serves subscriptions
 //	transport/guard    bounds a document before anything expands it
+//	transport/compress br and gzip for answers, where a request prefers them
 //	transport/httpapi  POST /graphql, as GraphQL over HTTP asks
 //	transport/wsapi    GET /graphql, sub-protocol graphql-transport-ws
 //

@@ -43,6 +43,9 @@ type Config struct {
 	// Ended, when set, is told of each operation once it is answered or refused, and of a subscription once it has
 	// begun. The context is that of the operation, with its caller where one was found. It must not block.
 	Ended func(ctx context.Context, ended *Ended)
+	// Uncompressed are fields, as "Type.field", that may hold a secret beside text of somebody else's: no answer with one
+	// of them is compressed, since its length would tell how much the two have in common.
+	Uncompressed []string
 	// Extensions are added to the executor (tracing, metrics).
 	Extensions []graphql.HandlerExtension
 }
@@ -142,7 +145,7 @@ func (e *Engine) document(ctx context.Context, text string) (*document, gqlerror
 	if list := validator.ValidateWithRules(e.config.Schema.Schema(), parsed, e.rules()); len(list) > 0 {
 		return nil, e.invalidDocument(ctx, list)
 	}
-	doc := &document{ast: parsed, plan: plan}
+	doc := &document{ast: parsed, plan: plan, plain: e.selectsPlain(parsed)}
 	e.cache.add(text, doc)
 	return doc, nil
 }

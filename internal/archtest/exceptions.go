@@ -42,6 +42,8 @@ var (
 	}
 	serial = map[string]string{
 		"authz TestDecisionAllocatesNothingAtAHundredThousandBindings": "it counts the process's allocations",
+		"transport/compress TestAskingAllocatesNothing":                "it counts the process's allocations",
+		"transport/httpapi TestThePlainPathAllocatesNoMore":            "it counts the process's allocations",
 		"transport/wsapi TestGarbageInitLeaksNothing":                  "it counts the process's descriptors and goroutines",
 		"transport/wsapi TestListeningSocketTakesLittleMemory":         "it weighs the process's memory",
 		"rig/chaos TestNothingIsLostOrDoneTwiceWhilePartsAreKilled":    "it kills what it stands on, and loads the machine",

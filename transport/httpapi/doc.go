@@ -8,6 +8,9 @@
 // new media type and 200 in the legacy one, as the specification asks. Once execution has
 // begun the status is 200. Nothing of a body is ever repeated in an answer.
 //
+// Answers of queries are compressed where the client prefers that (Options.Compress); a mutation's never is, since it may
+// show a credential.
+//
 // GET serves the WebSocket upgrade (Options.WebSocket) and, in development, GraphiQL.
 // Queries are not served over GET, so no mutation can be, and no URL ever holds a document.
 package httpapi

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"github.com/gpuaas/app-platform/transport"
+	"github.com/gpuaas/app-platform/transport/compress"
 )
 
 // Options configure a Handler.
@@ -40,6 +40,8 @@ type Options struct {
 	Origins []string
 	// WebSocket serves upgrade requests; nil refuses them with 405.
 	WebSocket http.Handler
+	// Compress, when set, compresses answers that Engine.Compressible allows, for clients that prefer it.
+	Compress *compress.Pool
 	// GraphiQL serves the development page to browsers that ask for text/html; nil in production.
 	GraphiQL http.Handler
 }
@@ -93,7 +95,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(ctx, w, failed)
 		return
 	}
-	h.run(ctx, w, params, media)
+	h.run(ctx, w, r, params, media)
 }
 
 // get hands a GET to the upgrade or to the development page. false: it is neither.
@@ -195,7 +197,8 @@ func credentialStatus(code string) int {
 	}
 }
 
-func (h *Handler) run(ctx context.Context, w http.ResponseWriter, params *graphql.RawParams, media string) {
+func (h *Handler) run(ctx context.Context, w http.ResponseWriter, r *http.Request, params *graphql.RawParams,
+	media string) {
 	op, list := h.options.Engine.Prepare(ctx, params)
 	if list == nil && op.Operation.Operation == ast.Subscription {
 		list = gqlerror.List{h.options.Engine.Present(ctx,
@@ -210,7 +213,12 @@ func (h *Handler) run(ctx context.Context, w http.ResponseWriter, params *graphq
 	if response.Data == nil {
 		status = requestErrorStatus(media)
 	}
-	h.write(ctx, w, response, status)
+	body, status := h.encode(ctx, response, status)
+	if h.options.Compress != nil && len(body) >= compress.MinBytes && h.options.Engine.Compressible(op) {
+		h.options.Compress.Answer(w, r, status, body)
+		return
+	}
+	compress.Plain(w, status, body)
 }
 
 // requestErrorStatus: a client that asked for the legacy type may stand behind a proxy
@@ -230,17 +238,22 @@ func (h *Handler) fail(ctx context.Context, w http.ResponseWriter, failed *failu
 	h.write(ctx, w, &graphql.Response{Errors: gqlerror.List{shown}}, failed.status)
 }
 
+// write answers with a response that holds no data, and so is not compressed.
 func (h *Handler) write(ctx context.Context, w http.ResponseWriter, response *graphql.Response, status int) {
-	defer h.options.Engine.End(ctx, response.Errors)
+	body, status := h.encode(ctx, response, status)
+	compress.Plain(w, status, body)
+}
+
+// encode ends the operation, and returns its answer with the status that it then has.
+func (h *Handler) encode(ctx context.Context, response *graphql.Response, status int) ([]byte, int) {
+	h.options.Engine.End(ctx, response.Errors)
 	body, err := transport.Encode(response)
-	if err != nil {
-		h.options.Engine.Log().ErrorContext(ctx, "answer not encoded", slog.Any("error", err))
-		body, status = []byte(`{"errors":[{"message":"internal error","extensions":{"code":"INTERNAL"}}]}`),
-			http.StatusInternalServerError
+	if err == nil {
+		return body, status
 	}
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	w.Write(body) // the client may be gone; nobody is left to tell
+	h.options.Engine.Log().ErrorContext(ctx, "answer not encoded", slog.Any("error", err))
+	return []byte(`{"errors":[{"message":"internal error","extensions":{"code":"INTERNAL"}}]}`),
+		http.StatusInternalServerError
 }
 
 // recovered answers a panic outside the resolvers (in Authenticate, say).
