@@ -39,9 +39,9 @@ func (r rows) roles() []object {
 		"summary": "3 of 3 are healthy"}}
 }
 
-func (r rows) many(n int, make func(i int) object) (edges []object) {
+func (r rows) many(n int, one func(i int) object) (edges []object) {
 	for i := range n {
-		edges = append(edges, object{"cursor": r.id("cur"), "node": make(i)})
+		edges = append(edges, object{"cursor": r.id("cur"), "node": one(i)})
 	}
 	return edges
 }

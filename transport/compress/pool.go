@@ -74,14 +74,14 @@ func Plain(w http.ResponseWriter, status int, body []byte) {
 
 // Encode returns the body in a coding, in memory of the caller's. false: it is not shorter, or every encoder is at work.
 func (p *Pool) Encode(coding Encoding, body []byte) ([]byte, bool) {
-	idle, make := p.gzip, newGzip
+	idle, fresh := p.gzip, newGzip
 	if coding == Brotli {
-		idle, make = p.brotli, newBrotli
+		idle, fresh = p.brotli, newBrotli
 	}
 	select {
 	case e := <-idle:
 		if e == nil {
-			e = make()
+			e = fresh()
 		}
 		defer func() { idle <- e }()
 		return e.encode(body)
