@@ -192,7 +192,10 @@ func (f *file) compressed() []byte {
 			return
 		}
 		var out bytes.Buffer
-		zip := gzip.NewWriter(&out)
+		zip, err := gzip.NewWriterLevel(&out, gzip.BestCompression) // once for all who ask
+		if err != nil {
+			return
+		}
 		if _, err := zip.Write(f.body); err != nil || zip.Close() != nil || out.Len() >= len(f.body) {
 			return
 		}

@@ -14,6 +14,7 @@ export default defineConfig({
     // what is built here is embedded into the server's binary.
     assetsInlineLimit: 0,
     sourcemap: false,
+    manifest: '.manifest.json', // what each page loads, for firstload_test.go; files with a dot are not served
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 8192,
     rollupOptions: {

@@ -1,14 +1,14 @@
 import { MantineProvider, localStorageColorSchemeManager } from '@mantine/core';
-import '@mantine/core/styles.css';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Provider } from 'urql';
-import { WhyButton } from './access/Why';
+import { WhyButton } from './access/WhyButton';
 import { client } from './api/client';
 import type { Problem } from './api/errors';
-import { TriageLink } from './operations/TriagePage';
+import { TriageLink } from './operations/TriageLink';
 import { router } from './router';
+import './styles/mantine.css';
 import './styles/base.css';
 import './styles/shell.css';
 import './styles/parts.css';

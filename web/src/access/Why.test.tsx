@@ -6,7 +6,7 @@ import { expect, it, vi } from 'vitest';
 import { plain } from '../api/errors';
 import type { Problem } from '../api/errors';
 import { ProblemExtra, ProblemNotice } from '../ui/Problem';
-import { WhyButton } from './Why';
+import { WhyButton } from './WhyButton';
 
 vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
 Object.defineProperty(document, 'fonts', { value: new EventTarget() }); // which this environment lacks

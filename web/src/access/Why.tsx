@@ -1,42 +1,35 @@
 // "Why can't I?": what grants a permission, or comes closest to granting it.
-import { Button, Modal } from '@mantine/core';
-import { useState } from 'react';
-import type { Problem } from '../api/errors';
+import { Modal } from '@mantine/core';
 import { useRead } from '../api/hooks';
 import { ExplainPermissionDocument } from '../generated/graphql';
 import type { ExplainPermissionQuery, GroundBitsFragment } from '../generated/graphql';
 import { fullTime, words } from '../lib/format';
-import { missingKeys, objectOf } from './missing';
+import { objectOf } from './missing';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { Copy, Loading } from '../ui/parts';
 
 type Explanation = ExplainPermissionQuery['explainPermission'];
 
-/** A button beside a refusal for a missing permission; nothing beside other problems. */
-export function WhyButton({ problem }: { problem: Problem }) {
-  const [asked, setAsked] = useState(false);
-  const keys = missingKeys(problem);
-  if (keys.length === 0) return null;
+/** The dialog of the button: an explanation for each permission that was missing. */
+export function WhyDialog({
+  keys,
+  opened,
+  onClose,
+}: {
+  keys: readonly string[];
+  opened: boolean;
+  onClose: () => void;
+}) {
   return (
-    <>
-      <Button
-        size="compact-xs"
-        variant="default"
-        leftSection={<Icon name="info" size={13} />}
-        onClick={() => setAsked(true)}
-      >
-        Why can’t I?
-      </Button>
-      <Modal opened={asked} onClose={() => setAsked(false)} title={<b>Why can’t I?</b>} size="lg">
-        <div className="stack">
-          {asked &&
-            keys.map((key) => (
-              <Why key={key} permissionKey={key} objectId={objectOf(location.pathname)} subjectId={null} />
-            ))}
-        </div>
-      </Modal>
-    </>
+    <Modal opened={opened} onClose={onClose} title={<b>Why can’t I?</b>} size="lg">
+      <div className="stack">
+        {opened &&
+          keys.map((key) => (
+            <Why key={key} permissionKey={key} objectId={objectOf(location.pathname)} subjectId={null} />
+          ))}
+      </div>
+    </Modal>
   );
 }
 

@@ -3,7 +3,6 @@ import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type { CombinedError } from '@urql/core';
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { useQuery } from 'urql';
-import { ExplainPermissionDocument } from '../generated/graphql';
 import { attemptFor } from '../lib/idempotency';
 import type { Attempt } from '../lib/idempotency';
 import { client, live, toLogin } from './client';
@@ -57,12 +56,6 @@ export function useRead<Data, Variables extends Record<string, unknown>>(
   }, [lost]);
   const last = useLast(result.data ?? undefined, JSON.stringify(variables));
   return { data: last, problem, loading: result.fetching || lost, refresh };
-}
-
-/** Reports whether the person may use a permission on an object, as the platform answers; undefined until it has. */
-export function useMay(permissionKey: string, objectId: string): boolean | undefined {
-  return useRead(ExplainPermissionDocument, { input: { permissionKey, objectId, subjectId: null } }).data
-    ?.explainPermission.allowed;
 }
 
 /** Returns the newest value that was not undefined, as long as the key is the same. */

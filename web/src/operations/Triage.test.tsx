@@ -7,7 +7,8 @@ import type { ReactNode } from 'react';
 import { plain } from '../api/errors';
 import { BundleView } from './TriageBundle';
 import { labelOf, reasonOf } from './TriageNext';
-import { TriageLink, TriageView } from './TriagePage';
+import { TriageLink } from './TriageLink';
+import { TriageView } from './TriagePage';
 
 vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
 Object.defineProperty(document, 'fonts', { value: new EventTarget() }); // which this environment lacks

@@ -1,7 +1,6 @@
 // Where a request is now, found by the correlation id of its error, its operation or its instance.
 import { Link } from '@tanstack/react-router';
 import { useRead } from '../api/hooks';
-import type { Problem } from '../api/errors';
 import type { ReactNode } from 'react';
 import { moneyWord, ownerWord } from '../changes/words';
 import { TriageReportDocument } from '../generated/graphql';
@@ -14,19 +13,6 @@ import { NextCard } from './TriageNext';
 import { Ago, Card, Copy, DataTable, Fact, Loading, PageHead } from '../ui/parts';
 
 type Report = TriageReportQuery['triage'];
-
-/** Codes of problems that no report is about: the request did not reach a person's session, or the platform. */
-const unreported = ['NETWORK', 'UNAUTHENTICATED', 'TOKEN_EXPIRED', 'LOGIN_REFUSED'];
-
-/** Leads from a problem to the report of its request. */
-export function TriageLink({ problem }: { problem: Problem }) {
-  if (problem.correlationId === '' || unreported.includes(problem.code)) return null;
-  return (
-    <Link to="/triage/$id" params={{ id: problem.correlationId }}>
-      What happened
-    </Link>
-  );
-}
 
 /** The page of a report. */
 export function TriagePage({ id }: { id: string }) {

@@ -1,7 +1,8 @@
 // How a canary compares with the active version, and the button that changes its share.
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { tell, useMay, useRead } from '../api/hooks';
+import { tell, useRead } from '../api/hooks';
+import { useMay } from '../api/useMay';
 import { ChangeDialog } from '../changes/ChangeDialog';
 import { CanaryReportDocument, SetCanaryPercentDocument } from '../generated/graphql';
 import type { ArmBitsFragment, CanaryReportQuery } from '../generated/graphql';

@@ -2,7 +2,8 @@
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useMay, useRead } from '../api/hooks';
+import { useRead } from '../api/hooks';
+import { useMay } from '../api/useMay';
 import { useSession } from '../api/session';
 import { needsOf } from '../lib/capacity';
 import { ReleaseDetailDocument } from '../generated/graphql';

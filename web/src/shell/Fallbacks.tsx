@@ -1,7 +1,8 @@
 // What is shown where there is no page, or where a page failed.
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import { Empty } from '../ui/parts';
+import { Empty, Loading } from '../ui/parts';
+import { NotLoaded } from './chunk';
 
 /** A path without a page. */
 export function MissingPage() {
@@ -22,26 +23,46 @@ export function MissingPage() {
   );
 }
 
-/** A page that threw an error: a bug of the console itself. */
+/** The console itself failed: not even its frame can be drawn. */
 export function BrokenPage({ error }: { error: unknown }) {
   return (
     <main className="main">
-      <div className="page">
-        <div className="card">
-          <Empty
-            icon="warn"
-            title="This page of the console failed"
-            action={
-              <Button variant="default" onClick={() => location.reload()}>
-                Load the page again
-              </Button>
-            }
-          >
-            Nothing on the platform is affected.{' '}
-            <code className="wrap-any">{error instanceof Error ? error.message : String(error)}</code>
-          </Empty>
-        </div>
-      </div>
+      <FailedPage error={error} />
     </main>
+  );
+}
+
+/** A page that could not be loaded, or that threw an error: a bug of the console itself. */
+export function FailedPage({ error }: { error: unknown }) {
+  return (
+    <div className="page">
+      <div className="card">
+        <Empty
+          icon="warn"
+          title={error instanceof NotLoaded ? 'This page could not be loaded' : 'This page of the console failed'}
+          action={
+            <Button variant="default" onClick={() => location.reload()}>
+              Load the page again
+            </Button>
+          }
+        >
+          {error instanceof NotLoaded
+            ? 'The console may have a new version, or its server cannot be reached. '
+            : 'Nothing on the platform is affected. '}
+          <code className="wrap-any">{error instanceof Error ? error.message : String(error)}</code>
+        </Empty>
+      </div>
+    </div>
+  );
+}
+
+/** The place of a page while its chunk is loaded. */
+export function LoadingPage() {
+  return (
+    <div className="page">
+      <div className="card">
+        <Loading lines={6} />
+      </div>
+    </div>
   );
 }

@@ -1,16 +1,20 @@
 // The frame around every page: navigation, project, viewer, and the status of the live connection.
-import { ActionIcon, Drawer } from '@mantine/core';
+import { ActionIcon } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { Link, Outlet, useLocation } from '@tanstack/react-router';
-import { useEffect } from 'react';
+import { Suspense, lazy, useEffect } from 'react';
 import { SessionGate, useSession } from '../api/session';
 import { Icon } from '../ui/Icons';
 import type { IconName } from '../ui/Icons';
 import { ProblemPage } from '../ui/Problem';
 import { Empty, Loading } from '../ui/parts';
 import { ConnectionBanner } from './ConnectionBanner';
-import { ProjectSwitcher } from './ProjectSwitcher';
-import { SchemeToggle, ViewerMenu } from './ViewerMenu';
+import { SchemeToggle } from './SchemeToggle';
+
+// What opens on a click comes behind the frame, not before it.
+const NavDrawer = lazy(() => import('./NavDrawer').then((module) => ({ default: module.NavDrawer })));
+const ProjectSwitcher = lazy(() => import('./ProjectSwitcher').then((module) => ({ default: module.ProjectSwitcher })));
+const ViewerMenu = lazy(() => import('./ViewerMenu').then((module) => ({ default: module.ViewerMenu })));
 
 /** The layout of every page but the login. */
 export function Shell() {
@@ -66,11 +70,11 @@ function Frame() {
       <aside className="side fixed">
         <SideContent />
       </aside>
-      <Drawer opened={open} onClose={drawer.close} size={276} title="Navigation" padding="md">
-        <div className="side drawer">
+      <Suspense fallback={null}>
+        <NavDrawer opened={open} onClose={drawer.close}>
           <SideContent />
-        </div>
-      </Drawer>
+        </NavDrawer>
+      </Suspense>
       <main className="main" id="content" tabIndex={-1} style={{ outline: 'none' }}>
         <Page />
       </main>
@@ -106,7 +110,9 @@ function SideContent() {
           GPUaaS<small>App Platform</small>
         </span>
       </Link>
-      <ProjectSwitcher />
+      <Suspense fallback={<SwitcherPlace />}>
+        <ProjectSwitcher />
+      </Suspense>
       <nav className="nav" aria-label="Main">
         <h2>Project</h2>
         <NavLink to="/workloads" icon="workloads" text="Workloads" />
@@ -139,9 +145,26 @@ function SideContent() {
         {can('node.read') && can('billing.read') && <NavLink to="/platform-costs" icon="cost" text="Platform costs" />}
       </nav>
       <div className="side-foot">
-        <ViewerMenu />
+        <div className="row" style={{ flexWrap: 'nowrap' }}>
+          <Suspense fallback={<SwitcherPlace />}>
+            <ViewerMenu />
+          </Suspense>
+          <SchemeToggle />
+        </div>
       </div>
     </>
+  );
+}
+
+/** Takes the room of a menu's button until the menu is loaded. */
+function SwitcherPlace() {
+  return (
+    <div className="switcher" aria-hidden="true">
+      <span>
+        <b>&nbsp;</b>
+        <small>&nbsp;</small>
+      </span>
+    </div>
   );
 }
 

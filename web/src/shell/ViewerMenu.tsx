@@ -1,5 +1,5 @@
-// Who is logged in, the colour scheme, and the logout.
-import { ActionIcon, Menu, useMantineColorScheme, useComputedColorScheme } from '@mantine/core';
+// Who is logged in, and the logout.
+import { Menu } from '@mantine/core';
 import { useState } from 'react';
 import { logout } from '../api/client';
 import { useSession } from '../api/session';
@@ -7,31 +7,13 @@ import { words } from '../lib/format';
 import { SessionsDialog } from '../access/SessionsDialog';
 import { Icon } from '../ui/Icons';
 
-/** Switches between the light and the dark scheme. */
-export function SchemeToggle() {
-  const { setColorScheme } = useMantineColorScheme();
-  const scheme = useComputedColorScheme('light');
-  const next = scheme === 'dark' ? 'light' : 'dark';
-  return (
-    <ActionIcon
-      variant="subtle"
-      color="gray"
-      size="lg"
-      aria-label={`Switch to the ${next} scheme`}
-      onClick={() => setColorScheme(next)}
-    >
-      <Icon name={scheme === 'dark' ? 'sun' : 'moon'} size={18} />
-    </ActionIcon>
-  );
-}
-
 /** The viewer with roles, and logging out. */
 export function ViewerMenu() {
   const { viewer } = useSession();
   const [sessions, setSessions] = useState(false);
   const roles = [...new Set(viewer.bindings.map((binding) => words(binding.role)))];
   return (
-    <div className="row" style={{ flexWrap: 'nowrap' }}>
+    <>
       <Menu width={250} position="top-start" shadow="md">
         <Menu.Target>
           <button type="button" className="switcher">
@@ -57,8 +39,7 @@ export function ViewerMenu() {
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      <SchemeToggle />
       {sessions && <SessionsDialog onClose={() => setSessions(false)} />}
-    </div>
+    </>
   );
 }

@@ -11,6 +11,7 @@ import { Icon } from '../ui/Icons';
 import { toneOf } from '../ui/Status';
 import { groupId, layout } from './layout';
 import type { Component, Group, Host, Link, Picture } from './layout';
+import './topology.css';
 
 /** What the diagram shows. */
 export interface TopologyProps {
