@@ -40,6 +40,8 @@ func (r *Resolver) Reason() exec.ReasonResolver { return &reasonResolver{r} }
 
 func (r *Resolver) ServiceAccount() exec.ServiceAccountResolver { return people.ServiceAccounts{} }
 
+func (r *Resolver) User() exec.UserResolver { return people.Users{} }
+
 func (r *Resolver) Viewer() exec.ViewerResolver { return people.NewViewer(r.Identity) }
 
 func (r *Resolver) Subscription() exec.SubscriptionResolver { return &subscriptionResolver{r} }

@@ -42,6 +42,8 @@ type Manifest struct {
 	Compatibility Compatibility `json:"compatibility"`
 	// Isolation says what walls its members need; nil for the profile "service" in a container.
 	Isolation *Isolation `json:"isolation,omitempty"`
+	// Requires is what the platform gives the app beyond capacity; nil for nothing.
+	Requires *Requires `json:"requires,omitempty"`
 	// Components are the app's logical parts, at least one, by the adapter's own words.
 	Components []Component `json:"components"`
 	// ConfigSchema is the JSON Schema of an instance's configuration, an object.

@@ -108,6 +108,7 @@ func lint(m *Manifest) []fault.Reason {
 		at("usageDimensions", "name"))
 	l.profile(m)
 	l.isolation(m)
+	l.requires(m)
 	l.promises(m)
 	return l.reasons
 }

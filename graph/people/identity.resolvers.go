@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/posix"
 )
 
 func (r Mutations) CreateTenant(ctx context.Context, input identity.CreateTenantInput) (*db.Tenant, error) {
@@ -161,12 +162,28 @@ func (r Queries) ServiceAccounts(ctx context.Context, projectID ids.ID, first *i
 	return read.ListOf[model.ServiceAccountConnection](ctx, projectID, first, after, r.identity.ServiceAccounts)
 }
 
+func (r Users) Posix(ctx context.Context, obj *db.User) (*posix.Identity, error) {
+	return read.Maybe(ctx, read.Of(ctx).Accounts, &obj.ID)
+}
+
+func (r ServiceAccounts) Posix(ctx context.Context, obj *db.ServiceAccount) (*posix.Identity, error) {
+	return read.Maybe(ctx, read.Of(ctx).Accounts, &obj.ID)
+}
+
 func (r ServiceAccounts) Limits(ctx context.Context, obj *db.ServiceAccount) (*identity.AccountLimits, error) {
 	return identity.LimitsOf(obj)
 }
 
 func (r ServiceAccounts) Keys(ctx context.Context, obj *db.ServiceAccount) ([]*db.ServiceAccountKey, error) {
 	return read.Many(ctx, read.Of(ctx).Keys, obj.ID)
+}
+
+func (r Viewer) Posix(ctx context.Context, obj *identity.Viewer) (*posix.Identity, error) {
+	if obj.Tenant == nil { // staff and nodes
+		return nil, nil
+	}
+	id := ids.ID(obj.Actor.ID)
+	return read.Maybe(ctx, read.Of(ctx).Accounts, &id)
 }
 
 func (r Viewer) Sessions(ctx context.Context, obj *identity.Viewer) ([]*identity.SessionView, error) {

@@ -24,6 +24,9 @@ func NewQueries(verbs *identity.Service, explains *explain.Service) Queries {
 	return Queries{verbs, explains}
 }
 
+// Users resolves the fields of people.
+type Users struct{}
+
 // ServiceAccounts resolves the fields of service accounts.
 type ServiceAccounts struct{}
 

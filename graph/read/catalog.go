@@ -7,6 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/service/kit/posix"
 )
 
 // catalogLoaders gather the keys of lists of apps, manifests, artifacts and service accounts.
@@ -32,6 +33,8 @@ type catalogLoaders struct {
 	Signer  *Loader[ids.ID, *db.SignerKey]
 	// Keys belong to service accounts.
 	Keys *Loader[ids.ID, []*db.ServiceAccountKey]
+	// Accounts are the POSIX identities of people and service accounts, in their own tenant.
+	Accounts *Loader[ids.ID, *posix.Identity]
 }
 
 // Launch is an app, by its slug, in a project.
@@ -59,6 +62,7 @@ func (s *Services) catalogLoaders(wait time.Duration) catalogLoaders {
 		Signers:   loader(wait, s.ArtifactSources.KeysOf),
 		Signer:    loader(wait, s.ArtifactSources.Keys),
 		Keys:      loader(wait, s.Identity.KeysOf),
+		Accounts:  loader(wait, s.Identity.PosixOf),
 	}
 }
 

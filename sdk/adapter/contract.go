@@ -208,6 +208,9 @@ type ActionRequest = contract.ActionRequest
 // Requester is who asked for an action.
 type Requester = contract.Requester
 
+// PosixIdentity is an account of POSIX systems.
+type PosixIdentity = contract.PosixIdentity
+
 // ActionResult is the answer of an action.
 type ActionResult = contract.ActionResult
 

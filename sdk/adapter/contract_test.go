@@ -96,7 +96,7 @@ func wireTypes() (structs map[string]reflect.Type, enums map[string][]string) {
 		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, Artifact{},
 		ComponentCount{},
 		Member{}, Node{}, Platform{}, Status{}, MemberUpdate{}, OperationError{}, OperationsPage{}, CancelRequest{},
-		CancelResult{}, Observation{}, MemberObservation{}, ActionRequest{}, Requester{}, ActionResult{}, UsagePage{},
+		CancelResult{}, Observation{}, MemberObservation{}, ActionRequest{}, Requester{}, PosixIdentity{}, ActionResult{}, UsagePage{},
 		UsageRecord{}, ErrorBody{}, Work{}, PlanRequest{}, PlanAnswer{}, PlanReason{}, AddChange{}, LabelChange{},
 		ReplaceChange{}, Choose{}, RoleObservation{},
 		VersionChange{}, VersionConfig{},

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/kit/posix"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
@@ -24,6 +25,8 @@ type Action struct {
 	Reads bool
 	// ProjectID is the requester's project: the instance's own, or one that is attached to it.
 	ProjectID ids.ID
+	// Account is the requester's POSIX identity; nil where the app requires none.
+	Account *posix.Identity
 }
 
 // keys are the keys of the action's token. One that only reads runs what the manifest names, and redeems no secret,
@@ -44,16 +47,25 @@ func (c *Calls) Invoke(ctx context.Context, action Action) (json.RawMessage, err
 	}
 	request := adapter.ActionRequest{
 		Input: action.Input, IdempotencyKey: action.IdempotencyKey, Instance: of.instance, Members: of.members,
-		Platform: of.platform,
-		Requester: adapter.Requester{
-			ID: action.Requester.ID, Kind: lifecycle.Wire(action.Requester.Kind), ProjectID: string(action.ProjectID),
-		},
+		Platform:  of.platform,
+		Requester: action.requester(),
 	}
 	result, err := c.client.Act(ctx, action.target(), action.Name, request, action.trace())
 	if err != nil {
 		return nil, faultOfAction(err)
 	}
 	return result.Output, nil
+}
+
+// requester says in the contract's types who asks.
+func (a Action) requester() adapter.Requester {
+	who := adapter.Requester{
+		ID: a.Requester.ID, Kind: lifecycle.Wire(a.Requester.Kind), ProjectID: string(a.ProjectID),
+	}
+	if a.Account != nil {
+		who.Posix = &adapter.PosixIdentity{Name: a.Account.Name, UID: a.Account.UID, GID: a.Account.GID}
+	}
+	return who
 }
 
 // faultOfAction is faultOf where an input that the app does not take is the caller's to correct, at its place there.

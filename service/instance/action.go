@@ -22,6 +22,7 @@ import (
 	"github.com/gpuaas/app-platform/service/contract"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/idem"
+	"github.com/gpuaas/app-platform/service/kit/posix"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
@@ -156,7 +157,10 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 		return nil, err
 	}
 	p.call.Instance = row
-	if share == "" {
+	if p.call.Manifest.ActsAsPeople() {
+		p.call.Account, err = posix.Own(ctx, t, row.TenantID)
+	}
+	if share == "" && err == nil {
 		err = p.prepare(ctx, t, in)
 	}
 	if err != nil || repeated {

@@ -88,6 +88,7 @@ type ResolverRoot interface {
 	SharedControlPlane() SharedControlPlaneResolver
 	SkuPrice() SkuPriceResolver
 	Subscription() SubscriptionResolver
+	User() UserResolver
 	Viewer() ViewerResolver
 	InvokeActionInput() InvokeActionInputResolver
 	PlanReplaceMemberInput() PlanReplaceMemberInputResolver
@@ -1760,6 +1761,12 @@ type ComplexityRoot struct {
 		Problems          func(childComplexity int) int
 	}
 
+	PosixIdentity struct {
+		GID  func(childComplexity int) int
+		Name func(childComplexity int) int
+		UID  func(childComplexity int) int
+	}
+
 	Price struct {
 		CreatedAt func(childComplexity int) int
 		Currency  func(childComplexity int) int
@@ -2113,6 +2120,7 @@ type ComplexityRoot struct {
 		MakerID        func(childComplexity int) int
 		Name           func(childComplexity int) int
 		PermissionKeys func(childComplexity int) int
+		Posix          func(childComplexity int) int
 		ProjectID      func(childComplexity int) int
 	}
 
@@ -2435,6 +2443,7 @@ type ComplexityRoot struct {
 		InvitationEndsAt func(childComplexity int) int
 		InvitedAt        func(childComplexity int) int
 		LastLoginAt      func(childComplexity int) int
+		Posix            func(childComplexity int) int
 		TenantID         func(childComplexity int) int
 	}
 
@@ -2459,6 +2468,7 @@ type ComplexityRoot struct {
 		Actor       func(childComplexity int) int
 		Bindings    func(childComplexity int) int
 		Permissions func(childComplexity int, projectID ids.ID) int
+		Posix       func(childComplexity int) int
 		Projects    func(childComplexity int, first *int, after *string) int
 		Sessions    func(childComplexity int) int
 		Tenant      func(childComplexity int) int
@@ -10471,6 +10481,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PolicyPreview.Problems(childComplexity), true
 
+	case "PosixIdentity.gid":
+		if e.ComplexityRoot.PosixIdentity.GID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PosixIdentity.GID(childComplexity), true
+	case "PosixIdentity.name":
+		if e.ComplexityRoot.PosixIdentity.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PosixIdentity.Name(childComplexity), true
+	case "PosixIdentity.uid":
+		if e.ComplexityRoot.PosixIdentity.UID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PosixIdentity.UID(childComplexity), true
+
 	case "Price.createdAt":
 		if e.ComplexityRoot.Price.CreatedAt == nil {
 			break
@@ -12396,6 +12425,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccount.PermissionKeys(childComplexity), true
+	case "ServiceAccount.posix":
+		if e.ComplexityRoot.ServiceAccount.Posix == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccount.Posix(childComplexity), true
 	case "ServiceAccount.projectId":
 		if e.ComplexityRoot.ServiceAccount.ProjectID == nil {
 			break
@@ -13770,6 +13805,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.User.LastLoginAt(childComplexity), true
+	case "User.posix":
+		if e.ComplexityRoot.User.Posix == nil {
+			break
+		}
+
+		return e.ComplexityRoot.User.Posix(childComplexity), true
 	case "User.tenantId":
 		if e.ComplexityRoot.User.TenantID == nil {
 			break
@@ -13851,6 +13892,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Viewer.Permissions(childComplexity, args["projectId"].(ids.ID)), true
+	case "Viewer.posix":
+		if e.ComplexityRoot.Viewer.Posix == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Viewer.Posix(childComplexity), true
 	case "Viewer.projects":
 		if e.ComplexityRoot.Viewer.Projects == nil {
 			break
@@ -16730,6 +16777,18 @@ type User implements Node {
   invitationEndsAt: DateTime
   "When the person accepted the invitation; null until then."
   acceptedAt: DateTime
+  "The account that the person is to the programs of the tenant's apps, for good; null until an app first needed it, and for platform staff. Key: identity.user.read, or it is the caller."
+  posix: PosixIdentity
+}
+
+"An account of POSIX systems: one person's or service account's in one tenant. It never changes, and its name and ids are never anybody else's there."
+type PosixIdentity {
+  "Name of the account and of its own group."
+  name: String!
+  "The account's id, 1,000 to 59,999."
+  uid: Int!
+  "The id of the account's own group; the same number."
+  gid: Int!
 }
 
 "A login of a person at a browser or a command line."
@@ -16802,6 +16861,8 @@ type ServiceAccount implements Node {
   madeUnder: ID
   "When it was deleted; null while it holds."
   deletedAt: DateTime
+  "The account that it is to the programs of the tenant's apps, for good; null until an app first needed it. Key: identity.service_account.read, or it is the caller."
+  posix: PosixIdentity
   "When it was created."
   createdAt: DateTime!
   "Its keys, newest first, at most 100."
@@ -17018,6 +17079,8 @@ type Viewer {
   actor: Actor!
   "The caller's tenant, if it has one."
   tenant: Tenant
+  "The account that the caller is to the programs of its tenant's apps; null until an app first needed it, and for platform staff."
+  posix: PosixIdentity
   "The caller's open sessions, at most 100; empty for machines."
   sessions: [Session!]!
   "The roles the caller holds now, at most 1,000."
@@ -24649,6 +24712,18 @@ func (ec *executionContext) childFields_PolicyPreview(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type PolicyPreview", field.Name)
 }
 
+func (ec *executionContext) childFields_PosixIdentity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_PosixIdentity_name(ctx, field)
+	case "uid":
+		return ec.fieldContext_PosixIdentity_uid(ctx, field)
+	case "gid":
+		return ec.fieldContext_PosixIdentity_gid(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PosixIdentity", field.Name)
+}
+
 func (ec *executionContext) childFields_Price(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -25179,6 +25254,8 @@ func (ec *executionContext) childFields_ServiceAccount(ctx context.Context, fiel
 		return ec.fieldContext_ServiceAccount_madeUnder(ctx, field)
 	case "deletedAt":
 		return ec.fieldContext_ServiceAccount_deletedAt(ctx, field)
+	case "posix":
+		return ec.fieldContext_ServiceAccount_posix(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_ServiceAccount_createdAt(ctx, field)
 	case "keys":
@@ -25811,6 +25888,8 @@ func (ec *executionContext) childFields_User(ctx context.Context, field graphql.
 		return ec.fieldContext_User_invitationEndsAt(ctx, field)
 	case "acceptedAt":
 		return ec.fieldContext_User_acceptedAt(ctx, field)
+	case "posix":
+		return ec.fieldContext_User_posix(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type User", field.Name)
 }
@@ -25855,6 +25934,8 @@ func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphq
 		return ec.fieldContext_Viewer_actor(ctx, field)
 	case "tenant":
 		return ec.fieldContext_Viewer_tenant(ctx, field)
+	case "posix":
+		return ec.fieldContext_Viewer_posix(ctx, field)
 	case "sessions":
 		return ec.fieldContext_Viewer_sessions(ctx, field)
 	case "bindings":

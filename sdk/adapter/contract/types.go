@@ -315,16 +315,6 @@ type ActionRequest struct {
 	Platform Platform `json:"platform"`
 }
 
-// Requester is who asked for an action.
-type Requester struct {
-	// ID is the caller's id.
-	ID string `json:"id"`
-	// Kind is what the caller is, such as "user" or "service_account".
-	Kind string `json:"kind"`
-	// ProjectID is the project that asks: the instance's own, or one that is attached to its shared control plane.
-	ProjectID string `json:"projectId,omitempty"`
-}
-
 // ActionResult is the answer of an action.
 type ActionResult struct {
 	// Output is what the action came to, valid against its output schema.

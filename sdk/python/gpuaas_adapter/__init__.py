@@ -19,12 +19,12 @@ from .run import Ask, Run
 from .scope import Interrupted, pause, within
 from .seal import Keys, seal
 from .tasks import Task, TaskResult
-from .types import Asked, Dispatch, Instance, Member, Node, PlanRequest, write_time
+from .types import Asked, Dispatch, Instance, Member, Node, PlanRequest, PosixIdentity, write_time
 from .usage import UsageLog
 
 __all__ = [
     "ApiError", "App", "Ask", "Asked", "Call", "Client", "Controller", "Dispatch", "Failure", "Health", "Instance",
-    "Interrupted", "Json", "Keys", "Log", "Member", "MemberStatus", "Node", "PlanCall", "PlanRequest", "Refusal", "Run",
-    "Task", "TaskResult", "UsageLog", "check_counts", "hide", "is_unreachable", "listen", "main", "malformed",
+    "Interrupted", "Json", "Keys", "Log", "Member", "MemberStatus", "Node", "PlanCall", "PlanRequest", "PosixIdentity",
+    "Refusal", "Run", "Task", "TaskResult", "UsageLog", "check_counts", "hide", "is_unreachable", "listen", "main", "malformed",
     "new_log", "observe_members", "pause", "plan_of_work", "refuse", "seal", "tasks", "within", "write_time",
 ]

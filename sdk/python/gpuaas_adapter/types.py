@@ -152,6 +152,15 @@ class PlanRequest(Asked):
 
 
 @dataclass(frozen=True)
+class PosixIdentity:
+    """PosixIdentity is the account that somebody is in the instance's tenant, for good."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True)
 class ActionRequest:
     """ActionRequest is the body of POST /v1/instances/{id}/actions/{name}."""
 
@@ -163,6 +172,8 @@ class ActionRequest:
     instance: Instance
     members: tuple[Member, ...]
     platform: Platform
+    # None unless the manifest requires identities, and for requesters that are neither a person nor a service account.
+    requester_posix: PosixIdentity | None = None
 
 
 def canonical(value: Json) -> str:
@@ -358,4 +369,15 @@ def read_action(value: Json, path_id: str) -> ActionRequest:
         requester_kind=read_text(who.get("kind"), "requester.kind"),
         requester_project=read_text(who.get("projectId"), "requester.projectId"), instance=instance,
         members=read_members(o.get("members")), platform=read_platform(o.get("platform")),
+        requester_posix=_posix(who.get("posix")),
+    )
+
+
+def _posix(value: Json) -> PosixIdentity | None:
+    if value is None:
+        return None
+    o = read_object(value, "requester.posix")
+    return PosixIdentity(
+        name=read_text(o.get("name"), "requester.posix.name"), uid=read_whole(o.get("uid"), "requester.posix.uid"),
+        gid=read_whole(o.get("gid"), "requester.posix.gid"),
     )

@@ -102,8 +102,12 @@ export interface MemberObservation { id: string; health: Health; message: string
 export interface Observation {
   instanceId: string; health: Health; message: string; members: MemberObservation[]; observedAt: string;
 }
+/** The account that somebody is in the instance's tenant, for good. */
+export interface PosixIdentity { name: string; uid: number; gid: number }
+/** posix is there if the manifest requires identities, of requesters that are a person or a service account. */
+export interface Requester { id: string; kind: string; projectId: string; posix?: PosixIdentity }
 export interface ActionRequest {
-  input: unknown; idempotencyKey: string; requester: { id: string; kind: string; projectId: string };
+  input: unknown; idempotencyKey: string; requester: Requester;
   instance: Instance;
   members: Member[]; platform: Platform;
 }

@@ -2,7 +2,7 @@
 // answered 400 and named by its path.
 import {
   kinds, malformed, maxKey, maxMembers, type ActionRequest, type Artifact, type Asked, type Dispatch, type Instance,
-  type Kind, type Member, type Node, type PlanRequest, type Platform,
+  type Kind, type Member, type Node, type PlanRequest, type Platform, type Requester,
 } from "./contract.js";
 
 type Json = Record<string, unknown>;
@@ -151,13 +151,26 @@ export function readAction(value: unknown, pathId: string): ActionRequest {
   if (idempotencyKey === "" || Buffer.byteLength(idempotencyKey) > maxKey) {
     throw malformed("idempotencyKey", `must be 1 to ${maxKey} bytes`);
   }
-  const requester = object(o["requester"] ?? {}, "requester");
   return {
     input: o["input"] ?? {}, idempotencyKey, instance, members: readMembers(o["members"]),
     platform: readPlatform(o["platform"]),
-    requester: {
-      id: text(requester["id"], "requester.id"), kind: text(requester["kind"], "requester.kind"),
-      projectId: text(requester["projectId"], "requester.projectId"),
+    requester: readRequester(o["requester"]),
+  };
+}
+
+function readRequester(value: unknown): Requester {
+  const o = object(value ?? {}, "requester");
+  const read = {
+    id: text(o["id"], "requester.id"), kind: text(o["kind"], "requester.kind"),
+    projectId: text(o["projectId"], "requester.projectId"),
+  };
+  if (o["posix"] === undefined || o["posix"] === null) return read;
+  const at = "requester.posix";
+  const account = object(o["posix"], at);
+  return {
+    ...read, posix: {
+      name: text(account["name"], `${at}.name`), uid: whole(account["uid"], `${at}.uid`),
+      gid: whole(account["gid"], `${at}.gid`),
     },
   };
 }

@@ -1,0 +1,25 @@
+package manifest
+
+import "github.com/gpuaas/app-platform/domain/fault"
+
+// IdentitiesPOSIX is the value of Requires.Identities of an app that acts as the accounts of people.
+const IdentitiesPOSIX = "posix"
+
+// Requires is what an app needs of the platform beyond capacity.
+type Requires struct {
+	// Identities is IdentitiesPOSIX where the requester of an action comes with the name and ids of an account; empty for
+	// apps that do not tell people apart by accounts.
+	Identities string `json:"identities,omitempty"`
+}
+
+// ActsAsPeople reports whether the app needs the POSIX identity of whoever requests an action.
+func (m *Manifest) ActsAsPeople() bool {
+	return m.Requires != nil && m.Requires.Identities == IdentitiesPOSIX
+}
+
+// requires holds the need for identities against the actions, which alone bring them.
+func (l *linter) requires(m *Manifest) {
+	if m.ActsAsPeople() && len(m.Actions) == 0 {
+		l.add(fault.BadValue, "requires.identities", "needs an action, with whose requester an identity comes")
+	}
+}
