@@ -37,8 +37,9 @@ func TestAnActionOfAnAttachedProjectReachesTheAdapter(t *testing.T) {
 	tenant := kit.Tenant()
 	home, guest := kit.Project(tenant), kit.Project(tenant)
 	app := kit.App("apps")
-	stored := kit.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0", kit.Adapter(server.URL, nil),
-		kit.Artifact(lifecycle.StageActive)))
+	document := platformtest.Document(app, "1.0.0", kit.Adapter(server.URL, nil), kit.Artifact(lifecycle.StageActive))
+	document["requires"] = map[string]any{"identities": "posix"}
+	stored := kit.Manifest(lifecycle.StageActive, document)
 	node, _ := kit.Node(2)
 	made := kit.Instance(home, stored, lifecycle.InstanceRunning, kit.Allocation(home, node))
 	kit.SQL(`UPDATE instance SET control_plane_scope = 'TENANT' WHERE id = $1`, made.ID)
@@ -56,8 +57,8 @@ func TestAnActionOfAnAttachedProjectReachesTheAdapter(t *testing.T) {
 		instance.ActionInput{InstanceID: made.ID, Action: "queue.read", ProjectID: guest.ID, IdempotencyKey: "a"})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"jobs":3}`, string(out.Output))
-	require.Equal(t, adapter.Requester{ID: string(account.ID), Kind: "service_account", ProjectID: string(guest.ID)},
-		asked.Requester)
+	require.Equal(t, adapter.Requester{ID: string(account.ID), Kind: "service_account", ProjectID: string(guest.ID),
+		Posix: &adapter.PosixIdentity{Name: account.Name, UID: 1000, GID: 1000}}, asked.Requester)
 	require.Equal(t, []string{string(made.ID), string(home.ID), "tenant_dedicated", "tenant"},
 		[]string{asked.Instance.ID, asked.Instance.ProjectID, asked.Instance.OperatingMode, asked.Instance.ControlPlaneScope})
 	require.NotEmpty(t, asked.Instance.Artifacts, "what the manifest pins is told")

@@ -15,9 +15,10 @@ from typing import Any, Callable, Mapping
 from nacl.public import SealedBox
 from nacl.signing import SigningKey
 
-from gpuaas_adapter import tasks
+from gpuaas_adapter import PosixIdentity, Refusal, tasks
 from gpuaas_adapter.log import new_log
 from gpuaas_adapter.testing import succeed
+from gpuaas_adapter.types import read_action
 
 from .sample import KitTest, pulse
 
@@ -230,6 +231,17 @@ class RouteTest(KitTest):
         self.assertEqual((409, "IDEMPOTENCY_KEY_REUSED"), (code, error["code"]))
         code, error = self.platform.call(adapter, "POST", path, {**body, "input": {"limit": "x"}})
         self.assertEqual((422, "input.limit"), (code, error["path"]))
+
+    def test_the_account_of_a_requester_is_told_where_it_is_sent(self) -> None:
+        who = {"id": "u", "kind": "user"}
+        body = {**self.create(), "input": {}, "idempotencyKey": "k", "requester": who}
+        self.assertIsNone(read_action(body, "ins_1").requester_posix)
+        body["requester"] = {**who, "posix": {"name": "ada", "uid": 1004, "gid": 1004}}
+        self.assertEqual(PosixIdentity("ada", 1004, 1004), read_action(body, "ins_1").requester_posix)
+        body["requester"] = {**who, "posix": {"name": "ada", "uid": "0", "gid": 1004}}
+        with self.assertRaises(Refusal) as refused:
+            read_action(body, "ins_1")
+        self.assertEqual("requester.posix.uid", refused.exception.path)
 
     def test_a_plan_is_bounded_and_a_refusal_is_its_reason(self) -> None:
         adapter, body = self.start(), self.create()

@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
-import { Log, type Dispatch, type Status } from "../src/index.js";
+import { Log, type Dispatch, type Refusal, type Status } from "../src/index.js";
 import { open } from "../src/seal.js";
 import { succeed } from "../src/testing.js";
+import { readAction } from "../src/validate.js";
 import { Bench, Held, pulse } from "./pulse.js";
 
 const keyOf = (bench: Bench): Buffer => bench.platform.sealing.privateKey.export({ type: "pkcs8", format: "der" }).subarray(-32);
@@ -261,6 +262,17 @@ test("an output that breaks its schema is the adapter's fault", async (t) => {
     ...bench.create(), input: {}, idempotencyKey: "k", requester: { id: "u", kind: "user" },
   });
   assert.deepEqual([code, body["code"]], [500, "INTERNAL"]);
+});
+
+test("the account of a requester is told where it is sent", async (t) => {
+  const bench = await Bench.open(t);
+  const who = { id: "u", kind: "user" };
+  const read = (posix?: object) =>
+    readAction({ ...bench.create(), input: {}, idempotencyKey: "k", requester: { ...who, posix } }, "ins_1").requester;
+  assert.deepEqual(read(), { ...who, projectId: "" });
+  const account = { name: "ada", uid: 1004, gid: 1004 };
+  assert.deepEqual(read(account).posix, account);
+  assert.throws(() => read({ ...account, uid: "0" }), (err: Refusal): boolean => err.body.path === "requester.posix.uid");
 });
 
 test("a plan is bounded and a refusal is its reason", async (t) => {
