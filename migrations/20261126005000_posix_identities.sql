@@ -28,7 +28,7 @@ GRANT SELECT ON posix_identity TO app_api, app_operator;
 -- for, with a number at its end where the name is another's or reserved. Nobody gets one for somebody else. One at a time
 -- in a tenant: the next number is read under the lock.
 -- +goose StatementBegin
-CREATE FUNCTION platform.give_posix_identity(of_tenant text, wished text, reserved boolean) RETURNS posix_identity
+CREATE FUNCTION platform.give_posix(of_tenant text, wished text, reserved boolean) RETURNS posix_identity
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
   who text := (platform.scope('app.subject'))[1];
@@ -54,5 +54,5 @@ BEGIN
   RETURN given;
 END $$;
 -- +goose StatementEnd
-REVOKE ALL ON FUNCTION platform.give_posix_identity(text, text, boolean) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION platform.give_posix_identity(text, text, boolean) TO app_api, app_operator;
+REVOKE ALL ON FUNCTION platform.give_posix(text, text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION platform.give_posix(text, text, boolean) TO app_api, app_operator;

@@ -30,6 +30,7 @@ var definers = map[string]string{
 	"free_address":       "an address that no member has; for give_network alone",
 	"take_ranges":        "ranges that no member has; for give_network alone",
 	"give_network":       "nothing: a trigger",
+	"give_posix":         "the caller's own account in a tenant that the caller is seen in",
 	"free_ranges":        "nothing: a trigger",
 	"note_usage":         "nothing: the calling node's own members, of which it keeps samples",
 	"seat_network":       "the instances of the calling node's own members, to which it gives addresses",

@@ -204,7 +204,7 @@ func refusedText(err error) error {
 		return fault.New(fault.InvalidArgument, "text may not hold NUL characters").Because(err)
 	case "GP404": // platform.guard_live_project: the project was deleted meanwhile
 		return fault.NoSuch().Because(err)
-	case "GP510": // platform.give_posix_identity
+	case "GP510": // platform.give_posix
 		return fault.New(fault.FailedPrecondition, "%s: nobody else can act there as an account of their own",
 			refused.Message).Because(err)
 	case "GP507": // platform.free_address and platform.take_ranges

@@ -44,7 +44,7 @@ func Own(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Identity, error) {
 		return nil, fmt.Errorf("read what %s is called: %w", t.Actor.ID, err)
 	}
 	wished := posix.Name(called...)
-	found, err = scan(t.QueryRow(ctx, `SELECT name, uid FROM platform.give_posix_identity($1, $2, $3)`, tenant, wished,
+	found, err = scan(t.QueryRow(ctx, `SELECT name, uid FROM platform.give_posix($1, $2, $3)`, tenant, wished,
 		posix.IsReserved(wished)))
 	if err != nil {
 		return nil, fmt.Errorf("give %s a POSIX identity: %w", t.Actor.ID, err)
