@@ -14,9 +14,6 @@ func (e *Engine) Compressible(op *graphql.OperationContext) bool {
 	if op.Operation.Operation == ast.Mutation {
 		return false
 	}
-	if len(e.config.Uncompressed) == 0 {
-		return true
-	}
 	if known := e.cache.get(op.RawQuery); known != nil && known.ast == op.Doc {
 		return !known.plain
 	}
@@ -37,7 +34,7 @@ func (e *Engine) selectsPlain(doc *ast.QueryDocument) bool {
 }
 
 func (e *Engine) plain(set ast.SelectionSet) bool {
-	return len(e.config.Uncompressed) > 0 && slices.ContainsFunc(set, func(each ast.Selection) bool {
+	return slices.ContainsFunc(set, func(each ast.Selection) bool {
 		switch each := each.(type) {
 		case *ast.Field:
 			return each.ObjectDefinition != nil &&

@@ -50,16 +50,12 @@ func (b Branch) Ref() string {
 // has one. An edge of what was asked alone goes before one of whatever was asked, an edge of that step before an edge of
 // any step, and all before a whole check; of those that are alike the first in the order of All is returned.
 func Find(code, step, asked string) (Branch, bool) {
-	for _, wanted := range []string{asked, ""} {
+	for _, wanted := range slices.Compact([]string{asked, ""}) {
 		for _, at := range slices.Compact([]string{step, ""}) {
-			for _, book := range All() {
-				for _, check := range book.Checks {
-					if i := slices.IndexFunc(check.Edges, func(e Edge) bool {
-						return e.Step == at && slices.Contains(e.On, code) && only(e, wanted)
-					}); i >= 0 {
-						return branch(book, check, check.Edges[i]), true
-					}
-				}
+			if found, ok := first(func(e Edge) bool {
+				return e.Step == at && slices.Contains(e.On, code) && only(e, wanted)
+			}); ok {
+				return found, true
 			}
 		}
 	}
@@ -71,11 +67,23 @@ func Find(code, step, asked string) (Branch, bool) {
 	return Branch{}, false
 }
 
+// first returns the first edge, in the order of All, that is one of those wanted.
+func first(wanted func(Edge) bool) (Branch, bool) {
+	for _, book := range All() {
+		for _, check := range book.Checks {
+			if i := slices.IndexFunc(check.Edges, wanted); i >= 0 {
+				return branch(book, check, check.Edges[i]), true
+			}
+		}
+	}
+	return Branch{}, false
+}
+
 // only reports whether an edge is of what was asked alone; whether it is of anything, for what is empty.
 func only(edge Edge, asked string) bool {
 	i := slices.IndexFunc(edge.When, func(c runbook.Condition) bool { return c.Fact == "asked" && c.Op == runbook.OpIs })
-	if i < 0 || asked == "" {
-		return i < 0 && asked == ""
+	if i < 0 {
+		return asked == ""
 	}
 	return slices.Contains(edge.When[i].Values, asked)
 }

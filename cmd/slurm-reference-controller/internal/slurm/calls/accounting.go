@@ -9,16 +9,13 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// accountScript prints the accounts of jobs of the last $1 days, newest last. It exits with 3 when
+// accountScript prints these fields of the accounts of jobs of the last $1 days, newest last. It exits with 3 when
 // accounting is off.
-const accountScript = accountScriptHead + report.AccountFields + accountScriptTail
-
-const (
-	accountScriptHead = `grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + ` || exit 3
+func accountScript(fields string) string {
+	return `grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + ` || exit 3
 export TZ=UTC
-timeout 20 sacct -a -X -n -P -S "now-$1days" -o `
-	accountScriptTail = ` | tail -n "$2"`
-)
+timeout 20 sacct -a -X -n -P -S "now-$1days" -o ` + fields + ` | tail -n "$2"`
+}
 
 // accountingJobs returns the accounts of jobs of the last days, newest first.
 func accountingJobs(ctx context.Context, call *adapter.Call) (any, error) {

@@ -19,12 +19,11 @@ func planCommand() adapter.RunCommand {
 }
 
 func nodesCommand(detailed bool) adapter.RunCommand {
-	nodes := report.RecordScript + `; echo "=== nodes"; `
+	script := report.RecordScript
 	if detailed {
-		nodes = report.RecordScript + `; echo "=== gpus"; timeout 20 sinfo -a -N -h -o "` + report.GPUFormat +
-			`"; echo "=== nodes"; `
+		script += `; echo "=== gpus"; timeout 20 sinfo -a -N -h -o "` + report.GPUFormat + `"`
 	}
-	return daemons.Shell(nodes + `exec timeout 20 sinfo -a -N -h -o "` + report.NodeFormat + `"`)
+	return daemons.Shell(script + `; echo "=== nodes"; exec timeout 20 sinfo -a -N -h -o "` + report.NodeFormat + `"`)
 }
 
 // listCommand reads all jobs, or the one of this number.
@@ -52,9 +51,9 @@ func partCommand(job, suffix, from, bytes, wait string) adapter.RunCommand {
 }
 
 func accountCommand(detailed bool, days, limit string) adapter.RunCommand {
-	script := accountScript
+	fields := report.AccountFields
 	if detailed {
-		script = accountScriptHead + report.DetailedAccountFields + accountScriptTail
+		fields = report.DetailedAccountFields
 	}
-	return adapter.RunCommand{Command: []string{"sh", "-c", script, "account", days, limit}}
+	return adapter.RunCommand{Command: []string{"sh", "-c", accountScript(fields), "account", days, limit}}
 }
