@@ -79,6 +79,8 @@ const (
 	Opening          Kind = "opn"
 	Onboarding       Kind = "onb"
 	Gap              Kind = "gap"
+	StorageClass     Kind = "stc"
+	Volume           Kind = "vol"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -100,7 +102,7 @@ var kindNames = map[Kind]string{
 	QuarantinedUsage: "quarantined usage record",
 	PriceVersion:     "price", BillingPeriod: "billing period", BillingRun: "billing run", LedgerTx: "ledger transaction",
 	CreditGrant: "credit grant", Budget: "budget", Opening: "opening of an endpoint",
-	Onboarding: "onboarding record", Gap: "gap",
+	Onboarding: "onboarding record", Gap: "gap", StorageClass: "storage class", Volume: "volume",
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/volume"
 )
 
 // Walls is what a node reports of the walls that it puts round members.
@@ -66,6 +67,8 @@ type Binding struct {
 	CPUMillis *int `json:"cpuMillis"`
 	// Pids bounds the member's processes and threads.
 	Pids int `json:"pids"`
+	// Volumes are the files that outlast it.
+	Volumes []volume.Mount `json:"volumes,omitempty"`
 }
 
 // DefaultPids bounds the processes and threads of a member whose manifest names no other bound.

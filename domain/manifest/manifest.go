@@ -62,6 +62,8 @@ type Manifest struct {
 	Network *Network `json:"network,omitempty"`
 	// Endpoints are what people reach of an instance through the platform, at most 16.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
+	// Volumes are the slots in which an instance uses files that outlast its members, at most 8.
+	Volumes []VolumeSlot `json:"volumes,omitempty"`
 	// UsageDimensions are what the app's use is metered in.
 	UsageDimensions []UsageDimension `json:"usageDimensions"`
 	// RuntimeProfile is the adapter's own; the platform reads no meaning into it. Of ArtifactKind "launchable" its

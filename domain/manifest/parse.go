@@ -103,6 +103,7 @@ func lint(m *Manifest) []fault.Reason {
 	l.readiness(m)
 	l.network(m)
 	l.endpoints(m)
+	l.volumes(m)
 	l.inspections(m)
 	l.unique(len(m.UsageDimensions), func(i int) string { return m.UsageDimensions[i].Name },
 		at("usageDimensions", "name"))

@@ -53,6 +53,7 @@ func (Project) Fields() []ent.Field {
 		str("display_name", "name for people"),
 		field.Int("max_members").Optional().Nillable().Comment("most members that its instances may have; none for no bound"),
 		field.Int("max_gpus").Optional().Nillable().Comment("most GPUs that its allocations may hold; none for no bound"),
+		field.Int("max_volume_gib").Optional().Nillable().Comment("most GiB that its volumes may have; none for no bound"),
 		instant("deleted_at", "when it was deleted; its credentials ended then"),
 		created(),
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodenet"
+	"github.com/gpuaas/app-platform/domain/volume"
 )
 
 // Instance is a launched app. Its row carries its own read model: revision, counts by component,
@@ -37,6 +38,7 @@ func (Instance) Fields() []ent.Field {
 		jsonb("config", "config with defaults"),
 		jsonb("roles", "read model: desired, current and healthy by component"),
 		jsonb("capacity_intent", "what further members of each component are to live in"),
+		field.JSON("volumes", []volume.Binding{}).Optional().Comment("which volumes it uses in which slots; null for none"),
 		field.Int("generation").Default(1).Comment("number of the manifest and config it runs, from 1"),
 		jsonb("drift", "where what the adapter sees differs from what is meant"),
 		instant("observed_at", "when the adapter last said what it sees"),

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
+	"github.com/gpuaas/app-platform/domain/volume"
 )
 
 // ComputeNode is an enrolled machine.
@@ -43,6 +44,8 @@ func (ComputeNode) Fields() []ent.Field {
 		field.JSON("walls", &isolation.Walls{}).Optional().Comment("what keeps members apart there; null when its agent " +
 			"has never said"),
 		field.JSON("devices", []isolation.Device{}).Optional().Comment("its GPUs by identity; null when its agent has " +
+			"never said"),
+		field.JSON("storage", []volume.Storage{}).Optional().Comment("what it serves volumes from; null when its agent has " +
 			"never said"),
 		instant("last_seen_at", "when its agent was last heard"),
 		field.Bool("cordoned").Default(false).Comment("takes no new members by an operator's wish"),

@@ -33,6 +33,11 @@ var definers = map[string]string{
 	"give_posix":         "the caller's own account in a tenant that the caller is seen in",
 	"free_ranges":        "nothing: a trigger",
 	"note_usage":         "nothing: the calling node's own members, of which it keeps samples",
+	"guard_volumes":      "nothing: a trigger",
+	"seat_volumes":       "nothing: a trigger",
+	"volume_deleter":     "which node deletes the files of a volume, to who has its row",
+	"node_volumes":       "the volumes of the calling node's own members, and those that it is to delete",
+	"report_volumes":     "nothing: the calling node's own volumes, of which it keeps what the node says",
 	"seat_network":       "the instances of the calling node's own members, to which it gives addresses",
 	"node_network":       "the network of the calling node's own members; nothing for any other caller",
 	"any_walls":          "whether some node has such walls",
@@ -118,11 +123,12 @@ var definers = map[string]string{
 var globals = map[string]string{
 	"member_address_live": "addresses are the installation's; a trigger alone gives them, and a writer " +
 		"names none",
-	"tenant_slug_key":     "staff alone make tenants",
-	"tenant_one_platform": "staff alone make tenants",
-	"generation_log_pkey": "numbers of the installation; login roles have no right to the table",
-	"member_pool_pkey":    "a constant; login roles have no right to the table",
-	"member_range_pkey":   "login roles have no right to the table",
+	"storage_class_name_key": "the platform's",
+	"tenant_slug_key":        "staff alone make tenants",
+	"tenant_one_platform":    "staff alone make tenants",
+	"generation_log_pkey":    "numbers of the installation; login roles have no right to the table",
+	"member_pool_pkey":       "a constant; login roles have no right to the table",
+	"member_range_pkey":      "login roles have no right to the table",
 	"person_tenant_email": "an address is one person's in a tenant, whose people the caller sees; of " +
 		"other tenants nobody learns anything",
 	"person_staff_email":                "an address is one person's among the platform's staff, who alone adds staff",
@@ -150,6 +156,7 @@ var globals = map[string]string{
 // loose are references from a tenant's rows into other owned tables that do not carry the tenant, each with the reason.
 var loose = map[string]string{
 	"role_binding → person":      "a role may go to platform staff, who have no tenant",
+	"volume_node → volume":       "functions alone read and write it",
 	"session → person":           "functions alone write sessions",
 	"login_code → person":        "the policy asks for the person's tenant",
 	"external_identity → person": "functions alone write it",

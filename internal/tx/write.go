@@ -207,6 +207,8 @@ func refusedText(err error) error {
 	case "GP510": // platform.give_posix
 		return fault.New(fault.FailedPrecondition, "%s: nobody else can act there as an account of their own",
 			refused.Message).Because(err)
+	case "GP511": // platform.seat_volumes: another launch has settled its place meanwhile
+		return fault.New(fault.Conflict, "%s: plan again", refused.Message).At("input.volumes").Because(err)
 	case "GP507": // platform.free_address and platform.take_ranges
 		return fault.New(fault.AddressesExhausted, "%s: an operator gives the installation larger pools",
 			refused.Message).Because(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 )
 
@@ -59,6 +60,8 @@ type ComputeNode struct {
 	Walls *isolation.Walls `json:"walls,omitempty"`
 	// its GPUs by identity; null when its agent has never said
 	Devices []isolation.Device `json:"devices,omitempty"`
+	// what it serves volumes from; null when its agent has never said
+	Storage []volume.Storage `json:"storage,omitempty"`
 	// when its agent was last heard
 	LastSeenAt *time.Time `json:"last_seen_at,omitempty"`
 	// takes no new members by an operator's wish
@@ -89,7 +92,7 @@ func (*ComputeNode) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case computenode.FieldLabels, computenode.FieldWalls, computenode.FieldDevices, computenode.FieldConditions, computenode.FieldDrain:
+		case computenode.FieldLabels, computenode.FieldWalls, computenode.FieldDevices, computenode.FieldStorage, computenode.FieldConditions, computenode.FieldDrain:
 			values[i] = new([]byte)
 		case computenode.FieldGpusSimulated, computenode.FieldCordoned, computenode.FieldLost:
 			values[i] = new(sql.NullBool)
@@ -232,6 +235,14 @@ func (_m *ComputeNode) assignValues(columns []string, values []any) error {
 			} else if value != nil && len(*value) > 0 {
 				if err := json.Unmarshal(*value, &_m.Devices); err != nil {
 					return fmt.Errorf("unmarshal field devices: %w", err)
+				}
+			}
+		case computenode.FieldStorage:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field storage", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Storage); err != nil {
+					return fmt.Errorf("unmarshal field storage: %w", err)
 				}
 			}
 		case computenode.FieldLastSeenAt:
@@ -398,6 +409,9 @@ func (_m *ComputeNode) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("devices=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Devices))
+	builder.WriteString(", ")
+	builder.WriteString("storage=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Storage))
 	builder.WriteString(", ")
 	if v := _m.LastSeenAt; v != nil {
 		builder.WriteString("last_seen_at=")

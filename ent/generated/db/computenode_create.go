@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 )
 
@@ -186,6 +187,12 @@ func (_c *ComputeNodeCreate) SetWalls(v *isolation.Walls) *ComputeNodeCreate {
 // SetDevices sets the "devices" field.
 func (_c *ComputeNodeCreate) SetDevices(v []isolation.Device) *ComputeNodeCreate {
 	_c.mutation.SetDevices(v)
+	return _c
+}
+
+// SetStorage sets the "storage" field.
+func (_c *ComputeNodeCreate) SetStorage(v []volume.Storage) *ComputeNodeCreate {
+	_c.mutation.SetStorage(v)
 	return _c
 }
 
@@ -584,6 +591,10 @@ func (_c *ComputeNodeCreate) createSpec() (*ComputeNode, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Devices(); ok {
 		_spec.SetField(computenode.FieldDevices, field.TypeJSON, value)
 		_node.Devices = value
+	}
+	if value, ok := _c.mutation.Storage(); ok {
+		_spec.SetField(computenode.FieldStorage, field.TypeJSON, value)
+		_node.Storage = value
 	}
 	if value, ok := _c.mutation.LastSeenAt(); ok {
 		_spec.SetField(computenode.FieldLastSeenAt, field.TypeTime, value)

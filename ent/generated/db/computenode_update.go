@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 )
@@ -309,6 +310,24 @@ func (_u *ComputeNodeUpdate) AppendDevices(v []isolation.Device) *ComputeNodeUpd
 // ClearDevices clears the value of the "devices" field.
 func (_u *ComputeNodeUpdate) ClearDevices() *ComputeNodeUpdate {
 	_u.mutation.ClearDevices()
+	return _u
+}
+
+// SetStorage sets the "storage" field.
+func (_u *ComputeNodeUpdate) SetStorage(v []volume.Storage) *ComputeNodeUpdate {
+	_u.mutation.SetStorage(v)
+	return _u
+}
+
+// AppendStorage appends value to the "storage" field.
+func (_u *ComputeNodeUpdate) AppendStorage(v []volume.Storage) *ComputeNodeUpdate {
+	_u.mutation.AppendStorage(v)
+	return _u
+}
+
+// ClearStorage clears the value of the "storage" field.
+func (_u *ComputeNodeUpdate) ClearStorage() *ComputeNodeUpdate {
+	_u.mutation.ClearStorage()
 	return _u
 }
 
@@ -619,6 +638,17 @@ func (_u *ComputeNodeUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	}
 	if _u.mutation.DevicesCleared() {
 		_spec.ClearField(computenode.FieldDevices, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Storage(); ok {
+		_spec.SetField(computenode.FieldStorage, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedStorage(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, computenode.FieldStorage, value)
+		})
+	}
+	if _u.mutation.StorageCleared() {
+		_spec.ClearField(computenode.FieldStorage, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.LastSeenAt(); ok {
 		_spec.SetField(computenode.FieldLastSeenAt, field.TypeTime, value)
@@ -975,6 +1005,24 @@ func (_u *ComputeNodeUpdateOne) ClearDevices() *ComputeNodeUpdateOne {
 	return _u
 }
 
+// SetStorage sets the "storage" field.
+func (_u *ComputeNodeUpdateOne) SetStorage(v []volume.Storage) *ComputeNodeUpdateOne {
+	_u.mutation.SetStorage(v)
+	return _u
+}
+
+// AppendStorage appends value to the "storage" field.
+func (_u *ComputeNodeUpdateOne) AppendStorage(v []volume.Storage) *ComputeNodeUpdateOne {
+	_u.mutation.AppendStorage(v)
+	return _u
+}
+
+// ClearStorage clears the value of the "storage" field.
+func (_u *ComputeNodeUpdateOne) ClearStorage() *ComputeNodeUpdateOne {
+	_u.mutation.ClearStorage()
+	return _u
+}
+
 // SetLastSeenAt sets the "last_seen_at" field.
 func (_u *ComputeNodeUpdateOne) SetLastSeenAt(v time.Time) *ComputeNodeUpdateOne {
 	_u.mutation.SetLastSeenAt(v)
@@ -1312,6 +1360,17 @@ func (_u *ComputeNodeUpdateOne) sqlSave(ctx context.Context) (_node *ComputeNode
 	}
 	if _u.mutation.DevicesCleared() {
 		_spec.ClearField(computenode.FieldDevices, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Storage(); ok {
+		_spec.SetField(computenode.FieldStorage, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedStorage(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, computenode.FieldStorage, value)
+		})
+	}
+	if _u.mutation.StorageCleared() {
+		_spec.ClearField(computenode.FieldStorage, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.LastSeenAt(); ok {
 		_spec.SetField(computenode.FieldLastSeenAt, field.TypeTime, value)

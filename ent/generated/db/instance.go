@@ -12,6 +12,7 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
 )
 
@@ -49,6 +50,8 @@ type Instance struct {
 	Roles json.RawMessage `json:"roles,omitempty"`
 	// what further members of each component are to live in
 	CapacityIntent json.RawMessage `json:"capacity_intent,omitempty"`
+	// which volumes it uses in which slots; null for none
+	Volumes []volume.Binding `json:"volumes,omitempty"`
 	// number of the manifest and config it runs, from 1
 	Generation int `json:"generation,omitempty"`
 	// where what the adapter sees differs from what is meant
@@ -101,7 +104,7 @@ func (*Instance) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case instance.FieldConfig, instance.FieldRoles, instance.FieldCapacityIntent, instance.FieldDrift, instance.FieldRepair:
+		case instance.FieldConfig, instance.FieldRoles, instance.FieldCapacityIntent, instance.FieldVolumes, instance.FieldDrift, instance.FieldRepair:
 			values[i] = new([]byte)
 		case instance.FieldSmoke, instance.FieldSystem, instance.FieldFailureRetryable:
 			values[i] = new(sql.NullBool)
@@ -220,6 +223,14 @@ func (_m *Instance) assignValues(columns []string, values []any) error {
 			} else if value != nil && len(*value) > 0 {
 				if err := json.Unmarshal(*value, &_m.CapacityIntent); err != nil {
 					return fmt.Errorf("unmarshal field capacity_intent: %w", err)
+				}
+			}
+		case instance.FieldVolumes:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field volumes", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Volumes); err != nil {
+					return fmt.Errorf("unmarshal field volumes: %w", err)
 				}
 			}
 		case instance.FieldGeneration:
@@ -440,6 +451,9 @@ func (_m *Instance) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("capacity_intent=")
 	builder.WriteString(fmt.Sprintf("%v", _m.CapacityIntent))
+	builder.WriteString(", ")
+	builder.WriteString("volumes=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Volumes))
 	builder.WriteString(", ")
 	builder.WriteString("generation=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Generation))

@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
 )
 
@@ -128,6 +129,12 @@ func (_c *InstanceCreate) SetRoles(v json.RawMessage) *InstanceCreate {
 // SetCapacityIntent sets the "capacity_intent" field.
 func (_c *InstanceCreate) SetCapacityIntent(v json.RawMessage) *InstanceCreate {
 	_c.mutation.SetCapacityIntent(v)
+	return _c
+}
+
+// SetVolumes sets the "volumes" field.
+func (_c *InstanceCreate) SetVolumes(v []volume.Binding) *InstanceCreate {
+	_c.mutation.SetVolumes(v)
 	return _c
 }
 
@@ -687,6 +694,10 @@ func (_c *InstanceCreate) createSpec() (*Instance, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CapacityIntent(); ok {
 		_spec.SetField(instance.FieldCapacityIntent, field.TypeJSON, value)
 		_node.CapacityIntent = value
+	}
+	if value, ok := _c.mutation.Volumes(); ok {
+		_spec.SetField(instance.FieldVolumes, field.TypeJSON, value)
+		_node.Volumes = value
 	}
 	if value, ok := _c.mutation.Generation(); ok {
 		_spec.SetField(instance.FieldGeneration, field.TypeInt, value)

@@ -15,6 +15,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 )
@@ -216,6 +217,24 @@ func (_u *InstanceUpdate) AppendCapacityIntent(v json.RawMessage) *InstanceUpdat
 // ClearCapacityIntent clears the value of the "capacity_intent" field.
 func (_u *InstanceUpdate) ClearCapacityIntent() *InstanceUpdate {
 	_u.mutation.ClearCapacityIntent()
+	return _u
+}
+
+// SetVolumes sets the "volumes" field.
+func (_u *InstanceUpdate) SetVolumes(v []volume.Binding) *InstanceUpdate {
+	_u.mutation.SetVolumes(v)
+	return _u
+}
+
+// AppendVolumes appends value to the "volumes" field.
+func (_u *InstanceUpdate) AppendVolumes(v []volume.Binding) *InstanceUpdate {
+	_u.mutation.AppendVolumes(v)
+	return _u
+}
+
+// ClearVolumes clears the value of the "volumes" field.
+func (_u *InstanceUpdate) ClearVolumes() *InstanceUpdate {
+	_u.mutation.ClearVolumes()
 	return _u
 }
 
@@ -685,6 +704,17 @@ func (_u *InstanceUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.CapacityIntentCleared() {
 		_spec.ClearField(instance.FieldCapacityIntent, field.TypeJSON)
 	}
+	if value, ok := _u.mutation.Volumes(); ok {
+		_spec.SetField(instance.FieldVolumes, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedVolumes(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, instance.FieldVolumes, value)
+		})
+	}
+	if _u.mutation.VolumesCleared() {
+		_spec.ClearField(instance.FieldVolumes, field.TypeJSON)
+	}
 	if value, ok := _u.mutation.Generation(); ok {
 		_spec.SetField(instance.FieldGeneration, field.TypeInt, value)
 	}
@@ -986,6 +1016,24 @@ func (_u *InstanceUpdateOne) AppendCapacityIntent(v json.RawMessage) *InstanceUp
 // ClearCapacityIntent clears the value of the "capacity_intent" field.
 func (_u *InstanceUpdateOne) ClearCapacityIntent() *InstanceUpdateOne {
 	_u.mutation.ClearCapacityIntent()
+	return _u
+}
+
+// SetVolumes sets the "volumes" field.
+func (_u *InstanceUpdateOne) SetVolumes(v []volume.Binding) *InstanceUpdateOne {
+	_u.mutation.SetVolumes(v)
+	return _u
+}
+
+// AppendVolumes appends value to the "volumes" field.
+func (_u *InstanceUpdateOne) AppendVolumes(v []volume.Binding) *InstanceUpdateOne {
+	_u.mutation.AppendVolumes(v)
+	return _u
+}
+
+// ClearVolumes clears the value of the "volumes" field.
+func (_u *InstanceUpdateOne) ClearVolumes() *InstanceUpdateOne {
+	_u.mutation.ClearVolumes()
 	return _u
 }
 
@@ -1484,6 +1532,17 @@ func (_u *InstanceUpdateOne) sqlSave(ctx context.Context) (_node *Instance, err 
 	}
 	if _u.mutation.CapacityIntentCleared() {
 		_spec.ClearField(instance.FieldCapacityIntent, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Volumes(); ok {
+		_spec.SetField(instance.FieldVolumes, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedVolumes(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, instance.FieldVolumes, value)
+		})
+	}
+	if _u.mutation.VolumesCleared() {
+		_spec.ClearField(instance.FieldVolumes, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.Generation(); ok {
 		_spec.SetField(instance.FieldGeneration, field.TypeInt, value)

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/domain/nodenet"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db/adapter"
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
@@ -10916,6 +10917,8 @@ type ComputeNodeMutation struct {
 	walls            **isolation.Walls
 	devices          *[]isolation.Device
 	appenddevices    []isolation.Device
+	storage          *[]volume.Storage
+	appendstorage    []volume.Storage
 	last_seen_at     *time.Time
 	cordoned         *bool
 	cordon_reason    *string
@@ -11817,6 +11820,71 @@ func (m *ComputeNodeMutation) ResetDevices() {
 	delete(m.clearedFields, computenode.FieldDevices)
 }
 
+// SetStorage sets the "storage" field.
+func (m *ComputeNodeMutation) SetStorage(v []volume.Storage) {
+	m.storage = &v
+	m.appendstorage = nil
+}
+
+// Storage returns the value of the "storage" field in the mutation.
+func (m *ComputeNodeMutation) Storage() (r []volume.Storage, exists bool) {
+	v := m.storage
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStorage returns the old "storage" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldStorage(ctx context.Context) (v []volume.Storage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStorage is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStorage requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStorage: %w", err)
+	}
+	return oldValue.Storage, nil
+}
+
+// AppendStorage adds v to the "storage" field.
+func (m *ComputeNodeMutation) AppendStorage(v []volume.Storage) {
+	m.appendstorage = append(m.appendstorage, v...)
+}
+
+// AppendedStorage returns the list of values that were appended to the "storage" field in this mutation.
+func (m *ComputeNodeMutation) AppendedStorage() ([]volume.Storage, bool) {
+	if len(m.appendstorage) == 0 {
+		return nil, false
+	}
+	return m.appendstorage, true
+}
+
+// ClearStorage clears the value of the "storage" field.
+func (m *ComputeNodeMutation) ClearStorage() {
+	m.storage = nil
+	m.appendstorage = nil
+	m.clearedFields[computenode.FieldStorage] = struct{}{}
+}
+
+// StorageCleared returns if the "storage" field was cleared in this mutation.
+func (m *ComputeNodeMutation) StorageCleared() bool {
+	_, ok := m.clearedFields[computenode.FieldStorage]
+	return ok
+}
+
+// ResetStorage resets all changes to the "storage" field.
+func (m *ComputeNodeMutation) ResetStorage() {
+	m.storage = nil
+	m.appendstorage = nil
+	delete(m.clearedFields, computenode.FieldStorage)
+}
+
 // SetLastSeenAt sets the "last_seen_at" field.
 func (m *ComputeNodeMutation) SetLastSeenAt(t time.Time) {
 	m.last_seen_at = &t
@@ -12354,7 +12422,7 @@ func (m *ComputeNodeMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ComputeNodeMutation) Fields() []string {
-	fields := make([]string, 0, 29)
+	fields := make([]string, 0, 30)
 	if m.name != nil {
 		fields = append(fields, computenode.FieldName)
 	}
@@ -12408,6 +12476,9 @@ func (m *ComputeNodeMutation) Fields() []string {
 	}
 	if m.devices != nil {
 		fields = append(fields, computenode.FieldDevices)
+	}
+	if m.storage != nil {
+		fields = append(fields, computenode.FieldStorage)
 	}
 	if m.last_seen_at != nil {
 		fields = append(fields, computenode.FieldLastSeenAt)
@@ -12486,6 +12557,8 @@ func (m *ComputeNodeMutation) Field(name string) (ent.Value, bool) {
 		return m.Walls()
 	case computenode.FieldDevices:
 		return m.Devices()
+	case computenode.FieldStorage:
+		return m.Storage()
 	case computenode.FieldLastSeenAt:
 		return m.LastSeenAt()
 	case computenode.FieldCordoned:
@@ -12553,6 +12626,8 @@ func (m *ComputeNodeMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldWalls(ctx)
 	case computenode.FieldDevices:
 		return m.OldDevices(ctx)
+	case computenode.FieldStorage:
+		return m.OldStorage(ctx)
 	case computenode.FieldLastSeenAt:
 		return m.OldLastSeenAt(ctx)
 	case computenode.FieldCordoned:
@@ -12710,6 +12785,13 @@ func (m *ComputeNodeMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetDevices(v)
 		return nil
+	case computenode.FieldStorage:
+		v, ok := value.([]volume.Storage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStorage(v)
+		return nil
 	case computenode.FieldLastSeenAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -12865,6 +12947,9 @@ func (m *ComputeNodeMutation) ClearedFields() []string {
 	if m.FieldCleared(computenode.FieldDevices) {
 		fields = append(fields, computenode.FieldDevices)
 	}
+	if m.FieldCleared(computenode.FieldStorage) {
+		fields = append(fields, computenode.FieldStorage)
+	}
 	if m.FieldCleared(computenode.FieldLastSeenAt) {
 		fields = append(fields, computenode.FieldLastSeenAt)
 	}
@@ -12908,6 +12993,9 @@ func (m *ComputeNodeMutation) ClearField(name string) error {
 		return nil
 	case computenode.FieldDevices:
 		m.ClearDevices()
+		return nil
+	case computenode.FieldStorage:
+		m.ClearStorage()
 		return nil
 	case computenode.FieldLastSeenAt:
 		m.ClearLastSeenAt()
@@ -12991,6 +13079,9 @@ func (m *ComputeNodeMutation) ResetField(name string) error {
 		return nil
 	case computenode.FieldDevices:
 		m.ResetDevices()
+		return nil
+	case computenode.FieldStorage:
+		m.ResetStorage()
 		return nil
 	case computenode.FieldLastSeenAt:
 		m.ResetLastSeenAt()
@@ -19518,6 +19609,8 @@ type InstanceMutation struct {
 	appendroles                 json.RawMessage
 	capacity_intent             *json.RawMessage
 	appendcapacity_intent       json.RawMessage
+	volumes                     *[]volume.Binding
+	appendvolumes               []volume.Binding
 	generation                  *int
 	addgeneration               *int
 	drift                       *json.RawMessage
@@ -20262,6 +20355,71 @@ func (m *InstanceMutation) ResetCapacityIntent() {
 	m.capacity_intent = nil
 	m.appendcapacity_intent = nil
 	delete(m.clearedFields, instance.FieldCapacityIntent)
+}
+
+// SetVolumes sets the "volumes" field.
+func (m *InstanceMutation) SetVolumes(v []volume.Binding) {
+	m.volumes = &v
+	m.appendvolumes = nil
+}
+
+// Volumes returns the value of the "volumes" field in the mutation.
+func (m *InstanceMutation) Volumes() (r []volume.Binding, exists bool) {
+	v := m.volumes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVolumes returns the old "volumes" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldVolumes(ctx context.Context) (v []volume.Binding, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVolumes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVolumes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVolumes: %w", err)
+	}
+	return oldValue.Volumes, nil
+}
+
+// AppendVolumes adds v to the "volumes" field.
+func (m *InstanceMutation) AppendVolumes(v []volume.Binding) {
+	m.appendvolumes = append(m.appendvolumes, v...)
+}
+
+// AppendedVolumes returns the list of values that were appended to the "volumes" field in this mutation.
+func (m *InstanceMutation) AppendedVolumes() ([]volume.Binding, bool) {
+	if len(m.appendvolumes) == 0 {
+		return nil, false
+	}
+	return m.appendvolumes, true
+}
+
+// ClearVolumes clears the value of the "volumes" field.
+func (m *InstanceMutation) ClearVolumes() {
+	m.volumes = nil
+	m.appendvolumes = nil
+	m.clearedFields[instance.FieldVolumes] = struct{}{}
+}
+
+// VolumesCleared returns if the "volumes" field was cleared in this mutation.
+func (m *InstanceMutation) VolumesCleared() bool {
+	_, ok := m.clearedFields[instance.FieldVolumes]
+	return ok
+}
+
+// ResetVolumes resets all changes to the "volumes" field.
+func (m *InstanceMutation) ResetVolumes() {
+	m.volumes = nil
+	m.appendvolumes = nil
+	delete(m.clearedFields, instance.FieldVolumes)
 }
 
 // SetGeneration sets the "generation" field.
@@ -21233,7 +21391,7 @@ func (m *InstanceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *InstanceMutation) Fields() []string {
-	fields := make([]string, 0, 36)
+	fields := make([]string, 0, 37)
 	if m.tenant_id != nil {
 		fields = append(fields, instance.FieldTenantID)
 	}
@@ -21275,6 +21433,9 @@ func (m *InstanceMutation) Fields() []string {
 	}
 	if m.capacity_intent != nil {
 		fields = append(fields, instance.FieldCapacityIntent)
+	}
+	if m.volumes != nil {
+		fields = append(fields, instance.FieldVolumes)
 	}
 	if m.generation != nil {
 		fields = append(fields, instance.FieldGeneration)
@@ -21378,6 +21539,8 @@ func (m *InstanceMutation) Field(name string) (ent.Value, bool) {
 		return m.Roles()
 	case instance.FieldCapacityIntent:
 		return m.CapacityIntent()
+	case instance.FieldVolumes:
+		return m.Volumes()
 	case instance.FieldGeneration:
 		return m.Generation()
 	case instance.FieldDrift:
@@ -21459,6 +21622,8 @@ func (m *InstanceMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldRoles(ctx)
 	case instance.FieldCapacityIntent:
 		return m.OldCapacityIntent(ctx)
+	case instance.FieldVolumes:
+		return m.OldVolumes(ctx)
 	case instance.FieldGeneration:
 		return m.OldGeneration(ctx)
 	case instance.FieldDrift:
@@ -21609,6 +21774,13 @@ func (m *InstanceMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCapacityIntent(v)
+		return nil
+	case instance.FieldVolumes:
+		v, ok := value.([]volume.Binding)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVolumes(v)
 		return nil
 	case instance.FieldGeneration:
 		v, ok := value.(int)
@@ -21830,6 +22002,9 @@ func (m *InstanceMutation) ClearedFields() []string {
 	if m.FieldCleared(instance.FieldCapacityIntent) {
 		fields = append(fields, instance.FieldCapacityIntent)
 	}
+	if m.FieldCleared(instance.FieldVolumes) {
+		fields = append(fields, instance.FieldVolumes)
+	}
 	if m.FieldCleared(instance.FieldDrift) {
 		fields = append(fields, instance.FieldDrift)
 	}
@@ -21873,6 +22048,9 @@ func (m *InstanceMutation) ClearField(name string) error {
 		return nil
 	case instance.FieldCapacityIntent:
 		m.ClearCapacityIntent()
+		return nil
+	case instance.FieldVolumes:
+		m.ClearVolumes()
 		return nil
 	case instance.FieldDrift:
 		m.ClearDrift()
@@ -21944,6 +22122,9 @@ func (m *InstanceMutation) ResetField(name string) error {
 		return nil
 	case instance.FieldCapacityIntent:
 		m.ResetCapacityIntent()
+		return nil
+	case instance.FieldVolumes:
+		m.ResetVolumes()
 		return nil
 	case instance.FieldGeneration:
 		m.ResetGeneration()
@@ -37822,22 +38003,24 @@ func (m *PolicyOverlayMutation) ResetEdge(name string) error {
 // ProjectMutation represents an operation that mutates the Project nodes in the graph.
 type ProjectMutation struct {
 	config
-	op             Op
-	typ            string
-	id             *ids.ID
-	tenant_id      *ids.ID
-	slug           *string
-	display_name   *string
-	max_members    *int
-	addmax_members *int
-	max_gpus       *int
-	addmax_gpus    *int
-	deleted_at     *time.Time
-	created_at     *time.Time
-	clearedFields  map[string]struct{}
-	done           bool
-	oldValue       func(context.Context) (*Project, error)
-	predicates     []predicate.Project
+	op                Op
+	typ               string
+	id                *ids.ID
+	tenant_id         *ids.ID
+	slug              *string
+	display_name      *string
+	max_members       *int
+	addmax_members    *int
+	max_gpus          *int
+	addmax_gpus       *int
+	max_volume_gib    *int
+	addmax_volume_gib *int
+	deleted_at        *time.Time
+	created_at        *time.Time
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*Project, error)
+	predicates        []predicate.Project
 }
 
 var _ ent.Mutation = (*ProjectMutation)(nil)
@@ -38192,6 +38375,76 @@ func (m *ProjectMutation) ResetMaxGpus() {
 	delete(m.clearedFields, project.FieldMaxGpus)
 }
 
+// SetMaxVolumeGib sets the "max_volume_gib" field.
+func (m *ProjectMutation) SetMaxVolumeGib(i int) {
+	m.max_volume_gib = &i
+	m.addmax_volume_gib = nil
+}
+
+// MaxVolumeGib returns the value of the "max_volume_gib" field in the mutation.
+func (m *ProjectMutation) MaxVolumeGib() (r int, exists bool) {
+	v := m.max_volume_gib
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMaxVolumeGib returns the old "max_volume_gib" field's value of the Project entity.
+// If the Project object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ProjectMutation) OldMaxVolumeGib(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMaxVolumeGib is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMaxVolumeGib requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMaxVolumeGib: %w", err)
+	}
+	return oldValue.MaxVolumeGib, nil
+}
+
+// AddMaxVolumeGib adds i to the "max_volume_gib" field.
+func (m *ProjectMutation) AddMaxVolumeGib(i int) {
+	if m.addmax_volume_gib != nil {
+		*m.addmax_volume_gib += i
+	} else {
+		m.addmax_volume_gib = &i
+	}
+}
+
+// AddedMaxVolumeGib returns the value that was added to the "max_volume_gib" field in this mutation.
+func (m *ProjectMutation) AddedMaxVolumeGib() (r int, exists bool) {
+	v := m.addmax_volume_gib
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearMaxVolumeGib clears the value of the "max_volume_gib" field.
+func (m *ProjectMutation) ClearMaxVolumeGib() {
+	m.max_volume_gib = nil
+	m.addmax_volume_gib = nil
+	m.clearedFields[project.FieldMaxVolumeGib] = struct{}{}
+}
+
+// MaxVolumeGibCleared returns if the "max_volume_gib" field was cleared in this mutation.
+func (m *ProjectMutation) MaxVolumeGibCleared() bool {
+	_, ok := m.clearedFields[project.FieldMaxVolumeGib]
+	return ok
+}
+
+// ResetMaxVolumeGib resets all changes to the "max_volume_gib" field.
+func (m *ProjectMutation) ResetMaxVolumeGib() {
+	m.max_volume_gib = nil
+	m.addmax_volume_gib = nil
+	delete(m.clearedFields, project.FieldMaxVolumeGib)
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (m *ProjectMutation) SetDeletedAt(t time.Time) {
 	m.deleted_at = &t
@@ -38311,7 +38564,7 @@ func (m *ProjectMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ProjectMutation) Fields() []string {
-	fields := make([]string, 0, 7)
+	fields := make([]string, 0, 8)
 	if m.tenant_id != nil {
 		fields = append(fields, project.FieldTenantID)
 	}
@@ -38326,6 +38579,9 @@ func (m *ProjectMutation) Fields() []string {
 	}
 	if m.max_gpus != nil {
 		fields = append(fields, project.FieldMaxGpus)
+	}
+	if m.max_volume_gib != nil {
+		fields = append(fields, project.FieldMaxVolumeGib)
 	}
 	if m.deleted_at != nil {
 		fields = append(fields, project.FieldDeletedAt)
@@ -38351,6 +38607,8 @@ func (m *ProjectMutation) Field(name string) (ent.Value, bool) {
 		return m.MaxMembers()
 	case project.FieldMaxGpus:
 		return m.MaxGpus()
+	case project.FieldMaxVolumeGib:
+		return m.MaxVolumeGib()
 	case project.FieldDeletedAt:
 		return m.DeletedAt()
 	case project.FieldCreatedAt:
@@ -38374,6 +38632,8 @@ func (m *ProjectMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldMaxMembers(ctx)
 	case project.FieldMaxGpus:
 		return m.OldMaxGpus(ctx)
+	case project.FieldMaxVolumeGib:
+		return m.OldMaxVolumeGib(ctx)
 	case project.FieldDeletedAt:
 		return m.OldDeletedAt(ctx)
 	case project.FieldCreatedAt:
@@ -38422,6 +38682,13 @@ func (m *ProjectMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetMaxGpus(v)
 		return nil
+	case project.FieldMaxVolumeGib:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMaxVolumeGib(v)
+		return nil
 	case project.FieldDeletedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -38450,6 +38717,9 @@ func (m *ProjectMutation) AddedFields() []string {
 	if m.addmax_gpus != nil {
 		fields = append(fields, project.FieldMaxGpus)
 	}
+	if m.addmax_volume_gib != nil {
+		fields = append(fields, project.FieldMaxVolumeGib)
+	}
 	return fields
 }
 
@@ -38462,6 +38732,8 @@ func (m *ProjectMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedMaxMembers()
 	case project.FieldMaxGpus:
 		return m.AddedMaxGpus()
+	case project.FieldMaxVolumeGib:
+		return m.AddedMaxVolumeGib()
 	}
 	return nil, false
 }
@@ -38485,6 +38757,13 @@ func (m *ProjectMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddMaxGpus(v)
 		return nil
+	case project.FieldMaxVolumeGib:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddMaxVolumeGib(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Project numeric field %s", name)
 }
@@ -38498,6 +38777,9 @@ func (m *ProjectMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(project.FieldMaxGpus) {
 		fields = append(fields, project.FieldMaxGpus)
+	}
+	if m.FieldCleared(project.FieldMaxVolumeGib) {
+		fields = append(fields, project.FieldMaxVolumeGib)
 	}
 	if m.FieldCleared(project.FieldDeletedAt) {
 		fields = append(fields, project.FieldDeletedAt)
@@ -38521,6 +38803,9 @@ func (m *ProjectMutation) ClearField(name string) error {
 		return nil
 	case project.FieldMaxGpus:
 		m.ClearMaxGpus()
+		return nil
+	case project.FieldMaxVolumeGib:
+		m.ClearMaxVolumeGib()
 		return nil
 	case project.FieldDeletedAt:
 		m.ClearDeletedAt()
@@ -38547,6 +38832,9 @@ func (m *ProjectMutation) ResetField(name string) error {
 		return nil
 	case project.FieldMaxGpus:
 		m.ResetMaxGpus()
+		return nil
+	case project.FieldMaxVolumeGib:
+		m.ResetMaxVolumeGib()
 		return nil
 	case project.FieldDeletedAt:
 		m.ResetDeletedAt()

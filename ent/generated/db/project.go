@@ -29,6 +29,8 @@ type Project struct {
 	MaxMembers *int `json:"max_members,omitempty"`
 	// most GPUs that its allocations may hold; none for no bound
 	MaxGpus *int `json:"max_gpus,omitempty"`
+	// most GiB that its volumes may have; none for no bound
+	MaxVolumeGib *int `json:"max_volume_gib,omitempty"`
 	// when it was deleted; its credentials ended then
 	DeletedAt *time.Time `json:"deleted_at,omitempty"`
 	// when the row was made
@@ -41,7 +43,7 @@ func (*Project) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case project.FieldMaxMembers, project.FieldMaxGpus:
+		case project.FieldMaxMembers, project.FieldMaxGpus, project.FieldMaxVolumeGib:
 			values[i] = new(sql.NullInt64)
 		case project.FieldID, project.FieldTenantID, project.FieldSlug, project.FieldDisplayName:
 			values[i] = new(sql.NullString)
@@ -99,6 +101,13 @@ func (_m *Project) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.MaxGpus = new(int)
 				*_m.MaxGpus = int(value.Int64)
+			}
+		case project.FieldMaxVolumeGib:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field max_volume_gib", values[i])
+			} else if value.Valid {
+				_m.MaxVolumeGib = new(int)
+				*_m.MaxVolumeGib = int(value.Int64)
 			}
 		case project.FieldDeletedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -165,6 +174,11 @@ func (_m *Project) String() string {
 	builder.WriteString(", ")
 	if v := _m.MaxGpus; v != nil {
 		builder.WriteString("max_gpus=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MaxVolumeGib; v != nil {
+		builder.WriteString("max_volume_gib=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")

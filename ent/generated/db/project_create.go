@@ -75,6 +75,20 @@ func (_c *ProjectCreate) SetNillableMaxGpus(v *int) *ProjectCreate {
 	return _c
 }
 
+// SetMaxVolumeGib sets the "max_volume_gib" field.
+func (_c *ProjectCreate) SetMaxVolumeGib(v int) *ProjectCreate {
+	_c.mutation.SetMaxVolumeGib(v)
+	return _c
+}
+
+// SetNillableMaxVolumeGib sets the "max_volume_gib" field if the given value is not nil.
+func (_c *ProjectCreate) SetNillableMaxVolumeGib(v *int) *ProjectCreate {
+	if v != nil {
+		_c.SetMaxVolumeGib(*v)
+	}
+	return _c
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (_c *ProjectCreate) SetDeletedAt(v time.Time) *ProjectCreate {
 	_c.mutation.SetDeletedAt(v)
@@ -222,6 +236,10 @@ func (_c *ProjectCreate) createSpec() (*Project, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.MaxGpus(); ok {
 		_spec.SetField(project.FieldMaxGpus, field.TypeInt, value)
 		_node.MaxGpus = &value
+	}
+	if value, ok := _c.mutation.MaxVolumeGib(); ok {
+		_spec.SetField(project.FieldMaxVolumeGib, field.TypeInt, value)
+		_node.MaxVolumeGib = &value
 	}
 	if value, ok := _c.mutation.DeletedAt(); ok {
 		_spec.SetField(project.FieldDeletedAt, field.TypeTime, value)

@@ -125,6 +125,33 @@ func (_u *ProjectUpdate) ClearMaxGpus() *ProjectUpdate {
 	return _u
 }
 
+// SetMaxVolumeGib sets the "max_volume_gib" field.
+func (_u *ProjectUpdate) SetMaxVolumeGib(v int) *ProjectUpdate {
+	_u.mutation.ResetMaxVolumeGib()
+	_u.mutation.SetMaxVolumeGib(v)
+	return _u
+}
+
+// SetNillableMaxVolumeGib sets the "max_volume_gib" field if the given value is not nil.
+func (_u *ProjectUpdate) SetNillableMaxVolumeGib(v *int) *ProjectUpdate {
+	if v != nil {
+		_u.SetMaxVolumeGib(*v)
+	}
+	return _u
+}
+
+// AddMaxVolumeGib adds value to the "max_volume_gib" field.
+func (_u *ProjectUpdate) AddMaxVolumeGib(v int) *ProjectUpdate {
+	_u.mutation.AddMaxVolumeGib(v)
+	return _u
+}
+
+// ClearMaxVolumeGib clears the value of the "max_volume_gib" field.
+func (_u *ProjectUpdate) ClearMaxVolumeGib() *ProjectUpdate {
+	_u.mutation.ClearMaxVolumeGib()
+	return _u
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (_u *ProjectUpdate) SetDeletedAt(v time.Time) *ProjectUpdate {
 	_u.mutation.SetDeletedAt(v)
@@ -212,6 +239,15 @@ func (_u *ProjectUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.MaxGpusCleared() {
 		_spec.ClearField(project.FieldMaxGpus, field.TypeInt)
+	}
+	if value, ok := _u.mutation.MaxVolumeGib(); ok {
+		_spec.SetField(project.FieldMaxVolumeGib, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxVolumeGib(); ok {
+		_spec.AddField(project.FieldMaxVolumeGib, field.TypeInt, value)
+	}
+	if _u.mutation.MaxVolumeGibCleared() {
+		_spec.ClearField(project.FieldMaxVolumeGib, field.TypeInt)
 	}
 	if value, ok := _u.mutation.DeletedAt(); ok {
 		_spec.SetField(project.FieldDeletedAt, field.TypeTime, value)
@@ -335,6 +371,33 @@ func (_u *ProjectUpdateOne) ClearMaxGpus() *ProjectUpdateOne {
 	return _u
 }
 
+// SetMaxVolumeGib sets the "max_volume_gib" field.
+func (_u *ProjectUpdateOne) SetMaxVolumeGib(v int) *ProjectUpdateOne {
+	_u.mutation.ResetMaxVolumeGib()
+	_u.mutation.SetMaxVolumeGib(v)
+	return _u
+}
+
+// SetNillableMaxVolumeGib sets the "max_volume_gib" field if the given value is not nil.
+func (_u *ProjectUpdateOne) SetNillableMaxVolumeGib(v *int) *ProjectUpdateOne {
+	if v != nil {
+		_u.SetMaxVolumeGib(*v)
+	}
+	return _u
+}
+
+// AddMaxVolumeGib adds value to the "max_volume_gib" field.
+func (_u *ProjectUpdateOne) AddMaxVolumeGib(v int) *ProjectUpdateOne {
+	_u.mutation.AddMaxVolumeGib(v)
+	return _u
+}
+
+// ClearMaxVolumeGib clears the value of the "max_volume_gib" field.
+func (_u *ProjectUpdateOne) ClearMaxVolumeGib() *ProjectUpdateOne {
+	_u.mutation.ClearMaxVolumeGib()
+	return _u
+}
+
 // SetDeletedAt sets the "deleted_at" field.
 func (_u *ProjectUpdateOne) SetDeletedAt(v time.Time) *ProjectUpdateOne {
 	_u.mutation.SetDeletedAt(v)
@@ -452,6 +515,15 @@ func (_u *ProjectUpdateOne) sqlSave(ctx context.Context) (_node *Project, err er
 	}
 	if _u.mutation.MaxGpusCleared() {
 		_spec.ClearField(project.FieldMaxGpus, field.TypeInt)
+	}
+	if value, ok := _u.mutation.MaxVolumeGib(); ok {
+		_spec.SetField(project.FieldMaxVolumeGib, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedMaxVolumeGib(); ok {
+		_spec.AddField(project.FieldMaxVolumeGib, field.TypeInt, value)
+	}
+	if _u.mutation.MaxVolumeGibCleared() {
+		_spec.ClearField(project.FieldMaxVolumeGib, field.TypeInt)
 	}
 	if value, ok := _u.mutation.DeletedAt(); ok {
 		_spec.SetField(project.FieldDeletedAt, field.TypeTime, value)

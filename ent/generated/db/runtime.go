@@ -298,19 +298,19 @@ func init() {
 	// computenode.DefaultKernel holds the default value on creation for the kernel field.
 	computenode.DefaultKernel = computenodeDescKernel.Default.(string)
 	// computenodeDescCordoned is the schema descriptor for cordoned field.
-	computenodeDescCordoned := computenodeFields[19].Descriptor()
+	computenodeDescCordoned := computenodeFields[20].Descriptor()
 	// computenode.DefaultCordoned holds the default value on creation for the cordoned field.
 	computenode.DefaultCordoned = computenodeDescCordoned.Default.(bool)
 	// computenodeDescCordonReason is the schema descriptor for cordon_reason field.
-	computenodeDescCordonReason := computenodeFields[20].Descriptor()
+	computenodeDescCordonReason := computenodeFields[21].Descriptor()
 	// computenode.DefaultCordonReason holds the default value on creation for the cordon_reason field.
 	computenode.DefaultCordonReason = computenodeDescCordonReason.Default.(string)
 	// computenodeDescLost is the schema descriptor for lost field.
-	computenodeDescLost := computenodeFields[26].Descriptor()
+	computenodeDescLost := computenodeFields[27].Descriptor()
 	// computenode.DefaultLost holds the default value on creation for the lost field.
 	computenode.DefaultLost = computenodeDescLost.Default.(bool)
 	// computenodeDescCreatedAt is the schema descriptor for created_at field.
-	computenodeDescCreatedAt := computenodeFields[28].Descriptor()
+	computenodeDescCreatedAt := computenodeFields[29].Descriptor()
 	// computenode.DefaultCreatedAt holds the default value on creation for the created_at field.
 	computenode.DefaultCreatedAt = computenodeDescCreatedAt.Default.(func() time.Time)
 	controlplaneshareFields := schema.ControlPlaneShare{}.Fields()
@@ -414,51 +414,51 @@ func init() {
 	// instance.DefaultRevision holds the default value on creation for the revision field.
 	instance.DefaultRevision = instanceDescRevision.Default.(int)
 	// instanceDescGeneration is the schema descriptor for generation field.
-	instanceDescGeneration := instanceFields[12].Descriptor()
+	instanceDescGeneration := instanceFields[13].Descriptor()
 	// instance.DefaultGeneration holds the default value on creation for the generation field.
 	instance.DefaultGeneration = instanceDescGeneration.Default.(int)
 	// instanceDescOperatingMode is the schema descriptor for operating_mode field.
-	instanceDescOperatingMode := instanceFields[16].Descriptor()
+	instanceDescOperatingMode := instanceFields[17].Descriptor()
 	// instance.DefaultOperatingMode holds the default value on creation for the operating_mode field.
 	instance.DefaultOperatingMode = instanceDescOperatingMode.Default.(string)
 	// instanceDescControlPlaneScope is the schema descriptor for control_plane_scope field.
-	instanceDescControlPlaneScope := instanceFields[17].Descriptor()
+	instanceDescControlPlaneScope := instanceFields[18].Descriptor()
 	// instance.DefaultControlPlaneScope holds the default value on creation for the control_plane_scope field.
 	instance.DefaultControlPlaneScope = instanceDescControlPlaneScope.Default.(string)
 	// instanceDescSmoke is the schema descriptor for smoke field.
-	instanceDescSmoke := instanceFields[19].Descriptor()
+	instanceDescSmoke := instanceFields[20].Descriptor()
 	// instance.DefaultSmoke holds the default value on creation for the smoke field.
 	instance.DefaultSmoke = instanceDescSmoke.Default.(bool)
 	// instanceDescSystem is the schema descriptor for system field.
-	instanceDescSystem := instanceFields[20].Descriptor()
+	instanceDescSystem := instanceFields[21].Descriptor()
 	// instance.DefaultSystem holds the default value on creation for the system field.
 	instance.DefaultSystem = instanceDescSystem.Default.(bool)
 	// instanceDescRepairStopped is the schema descriptor for repair_stopped field.
-	instanceDescRepairStopped := instanceFields[23].Descriptor()
+	instanceDescRepairStopped := instanceFields[24].Descriptor()
 	// instance.DefaultRepairStopped holds the default value on creation for the repair_stopped field.
 	instance.DefaultRepairStopped = instanceDescRepairStopped.Default.(string)
 	// instanceDescFailureCode is the schema descriptor for failure_code field.
-	instanceDescFailureCode := instanceFields[25].Descriptor()
+	instanceDescFailureCode := instanceFields[26].Descriptor()
 	// instance.DefaultFailureCode holds the default value on creation for the failure_code field.
 	instance.DefaultFailureCode = instanceDescFailureCode.Default.(string)
 	// instanceDescFailureMessage is the schema descriptor for failure_message field.
-	instanceDescFailureMessage := instanceFields[26].Descriptor()
+	instanceDescFailureMessage := instanceFields[27].Descriptor()
 	// instance.DefaultFailureMessage holds the default value on creation for the failure_message field.
 	instance.DefaultFailureMessage = instanceDescFailureMessage.Default.(string)
 	// instanceDescFailureOwner is the schema descriptor for failure_owner field.
-	instanceDescFailureOwner := instanceFields[27].Descriptor()
+	instanceDescFailureOwner := instanceFields[28].Descriptor()
 	// instance.DefaultFailureOwner holds the default value on creation for the failure_owner field.
 	instance.DefaultFailureOwner = instanceDescFailureOwner.Default.(string)
 	// instanceDescFailureRetryable is the schema descriptor for failure_retryable field.
-	instanceDescFailureRetryable := instanceFields[28].Descriptor()
+	instanceDescFailureRetryable := instanceFields[29].Descriptor()
 	// instance.DefaultFailureRetryable holds the default value on creation for the failure_retryable field.
 	instance.DefaultFailureRetryable = instanceDescFailureRetryable.Default.(bool)
 	// instanceDescCreatedAt is the schema descriptor for created_at field.
-	instanceDescCreatedAt := instanceFields[31].Descriptor()
+	instanceDescCreatedAt := instanceFields[32].Descriptor()
 	// instance.DefaultCreatedAt holds the default value on creation for the created_at field.
 	instance.DefaultCreatedAt = instanceDescCreatedAt.Default.(func() time.Time)
 	// instanceDescUpdatedAt is the schema descriptor for updated_at field.
-	instanceDescUpdatedAt := instanceFields[32].Descriptor()
+	instanceDescUpdatedAt := instanceFields[33].Descriptor()
 	// instance.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	instance.DefaultUpdatedAt = instanceDescUpdatedAt.Default.(func() time.Time)
 	invitationFields := schema.Invitation{}.Fields()
@@ -778,7 +778,7 @@ func init() {
 	// project.DefaultDisplayName holds the default value on creation for the display_name field.
 	project.DefaultDisplayName = projectDescDisplayName.Default.(string)
 	// projectDescCreatedAt is the schema descriptor for created_at field.
-	projectDescCreatedAt := projectFields[6].Descriptor()
+	projectDescCreatedAt := projectFields[7].Descriptor()
 	// project.DefaultCreatedAt holds the default value on creation for the created_at field.
 	project.DefaultCreatedAt = projectDescCreatedAt.Default.(func() time.Time)
 	promotionFields := schema.Promotion{}.Fields()

@@ -51,6 +51,8 @@ const (
 	FieldWalls = "walls"
 	// FieldDevices holds the string denoting the devices field in the database.
 	FieldDevices = "devices"
+	// FieldStorage holds the string denoting the storage field in the database.
+	FieldStorage = "storage"
 	// FieldLastSeenAt holds the string denoting the last_seen_at field in the database.
 	FieldLastSeenAt = "last_seen_at"
 	// FieldCordoned holds the string denoting the cordoned field in the database.
@@ -98,6 +100,7 @@ var Columns = []string{
 	FieldLabels,
 	FieldWalls,
 	FieldDevices,
+	FieldStorage,
 	FieldLastSeenAt,
 	FieldCordoned,
 	FieldCordonReason,

@@ -1011,6 +1011,16 @@ func DevicesNotNil() predicate.ComputeNode {
 	return predicate.ComputeNode(sql.FieldNotNull(FieldDevices))
 }
 
+// StorageIsNil applies the IsNil predicate on the "storage" field.
+func StorageIsNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIsNull(FieldStorage))
+}
+
+// StorageNotNil applies the NotNil predicate on the "storage" field.
+func StorageNotNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotNull(FieldStorage))
+}
+
 // LastSeenAtEQ applies the EQ predicate on the "last_seen_at" field.
 func LastSeenAtEQ(v time.Time) predicate.ComputeNode {
 	return predicate.ComputeNode(sql.FieldEQ(FieldLastSeenAt, v))

@@ -43,6 +43,8 @@ const (
 	FieldRoles = "roles"
 	// FieldCapacityIntent holds the string denoting the capacity_intent field in the database.
 	FieldCapacityIntent = "capacity_intent"
+	// FieldVolumes holds the string denoting the volumes field in the database.
+	FieldVolumes = "volumes"
 	// FieldGeneration holds the string denoting the generation field in the database.
 	FieldGeneration = "generation"
 	// FieldDrift holds the string denoting the drift field in the database.
@@ -108,6 +110,7 @@ var Columns = []string{
 	FieldConfig,
 	FieldRoles,
 	FieldCapacityIntent,
+	FieldVolumes,
 	FieldGeneration,
 	FieldDrift,
 	FieldObservedAt,

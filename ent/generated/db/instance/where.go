@@ -908,6 +908,16 @@ func CapacityIntentNotNil() predicate.Instance {
 	return predicate.Instance(sql.FieldNotNull(FieldCapacityIntent))
 }
 
+// VolumesIsNil applies the IsNil predicate on the "volumes" field.
+func VolumesIsNil() predicate.Instance {
+	return predicate.Instance(sql.FieldIsNull(FieldVolumes))
+}
+
+// VolumesNotNil applies the NotNil predicate on the "volumes" field.
+func VolumesNotNil() predicate.Instance {
+	return predicate.Instance(sql.FieldNotNull(FieldVolumes))
+}
+
 // GenerationEQ applies the EQ predicate on the "generation" field.
 func GenerationEQ(v int) predicate.Instance {
 	return predicate.Instance(sql.FieldEQ(FieldGeneration, v))

@@ -446,6 +446,7 @@ var (
 		{Name: "labels", Type: field.TypeJSON, Nullable: true},
 		{Name: "walls", Type: field.TypeJSON, Nullable: true},
 		{Name: "devices", Type: field.TypeJSON, Nullable: true},
+		{Name: "storage", Type: field.TypeJSON, Nullable: true},
 		{Name: "last_seen_at", Type: field.TypeTime, Nullable: true},
 		{Name: "cordoned", Type: field.TypeBool, Default: false},
 		{Name: "cordon_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
@@ -711,6 +712,7 @@ var (
 		{Name: "config", Type: field.TypeJSON, Nullable: true},
 		{Name: "roles", Type: field.TypeJSON, Nullable: true},
 		{Name: "capacity_intent", Type: field.TypeJSON, Nullable: true},
+		{Name: "volumes", Type: field.TypeJSON, Nullable: true},
 		{Name: "generation", Type: field.TypeInt, Default: 1},
 		{Name: "drift", Type: field.TypeJSON, Nullable: true},
 		{Name: "observed_at", Type: field.TypeTime, Nullable: true},
@@ -769,7 +771,7 @@ var (
 			{
 				Name:    "instance_runtime_backend",
 				Unique:  false,
-				Columns: []*schema.Column{InstanceColumns[21]},
+				Columns: []*schema.Column{InstanceColumns[22]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "released_at IS NULL",
 				},
@@ -1384,6 +1386,7 @@ var (
 		{Name: "display_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "max_members", Type: field.TypeInt, Nullable: true},
 		{Name: "max_gpus", Type: field.TypeInt, Nullable: true},
+		{Name: "max_volume_gib", Type: field.TypeInt, Nullable: true},
 		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}

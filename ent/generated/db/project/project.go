@@ -23,6 +23,8 @@ const (
 	FieldMaxMembers = "max_members"
 	// FieldMaxGpus holds the string denoting the max_gpus field in the database.
 	FieldMaxGpus = "max_gpus"
+	// FieldMaxVolumeGib holds the string denoting the max_volume_gib field in the database.
+	FieldMaxVolumeGib = "max_volume_gib"
 	// FieldDeletedAt holds the string denoting the deleted_at field in the database.
 	FieldDeletedAt = "deleted_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -39,6 +41,7 @@ var Columns = []string{
 	FieldDisplayName,
 	FieldMaxMembers,
 	FieldMaxGpus,
+	FieldMaxVolumeGib,
 	FieldDeletedAt,
 	FieldCreatedAt,
 }
@@ -91,6 +94,11 @@ func ByMaxMembers(opts ...sql.OrderTermOption) OrderOption {
 // ByMaxGpus orders the results by the max_gpus field.
 func ByMaxGpus(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldMaxGpus, opts...).ToFunc()
+}
+
+// ByMaxVolumeGib orders the results by the max_volume_gib field.
+func ByMaxVolumeGib(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMaxVolumeGib, opts...).ToFunc()
 }
 
 // ByDeletedAt orders the results by the deleted_at field.

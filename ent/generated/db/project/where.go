@@ -81,6 +81,11 @@ func MaxGpus(v int) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldMaxGpus, v))
 }
 
+// MaxVolumeGib applies equality check predicate on the "max_volume_gib" field. It's identical to MaxVolumeGibEQ.
+func MaxVolumeGib(v int) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldMaxVolumeGib, v))
+}
+
 // DeletedAt applies equality check predicate on the "deleted_at" field. It's identical to DeletedAtEQ.
 func DeletedAt(v time.Time) predicate.Project {
 	return predicate.Project(sql.FieldEQ(FieldDeletedAt, v))
@@ -403,6 +408,56 @@ func MaxGpusIsNil() predicate.Project {
 // MaxGpusNotNil applies the NotNil predicate on the "max_gpus" field.
 func MaxGpusNotNil() predicate.Project {
 	return predicate.Project(sql.FieldNotNull(FieldMaxGpus))
+}
+
+// MaxVolumeGibEQ applies the EQ predicate on the "max_volume_gib" field.
+func MaxVolumeGibEQ(v int) predicate.Project {
+	return predicate.Project(sql.FieldEQ(FieldMaxVolumeGib, v))
+}
+
+// MaxVolumeGibNEQ applies the NEQ predicate on the "max_volume_gib" field.
+func MaxVolumeGibNEQ(v int) predicate.Project {
+	return predicate.Project(sql.FieldNEQ(FieldMaxVolumeGib, v))
+}
+
+// MaxVolumeGibIn applies the In predicate on the "max_volume_gib" field.
+func MaxVolumeGibIn(vs ...int) predicate.Project {
+	return predicate.Project(sql.FieldIn(FieldMaxVolumeGib, vs...))
+}
+
+// MaxVolumeGibNotIn applies the NotIn predicate on the "max_volume_gib" field.
+func MaxVolumeGibNotIn(vs ...int) predicate.Project {
+	return predicate.Project(sql.FieldNotIn(FieldMaxVolumeGib, vs...))
+}
+
+// MaxVolumeGibGT applies the GT predicate on the "max_volume_gib" field.
+func MaxVolumeGibGT(v int) predicate.Project {
+	return predicate.Project(sql.FieldGT(FieldMaxVolumeGib, v))
+}
+
+// MaxVolumeGibGTE applies the GTE predicate on the "max_volume_gib" field.
+func MaxVolumeGibGTE(v int) predicate.Project {
+	return predicate.Project(sql.FieldGTE(FieldMaxVolumeGib, v))
+}
+
+// MaxVolumeGibLT applies the LT predicate on the "max_volume_gib" field.
+func MaxVolumeGibLT(v int) predicate.Project {
+	return predicate.Project(sql.FieldLT(FieldMaxVolumeGib, v))
+}
+
+// MaxVolumeGibLTE applies the LTE predicate on the "max_volume_gib" field.
+func MaxVolumeGibLTE(v int) predicate.Project {
+	return predicate.Project(sql.FieldLTE(FieldMaxVolumeGib, v))
+}
+
+// MaxVolumeGibIsNil applies the IsNil predicate on the "max_volume_gib" field.
+func MaxVolumeGibIsNil() predicate.Project {
+	return predicate.Project(sql.FieldIsNull(FieldMaxVolumeGib))
+}
+
+// MaxVolumeGibNotNil applies the NotNil predicate on the "max_volume_gib" field.
+func MaxVolumeGibNotNil() predicate.Project {
+	return predicate.Project(sql.FieldNotNull(FieldMaxVolumeGib))
 }
 
 // DeletedAtEQ applies the EQ predicate on the "deleted_at" field.

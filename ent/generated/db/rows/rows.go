@@ -93,6 +93,7 @@ const (
 		compute_node.labels,
 		compute_node.walls,
 		compute_node.devices,
+		compute_node.storage,
 		compute_node.last_seen_at,
 		compute_node.cordoned,
 		compute_node.cordon_reason,
@@ -138,6 +139,7 @@ const (
 		instance.config,
 		instance.roles,
 		instance.capacity_intent,
+		instance.volumes,
 		instance.generation,
 		instance.drift,
 		instance.observed_at,
@@ -401,6 +403,7 @@ func ComputeNode(row pgx.CollectableRow) (*db.ComputeNode, error) {
 		(*[]byte)(&x.Labels), // as it is: as json.RawMessage it would be parsed again
 		&x.Walls,
 		&x.Devices,
+		&x.Storage,
 		&x.LastSeenAt,
 		&x.Cordoned,
 		&x.CordonReason,
@@ -460,6 +463,7 @@ func Instance(row pgx.CollectableRow) (*db.Instance, error) {
 		(*[]byte)(&x.Config),         // as it is: as json.RawMessage it would be parsed again
 		(*[]byte)(&x.Roles),          // as it is: as json.RawMessage it would be parsed again
 		(*[]byte)(&x.CapacityIntent), // as it is: as json.RawMessage it would be parsed again
+		&x.Volumes,
 		&x.Generation,
 		(*[]byte)(&x.Drift), // as it is: as json.RawMessage it would be parsed again
 		&x.ObservedAt,
