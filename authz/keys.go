@@ -93,6 +93,7 @@ const (
 	BillingRead
 	BillingManage
 	BudgetManage
+	VolumeUse
 	GapRead
 	GapRaise
 	GapDecide
@@ -222,6 +223,7 @@ var catalogue = [...]KeyEntry{
 	BillingRead:             {"billing.read", "See costs."},
 	BillingManage:           {"billing.manage", "Set how a tenant is billed, give it credit, and reopen its periods."},
 	BudgetManage:            {"budget.manage", "Set and remove budgets; of a tenant or a project on all of the tenant."},
+	VolumeUse:               {"volume.use", "Give volumes to instances that are launched, and with them all that is in the volumes."},
 	GapRead:                 {"gap.read", "See what was found missing in the platform for one's apps."},
 	GapRaise:                {"gap.raise", "Note what the platform lacks for an app of one's own."},
 	GapDecide:               {"gap.decide", "Decide what the platform lacks for apps, and close it with a release."},

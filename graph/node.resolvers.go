@@ -5,6 +5,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/nodenet"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -65,6 +66,10 @@ func (r *mutationResolver) NodeHeartbeat(ctx context.Context, input node.Heartbe
 	return r.Resolver.Nodes.Heartbeat(ctx, input)
 }
 
+func (r *mutationResolver) ReportVolumes(ctx context.Context, input node.ReportVolumesInput) ([]ids.ID, error) {
+	return r.Resolver.Nodes.ReportVolumes(ctx, input)
+}
+
 func (r *mutationResolver) ReportNodeTask(ctx context.Context, input task.ReportInput) (*db.NodeTask, error) {
 	return r.Tasks.Report(ctx, input)
 }
@@ -107,6 +112,10 @@ func (r *queryResolver) Fleet(ctx context.Context) (*fleet.Overview, error) {
 
 func (r *queryResolver) NodeNetwork(ctx context.Context, known string, waitSeconds int) (*nodenet.View, error) {
 	return r.Resolver.Nodes.Network(ctx, known, waitSeconds)
+}
+
+func (r *queryResolver) NodeVolumes(ctx context.Context, known string, waitSeconds int) (*volume.Charges, error) {
+	return r.Resolver.Nodes.Volumes(ctx, known, waitSeconds)
 }
 
 func (r *queryResolver) NodeTask(ctx context.Context, id ids.ID, waitSeconds *int) (*db.NodeTask, error) {

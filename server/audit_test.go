@@ -19,6 +19,7 @@ var unaudited = map[string]string{
 	"mutation nodeHeartbeat":        "an agent's sign of life",
 	"mutation reportOperation":      "an adapter's word, which is on the operation",
 	"mutation renewOperationToken":  "an adapter's token for the operation it works on anyway",
+	"mutation reportVolumes":        "an agent's word, which is on the volumes",
 	"mutation reportNodeTask":       "an agent's word, which is on the task",
 	"mutation appendNodeTaskOutput": "what a command printed, which is on the task",
 	"mutation startNodeTask":        "an agent's word, which is on the task",

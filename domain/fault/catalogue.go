@@ -66,6 +66,7 @@ const (
 	DeviceMissing        Code = "DEVICE_MISSING"
 	MemberIDsExhausted   Code = "MEMBER_IDS_EXHAUSTED"
 	AddressesExhausted   Code = "ADDRESSES_EXHAUSTED"
+	VolumeUnavailable    Code = "VOLUME_UNAVAILABLE"
 	PriceOverlap         Code = "PRICE_OVERLAP"
 	PriceMissing         Code = "PRICE_MISSING"
 	PriceRetroactive     Code = "PRICE_RETROACTIVE"
@@ -221,6 +222,8 @@ var catalogue = []Entry{
 		"A device of the allocation is not on its node any more: repair the node, or take another allocation."},
 	{MemberIDsExhausted, 503, true,
 		"The node has no range of ids left for another member: remove members there, or give its agent more ranges."},
+	{VolumeUnavailable, 422, false,
+		"A volume cannot be had where the member lives, as the message says: take an allocation on a node that serves it."},
 	{AddressesExhausted, 503, true,
 		"No address or range is free for another member: remove members, or start the platform with a larger " +
 			"--member-addresses or --member-ranges."},

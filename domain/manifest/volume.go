@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -23,11 +22,6 @@ type VolumeSlot struct {
 	Access volume.Access `json:"access,omitempty"`
 	// Required reports whether no instance is launched without it.
 	Required bool `json:"required,omitempty"`
-}
-
-// Of reports whether members of a component have the slot's volume.
-func (s *VolumeSlot) Of(component string) bool {
-	return len(s.Components) == 0 || slices.Contains(s.Components, component)
 }
 
 // Bind returns how an instance uses a volume in the slot.

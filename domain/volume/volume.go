@@ -5,6 +5,7 @@ package volume
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -78,9 +79,9 @@ type Storage struct {
 	// Name is what the node's operator calls it; the storage class of the same name is served by it.
 	Name string `json:"name"`
 	Kind Kind   `json:"kind"`
-	// TotalBytes and FreeBytes are its file system's.
-	TotalBytes int64 `json:"totalBytes"`
-	FreeBytes  int64 `json:"freeBytes"`
+	// TotalBytes and FreeBytes are its file system's: whole numbers, which the API has as floats.
+	TotalBytes float64 `json:"totalBytes"`
+	FreeBytes  float64 `json:"freeBytes"`
 	// SizeEnforced is true where a volume cannot hold more than its size; else its use is measured and shown.
 	SizeEnforced bool `json:"sizeEnforced"`
 	// Reason says why the node offers no volumes of it; empty where it does.
@@ -112,8 +113,8 @@ type Mount struct {
 	// Path is where the member has it.
 	Path     string `json:"path"`
 	ReadOnly bool   `json:"readOnly"`
-	// SizeBytes is how much it is to hold.
-	SizeBytes int64 `json:"sizeBytes"`
+	// SizeBytes is how much it is to hold: a whole number, which the API has as a float.
+	SizeBytes float64 `json:"sizeBytes"`
 }
 
 // reserved are folders of a member that the platform mounts things in.
@@ -146,4 +147,34 @@ type Binding struct {
 	Path       string   `json:"path"`
 	ReadOnly   bool     `json:"readOnly"`
 	Components []string `json:"components"`
+}
+
+// Of reports whether members of a component have the volume.
+func (b Binding) Of(component string) bool {
+	return len(b.Components) == 0 || slices.Contains(b.Components, component)
+}
+
+// Equal reports whether two bindings are the same.
+func (b Binding) Equal(other Binding) bool {
+	return b.Slot == other.Slot && b.VolumeID == other.VolumeID && b.Path == other.Path && b.ReadOnly == other.ReadOnly &&
+		slices.Equal(b.Components, other.Components)
+}
+
+// Of returns the volumes that members of a component have.
+func Of(bound []Binding, component string) (out []Binding) {
+	for _, one := range bound {
+		if one.Of(component) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// IDs returns the volumes of bindings.
+func IDs(bound []Binding) []ids.ID {
+	out := make([]ids.ID, len(bound))
+	for i, one := range bound {
+		out[i] = one.VolumeID
+	}
+	return out
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/domain/repair"
 	"github.com/gpuaas/app-platform/domain/spending"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/internal/contracttest"
 )
 
@@ -123,6 +124,8 @@ var bound = map[string]valued{
 	"PriceMeasure":    rating.Measure(""),
 	"BillingStatus":   rating.PeriodStatus(""),
 	"StatementFormat": rating.StatementFormat(""),
+	"StorageKind":     volume.Kind(""),
+	"VolumeFinding":   volume.Finding(""),
 	"BudgetScope":     spending.Scope(""),
 	"BudgetSpan":      spending.Span(""),
 	"BudgetOutcome":   spending.Outcome(""),

@@ -93,6 +93,8 @@ type Facts struct {
 	Adapter *db.Adapter // nil when it is not registered
 	// Wanted is the desired number of members, by component.
 	Wanted map[string]int
+	// Volumes are those that members which come would have.
+	Volumes map[ids.ID]*Volume
 	// Attached are the other projects that use its control plane.
 	Attached []impact.Attached
 }

@@ -29,6 +29,8 @@ type Launch struct {
 	OperatingMode     lifecycle.OperatingMode
 	ControlPlaneScope lifecycle.ControlPlaneScope
 	Smoke             bool
+	// Volumes are those that it uses, by the slots of the manifest.
+	Volumes []VolumeChoice `json:",omitempty"`
 	// OperatorServiceAccountID is the account that the adapter may act by; nil for none.
 	OperatorServiceAccountID *ids.ID `json:",omitempty"`
 }
@@ -123,7 +125,7 @@ func (l *Launch) draft(project *db.Project, app *db.App) *db.Instance {
 
 // authoriseLaunch requires <family>.instance.create on the project, control_plane.create on the tenant where the
 // control plane serves more than the project or is not the tenant's own, allocation.create where the launch requests
-// capacity, and manifest.smoke for a smoke launch.
+// capacity, volume.use where it uses volumes, and manifest.smoke for a smoke launch.
 func (s *Subject) authoriseLaunch(t *tx.Tx, app *db.App, action string) error {
 	key, err := s.Key()
 	if err != nil {
@@ -142,6 +144,11 @@ func (s *Subject) authoriseLaunch(t *tx.Tx, app *db.App, action string) error {
 	}
 	if s.Launch.requests() {
 		if err := audit.Require(t, action, authz.AllocationCreate, where, s.project.ID); err != nil {
+			return err
+		}
+	}
+	if len(s.Launch.Volumes) > 0 {
+		if err := audit.Require(t, action, authz.VolumeUse, where, s.project.ID); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/kit/tariff"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -57,6 +58,8 @@ type PlannedMember struct {
 	Profile      isolation.Profile
 	// IsolationClass is nil on a node that has not reported its walls.
 	IsolationClass *isolation.Class
+	// Volumes are those that one which comes would have.
+	Volumes []volume.Binding
 }
 
 // PlannedCapacity is what the platform has chosen to place for a member.

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -31,11 +32,13 @@ type LaunchInput struct {
 	ControlPlaneScope lifecycle.ControlPlaneScope `json:",omitempty"`
 	// OperatorServiceAccountID is the account of the project that the adapter may act by for it; nil for none.
 	OperatorServiceAccountID *ids.ID `json:",omitempty"`
-	DeadlineSeconds          int
-	Smoke                    bool
-	PlanHash                 string `json:",omitempty"`
-	Reason                   string
-	IdempotencyKey           string
+	// Volumes are those that it uses, by the slots of the manifest; the caller needs volume.use.
+	Volumes         []change.VolumeChoice `json:",omitempty"`
+	DeadlineSeconds int
+	Smoke           bool
+	PlanHash        string `json:",omitempty"`
+	Reason          string
+	IdempotencyKey  string
 }
 
 // Component is the number of members of a component, and their allocations.
@@ -82,7 +85,7 @@ func (in LaunchInput) request() *change.Request {
 		Launch: &change.Launch{
 			ProjectID: in.ProjectID, AppSlug: in.AppSlug, Name: in.Name, Components: in.Components,
 			OperatingMode: in.OperatingMode, ControlPlaneScope: in.ControlPlaneScope, Smoke: in.Smoke,
-			OperatorServiceAccountID: in.OperatorServiceAccountID,
+			OperatorServiceAccountID: in.OperatorServiceAccountID, Volumes: in.Volumes,
 		},
 		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds},
 		Asked:      change.Asked{PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in},
@@ -135,6 +138,9 @@ func (in *LaunchInput) check() error {
 				bad(fmt.Sprintf("input.components.%d.allocationIds.%d", i, j), "not among the launch's allocations")
 			}
 		}
+	}
+	if len(in.Volumes) > volume.MaxSlots {
+		bad("input.volumes", fmt.Sprintf("at most %d, one in each slot", volume.MaxSlots))
 	}
 	reasons = append(reasons, in.wrongIntents()...)
 	if len(in.Config) > manifest.MaxConfig {

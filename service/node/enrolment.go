@@ -175,8 +175,8 @@ func spend(ctx context.Context, t *tx.Tx) error {
 
 const enrolSQL = `INSERT INTO compute_node (id, name, address, status, region, sku, cpus, memory_mib, gpus, gpu_model,
 	gpus_simulated, isolation,
-	sealing_key, agent_version, boot_id, kernel, labels, created_at, walls, devices)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+	sealing_key, agent_version, boot_id, kernel, labels, created_at, walls, devices, storage)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 	ON CONFLICT (id) DO UPDATE SET address = excluded.address, region = excluded.region, sku = excluded.sku, cpus
 	= excluded.cpus,
 	memory_mib = excluded.memory_mib, gpus = excluded.gpus, gpu_model = excluded.gpu_model, gpus_simulated
@@ -185,7 +185,7 @@ const enrolSQL = `INSERT INTO compute_node (id, name, address, status, region, s
 	= excluded.boot_id,
 	booted_at = CASE WHEN compute_node.boot_id <> excluded.boot_id THEN excluded.created_at
 	ELSE compute_node.booted_at END,
-	kernel = excluded.kernel, labels = excluded.labels, walls = excluded.walls, devices = excluded.devices
+	kernel = excluded.kernel, labels = excluded.labels, walls = excluded.walls, devices = excluded.devices, storage = excluded.storage
 	WHERE compute_node.status <> 'RETIRED' RETURNING ` + rows.ComputeNodeColumns
 
 func (in *EnrolInput) write(ctx context.Context, t *tx.Tx) (*db.ComputeNode, error) {
@@ -193,7 +193,7 @@ func (in *EnrolInput) write(ctx context.Context, t *tx.Tx) (*db.ComputeNode, err
 	row, err := one(ctx, t, enrolSQL, t.Actor.NodeID, in.Name, in.Address, lifecycle.NodeOffline, v.Region, v.SKU, v.CPUs,
 		v.MemoryMiB, v.GPUs,
 		v.GPUModel, v.GPUsSimulated, v.Isolation, in.SealingKey, in.AgentVersion, in.BootID, v.Kernel, document(v.Labels),
-		t.Now, v.Walls, devices(v.Devices))
+		t.Now, v.Walls, devices(v.Devices), storages(v.Storage))
 	switch {
 	case tx.Violates(err, "compute_node_name_key"):
 		return nil, fault.New(fault.Conflict, "another node is named %q", in.Name).At("input.name").Retry(false)

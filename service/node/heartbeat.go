@@ -49,7 +49,7 @@ const (
 	conditionsSQL = `UPDATE compute_node SET conditions = $2 WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
 	changeSQL     = `UPDATE compute_node SET region = $2, sku = $3, cpus = $4, memory_mib = $5, gpus = $6, gpu_model = $7,
 		gpus_simulated = $8,
-		isolation = $9, kernel = $10, labels = $11, walls = $12, devices = $13 WHERE id = $1
+		isolation = $9, kernel = $10, labels = $11, walls = $12, devices = $13, storage = $14 WHERE id = $1
 		RETURNING ` + rows.ComputeNodeColumns
 )
 
@@ -87,7 +87,7 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 			v := in.Inventory
 			out, err = one(ctx, t, changeSQL, t.Actor.NodeID, v.Region, v.SKU, v.CPUs, v.MemoryMiB, v.GPUs, v.GPUModel,
 				v.GPUsSimulated,
-				v.Isolation, v.Kernel, document(v.Labels), v.Walls, devices(v.Devices))
+				v.Isolation, v.Kernel, document(v.Labels), v.Walls, devices(v.Devices), storages(v.Storage))
 		}
 		if err == nil && out != nil && in.Conditions != nil {
 			out, err = one(ctx, t, conditionsSQL, t.Actor.NodeID, nodehealth.Merge(out.Conditions, in.Conditions, t.Now))

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -68,6 +69,8 @@ type Inventory struct {
 	// Walls and Devices are nil from an agent that does not know them.
 	Walls   *isolation.Walls
 	Devices []isolation.Device
+	// Storage is what it serves volumes from; nil from an agent that does not know.
+	Storage []volume.Storage
 }
 
 // check notes what is wrong with the inventory at the path.
@@ -92,6 +95,7 @@ func (v *Inventory) check(in *check.Input, at string) {
 	if v.Devices != nil {
 		v.checkDevices(in, at+".devices")
 	}
+	checkStorage(in, at+".storage", v.Storage)
 }
 
 func whole(in *check.Input, path string, value, least, most int) {

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/domain/spending"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/scalar"
@@ -152,6 +153,7 @@ type MutationResolver interface {
 	EnrolNode(ctx context.Context, input node.EnrolInput) (*model.EnrolNodePayload, error)
 	RotateNodeCredential(ctx context.Context) (*model.NodeCredentialPayload, error)
 	NodeHeartbeat(ctx context.Context, input node.HeartbeatInput) (*db.ComputeNode, error)
+	ReportVolumes(ctx context.Context, input node.ReportVolumesInput) ([]ids.ID, error)
 	ReportNodeTask(ctx context.Context, input task.ReportInput) (*db.NodeTask, error)
 	AppendNodeTaskOutput(ctx context.Context, input task.OutputInput) (int, error)
 	RunNodeTask(ctx context.Context, input task.RunInput) (*db.NodeTask, error)
@@ -242,6 +244,7 @@ type QueryResolver interface {
 	NodeMembers(ctx context.Context, nodeID ids.ID, after *ids.ID) ([]*fleet.Member, error)
 	Fleet(ctx context.Context) (*fleet.Overview, error)
 	NodeNetwork(ctx context.Context, known string, waitSeconds int) (*nodenet.View, error)
+	NodeVolumes(ctx context.Context, known string, waitSeconds int) (*volume.Charges, error)
 	NodeTask(ctx context.Context, id ids.ID, waitSeconds *int) (*db.NodeTask, error)
 	NodeTasks(ctx context.Context, memberID ids.ID, first *int, after *string) (*model.NodeTaskConnection, error)
 	AppOnboarding(ctx context.Context, appSlug string, version *string) (*onboarding.Report, error)
@@ -1480,6 +1483,20 @@ func (ec *executionContext) field_Mutation_reportUsage_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (usage.ReportInput, error) {
 			return ec.unmarshalNReportUsageInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐReportInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_reportVolumes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (node.ReportVolumesInput, error) {
+			return ec.unmarshalNReportVolumesInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐReportVolumesInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -3217,6 +3234,28 @@ func (ec *executionContext) field_Query_nodeTasks_args(ctx context.Context, rawA
 		return nil, err
 	}
 	args["after"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_nodeVolumes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "known",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["known"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "waitSeconds",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["waitSeconds"] = arg1
 	return args, nil
 }
 
@@ -7793,6 +7832,50 @@ func (ec *executionContext) fieldContext_Mutation_nodeHeartbeat(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_reportVolumes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_reportVolumes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReportVolumes(ctx, fc.Args["input"].(node.ReportVolumesInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []ids.ID) graphql.Marshaler {
+			return ec.marshalNID2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐIDᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_reportVolumes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type ID does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_reportVolumes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_reportNodeTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11697,6 +11780,50 @@ func (ec *executionContext) fieldContext_Query_nodeNetwork(ctx context.Context, 
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_nodeVolumes(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_nodeVolumes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().NodeVolumes(ctx, fc.Args["known"].(string), fc.Args["waitSeconds"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *volume.Charges) graphql.Marshaler {
+			return ec.marshalNNodeVolumes2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐCharges(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_nodeVolumes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NodeVolumes(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_nodeVolumes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_nodeTask(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -14450,6 +14577,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "reportVolumes":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_reportVolumes(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "reportNodeTask":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_reportNodeTask(ctx, field)
@@ -15868,6 +16002,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_nodeNetwork(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "nodeVolumes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_nodeVolumes(ctx, field)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/domain/repair"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/change"
@@ -1495,6 +1496,38 @@ func (ec *executionContext) _Instance_operatorServiceAccountId(ctx context.Conte
 }
 func (ec *executionContext) fieldContext_Instance_operatorServiceAccountId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_volumes(ctx context.Context, field graphql.CollectedField, obj *instance.View) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_volumes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Volumes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []volume.Binding) graphql.Marshaler {
+			return ec.marshalNVolumeUse2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐBindingᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_volumes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Instance",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_VolumeUse(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Instance_failure(ctx context.Context, field graphql.CollectedField, obj *instance.View) (ret graphql.Marshaler) {
@@ -3712,6 +3745,121 @@ func (ec *executionContext) fieldContext_RuntimeState_detail(_ context.Context, 
 	return graphql.NewScalarFieldContext("RuntimeState", field, false, false, errors.New("field of type JSON does not have child fields"))
 }
 
+func (ec *executionContext) _VolumeUse_slot(ctx context.Context, field graphql.CollectedField, obj *volume.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_VolumeUse_slot(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Slot, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_VolumeUse_slot(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("VolumeUse", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _VolumeUse_volumeId(ctx context.Context, field graphql.CollectedField, obj *volume.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_VolumeUse_volumeId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.VolumeID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ids.ID) graphql.Marshaler {
+			return ec.marshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_VolumeUse_volumeId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("VolumeUse", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _VolumeUse_path(ctx context.Context, field graphql.CollectedField, obj *volume.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_VolumeUse_path(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Path, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_VolumeUse_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("VolumeUse", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _VolumeUse_readOnly(ctx context.Context, field graphql.CollectedField, obj *volume.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_VolumeUse_readOnly(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReadOnly, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_VolumeUse_readOnly(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("VolumeUse", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _VolumeUse_components(ctx context.Context, field graphql.CollectedField, obj *volume.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_VolumeUse_components(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Components, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_VolumeUse_components(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("VolumeUse", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -3991,7 +4139,7 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 		asMap["smoke"] = false
 	}
 
-	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "operatorServiceAccountId", "deadlineSeconds", "smoke", "planHash", "reason", "idempotencyKey"}
+	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "operatorServiceAccountId", "volumes", "deadlineSeconds", "smoke", "planHash", "reason", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4068,6 +4216,13 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 				return it, err
 			}
 			it.OperatorServiceAccountID = data
+		case "volumes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("volumes"))
+			data, err := ec.unmarshalOVolumeUseInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐVolumeChoiceᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Volumes = data
 		case "deadlineSeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
 			data, err := ec.unmarshalNInt2int(ctx, v)
@@ -4327,6 +4482,43 @@ func (ec *executionContext) unmarshalInputUpgradeInstanceInput(ctx context.Conte
 				return it, err
 			}
 			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputVolumeUseInput(ctx context.Context, obj any) (change.VolumeChoice, error) {
+	var it change.VolumeChoice
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"slot", "volumeId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "slot":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("slot"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Slot = data
+		case "volumeId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("volumeId"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.VolumeID = data
 		}
 	}
 	return it, nil
@@ -4912,6 +5104,11 @@ func (ec *executionContext) _Instance(ctx context.Context, sel ast.SelectionSet,
 		case "operatorServiceAccountId":
 			out.Values[i] = ec._Instance_operatorServiceAccountId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "volumes":
+			out.Values[i] = ec._Instance_volumes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "failure":
@@ -6292,6 +6489,64 @@ func (ec *executionContext) _RuntimeState(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var volumeUseImplementors = []string{"VolumeUse"}
+
+func (ec *executionContext) _VolumeUse(ctx context.Context, sel ast.SelectionSet, obj *volume.Binding) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, volumeUseImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("VolumeUse")
+		case "slot":
+			out.Values[i] = ec._VolumeUse_slot(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "volumeId":
+			out.Values[i] = ec._VolumeUse_volumeId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "path":
+			out.Values[i] = ec._VolumeUse_path(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "readOnly":
+			out.Values[i] = ec._VolumeUse_readOnly(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "components":
+			out.Values[i] = ec._VolumeUse_components(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -6763,6 +7018,31 @@ func (ec *executionContext) unmarshalNUpgradeInstanceInput2githubᚗcomᚋgpuaas
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNVolumeUse2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐBinding(ctx context.Context, sel ast.SelectionSet, v volume.Binding) graphql.Marshaler {
+	return ec._VolumeUse(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNVolumeUse2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐBindingᚄ(ctx context.Context, sel ast.SelectionSet, v []volume.Binding) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNVolumeUse2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐBinding(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalNVolumeUseInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐVolumeChoice(ctx context.Context, v any) (change.VolumeChoice, error) {
+	res, err := ec.unmarshalInputVolumeUseInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalOCapacityIntent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx context.Context, sel ast.SelectionSet, v *capacity.Want) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -6895,6 +7175,23 @@ func (ec *executionContext) marshalORuntimeState2ᚖgithubᚗcomᚋgpuaasᚋapp�
 		return graphql.Null
 	}
 	return ec._RuntimeState(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOVolumeUseInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐVolumeChoiceᚄ(ctx context.Context, v any) ([]change.VolumeChoice, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]change.VolumeChoice, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNVolumeUseInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐVolumeChoice(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
 }
 
 // endregion ***************************** type.gotpl *****************************

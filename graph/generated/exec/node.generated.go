@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/domain/nodenet"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/fleet"
@@ -379,6 +380,38 @@ func (ec *executionContext) fieldContext_ComputeNode_devices(_ context.Context, 
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Device(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ComputeNode_storage(ctx context.Context, field graphql.CollectedField, obj *db.ComputeNode) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ComputeNode_storage(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Storage, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []volume.Storage) graphql.Marshaler {
+			return ec.marshalONodeStorage2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐStorageᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ComputeNode_storage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ComputeNode",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NodeStorage(ctx, field)
 		},
 	}
 	return fc, nil
@@ -1647,6 +1680,38 @@ func (ec *executionContext) fieldContext_MemberBinding_pids(_ context.Context, f
 	return graphql.NewScalarFieldContext("MemberBinding", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _MemberBinding_volumes(ctx context.Context, field graphql.CollectedField, obj *isolation.Binding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberBinding_volumes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Volumes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []volume.Mount) graphql.Marshaler {
+			return ec.marshalNMemberVolume2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐMountᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberBinding_volumes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MemberBinding",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_MemberVolume(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _MemberRange_name(ctx context.Context, field graphql.CollectedField, obj *nodenet.Range) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1691,6 +1756,121 @@ func (ec *executionContext) _MemberRange_cidr(ctx context.Context, field graphql
 }
 func (ec *executionContext) fieldContext_MemberRange_cidr(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("MemberRange", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _MemberVolume_id(ctx context.Context, field graphql.CollectedField, obj *volume.Mount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberVolume_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ids.ID) graphql.Marshaler {
+			return ec.marshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberVolume_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberVolume", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _MemberVolume_storage(ctx context.Context, field graphql.CollectedField, obj *volume.Mount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberVolume_storage(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Storage, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberVolume_storage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberVolume", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _MemberVolume_path(ctx context.Context, field graphql.CollectedField, obj *volume.Mount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberVolume_path(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Path, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberVolume_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberVolume", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _MemberVolume_readOnly(ctx context.Context, field graphql.CollectedField, obj *volume.Mount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberVolume_readOnly(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReadOnly, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberVolume_readOnly(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberVolume", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _MemberVolume_sizeBytes(ctx context.Context, field graphql.CollectedField, obj *volume.Mount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MemberVolume_sizeBytes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SizeBytes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MemberVolume_sizeBytes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MemberVolume", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
 func (ec *executionContext) _NetworkInstance_id(ctx context.Context, field graphql.CollectedField, obj *nodenet.Instance) (ret graphql.Marshaler) {
@@ -2851,6 +3031,144 @@ func (ec *executionContext) fieldContext_NodeRefusal_at(_ context.Context, field
 	return graphql.NewScalarFieldContext("NodeRefusal", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _NodeStorage_name(ctx context.Context, field graphql.CollectedField, obj *volume.Storage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeStorage_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeStorage_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeStorage", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NodeStorage_kind(ctx context.Context, field graphql.CollectedField, obj *volume.Storage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeStorage_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v volume.Kind) graphql.Marshaler {
+			return ec.marshalNStorageKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeStorage_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeStorage", field, false, false, errors.New("field of type StorageKind does not have child fields"))
+}
+
+func (ec *executionContext) _NodeStorage_totalBytes(ctx context.Context, field graphql.CollectedField, obj *volume.Storage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeStorage_totalBytes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TotalBytes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeStorage_totalBytes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeStorage", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _NodeStorage_freeBytes(ctx context.Context, field graphql.CollectedField, obj *volume.Storage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeStorage_freeBytes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FreeBytes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeStorage_freeBytes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeStorage", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _NodeStorage_sizeEnforced(ctx context.Context, field graphql.CollectedField, obj *volume.Storage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeStorage_sizeEnforced(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SizeEnforced, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeStorage_sizeEnforced(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeStorage", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _NodeStorage_reason(ctx context.Context, field graphql.CollectedField, obj *volume.Storage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeStorage_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeStorage_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeStorage", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _NodeTask_id(ctx context.Context, field graphql.CollectedField, obj *db.NodeTask) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3600,6 +3918,153 @@ func (ec *executionContext) fieldContext_NodeTaskEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _NodeVolume_id(ctx context.Context, field graphql.CollectedField, obj *volume.Charge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeVolume_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ids.ID) graphql.Marshaler {
+			return ec.marshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeVolume_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeVolume", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _NodeVolume_storage(ctx context.Context, field graphql.CollectedField, obj *volume.Charge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeVolume_storage(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Storage, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeVolume_storage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeVolume", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NodeVolume_sizeBytes(ctx context.Context, field graphql.CollectedField, obj *volume.Charge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeVolume_sizeBytes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SizeBytes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v float64) graphql.Marshaler {
+			return ec.marshalNFloat2float64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeVolume_sizeBytes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeVolume", field, false, false, errors.New("field of type Float does not have child fields"))
+}
+
+func (ec *executionContext) _NodeVolume_gone(ctx context.Context, field graphql.CollectedField, obj *volume.Charge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeVolume_gone(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Gone, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeVolume_gone(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeVolume", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _NodeVolumes_version(ctx context.Context, field graphql.CollectedField, obj *volume.Charges) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeVolumes_version(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Version, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeVolumes_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeVolumes", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _NodeVolumes_volumes(ctx context.Context, field graphql.CollectedField, obj *volume.Charges) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeVolumes_volumes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Volumes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []volume.Charge) graphql.Marshaler {
+			return ec.marshalNNodeVolume2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐChargeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeVolumes_volumes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NodeVolumes",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NodeVolume(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _NodeWalls_classes(ctx context.Context, field graphql.CollectedField, obj *isolation.Walls) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4329,7 +4794,7 @@ func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"cpus", "memoryMiB", "gpus", "gpuModel", "gpusSimulated", "isolation", "walls", "devices", "region", "sku", "kernel", "labels"}
+	fieldsInOrder := [...]string{"cpus", "memoryMiB", "gpus", "gpuModel", "gpusSimulated", "isolation", "walls", "devices", "storage", "region", "sku", "kernel", "labels"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4392,6 +4857,13 @@ func (ec *executionContext) unmarshalInputNodeInventoryInput(ctx context.Context
 				return it, err
 			}
 			it.Devices = data
+		case "storage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("storage"))
+			data, err := ec.unmarshalONodeStorageInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐStorageᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Storage = data
 		case "region":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("region"))
 			data, err := ec.unmarshalOString2string(ctx, v)
@@ -4453,6 +4925,75 @@ func (ec *executionContext) unmarshalInputNodeOperateInput(ctx context.Context, 
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputNodeStorageInput(ctx context.Context, obj any) (volume.Storage, error) {
+	var it volume.Storage
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["reason"]; !present {
+		asMap["reason"] = ""
+	}
+
+	fieldsInOrder := [...]string{"name", "kind", "totalBytes", "freeBytes", "sizeEnforced", "reason"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "kind":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
+			data, err := ec.unmarshalNStorageKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐKind(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kind = data
+		case "totalBytes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("totalBytes"))
+			data, err := ec.unmarshalNFloat2float64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TotalBytes = data
+		case "freeBytes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("freeBytes"))
+			data, err := ec.unmarshalNFloat2float64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.FreeBytes = data
+		case "sizeEnforced":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("sizeEnforced"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SizeEnforced = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -4657,6 +5198,36 @@ func (ec *executionContext) unmarshalInputReportNodeTaskInput(ctx context.Contex
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputReportVolumesInput(ctx context.Context, obj any) (node.ReportVolumesInput, error) {
+	var it node.ReportVolumesInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"volumes"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "volumes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("volumes"))
+			data, err := ec.unmarshalNVolumeReportInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐVolumeReportᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Volumes = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputRetireNodeInput(ctx context.Context, obj any) (fleet.RetireInput, error) {
 	var it fleet.RetireInput
 	if obj == nil {
@@ -4767,6 +5338,64 @@ func (ec *executionContext) unmarshalInputRunNodeTaskInput(ctx context.Context, 
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputVolumeReportInput(ctx context.Context, obj any) (node.VolumeReport, error) {
+	var it node.VolumeReport
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["usedBytes"]; !present {
+		asMap["usedBytes"] = 0
+	}
+	if _, present := asMap["message"]; !present {
+		asMap["message"] = ""
+	}
+
+	fieldsInOrder := [...]string{"id", "state", "usedBytes", "message"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
+		case "state":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("state"))
+			data, err := ec.unmarshalNVolumeFinding2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐFinding(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.State = data
+		case "usedBytes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("usedBytes"))
+			data, err := ec.unmarshalNFloat2float64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.UsedBytes = data
+		case "message":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("message"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Message = data
+		}
+	}
+	return it, nil
+}
+
 // endregion **************************** input.gotpl *****************************
 
 // region    ************************** interface.gotpl ***************************
@@ -4854,6 +5483,11 @@ func (ec *executionContext) _ComputeNode(ctx context.Context, sel ast.SelectionS
 			}
 		case "devices":
 			out.Values[i] = ec._ComputeNode_devices(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "storage":
+			out.Values[i] = ec._ComputeNode_storage(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -5409,6 +6043,11 @@ func (ec *executionContext) _MemberBinding(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "volumes":
+			out.Values[i] = ec._MemberBinding_volumes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -5449,6 +6088,64 @@ func (ec *executionContext) _MemberRange(ctx context.Context, sel ast.SelectionS
 			}
 		case "cidr":
 			out.Values[i] = ec._MemberRange_cidr(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var memberVolumeImplementors = []string{"MemberVolume"}
+
+func (ec *executionContext) _MemberVolume(ctx context.Context, sel ast.SelectionSet, obj *volume.Mount) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, memberVolumeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MemberVolume")
+		case "id":
+			out.Values[i] = ec._MemberVolume_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "storage":
+			out.Values[i] = ec._MemberVolume_storage(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "path":
+			out.Values[i] = ec._MemberVolume_path(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "readOnly":
+			out.Values[i] = ec._MemberVolume_readOnly(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "sizeBytes":
+			out.Values[i] = ec._MemberVolume_sizeBytes(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -6043,6 +6740,69 @@ func (ec *executionContext) _NodeRefusal(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var nodeStorageImplementors = []string{"NodeStorage"}
+
+func (ec *executionContext) _NodeStorage(ctx context.Context, sel ast.SelectionSet, obj *volume.Storage) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, nodeStorageImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NodeStorage")
+		case "name":
+			out.Values[i] = ec._NodeStorage_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "kind":
+			out.Values[i] = ec._NodeStorage_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "totalBytes":
+			out.Values[i] = ec._NodeStorage_totalBytes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "freeBytes":
+			out.Values[i] = ec._NodeStorage_freeBytes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "sizeEnforced":
+			out.Values[i] = ec._NodeStorage_sizeEnforced(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._NodeStorage_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var nodeTaskImplementors = []string{"NodeTask", "Node"}
 
 func (ec *executionContext) _NodeTask(ctx context.Context, sel ast.SelectionSet, obj *db.NodeTask) graphql.Marshaler {
@@ -6339,6 +7099,102 @@ func (ec *executionContext) _NodeTaskEdge(ctx context.Context, sel ast.Selection
 			}
 		case "node":
 			out.Values[i] = ec._NodeTaskEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var nodeVolumeImplementors = []string{"NodeVolume"}
+
+func (ec *executionContext) _NodeVolume(ctx context.Context, sel ast.SelectionSet, obj *volume.Charge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, nodeVolumeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NodeVolume")
+		case "id":
+			out.Values[i] = ec._NodeVolume_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "storage":
+			out.Values[i] = ec._NodeVolume_storage(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "sizeBytes":
+			out.Values[i] = ec._NodeVolume_sizeBytes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "gone":
+			out.Values[i] = ec._NodeVolume_gone(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var nodeVolumesImplementors = []string{"NodeVolumes"}
+
+func (ec *executionContext) _NodeVolumes(ctx context.Context, sel ast.SelectionSet, obj *volume.Charges) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, nodeVolumesImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NodeVolumes")
+		case "version":
+			out.Values[i] = ec._NodeVolumes_version(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "volumes":
+			out.Values[i] = ec._NodeVolumes_volumes(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -6768,6 +7624,26 @@ func (ec *executionContext) marshalNMemberRange2ᚕgithubᚗcomᚋgpuaasᚋapp�
 	return ret
 }
 
+func (ec *executionContext) marshalNMemberVolume2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐMount(ctx context.Context, sel ast.SelectionSet, v volume.Mount) graphql.Marshaler {
+	return ec._MemberVolume(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNMemberVolume2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐMountᚄ(ctx context.Context, sel ast.SelectionSet, v []volume.Mount) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNMemberVolume2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐMount(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalNMemoryKillsInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemoryKills(ctx context.Context, v any) (node.MemoryKills, error) {
 	res, err := ec.unmarshalInputMemoryKillsInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -6987,6 +7863,15 @@ func (ec *executionContext) marshalNNodeStatus2githubᚗcomᚋgpuaasᚋappᚑpla
 	return res
 }
 
+func (ec *executionContext) marshalNNodeStorage2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐStorage(ctx context.Context, sel ast.SelectionSet, v volume.Storage) graphql.Marshaler {
+	return ec._NodeStorage(ctx, sel, &v)
+}
+
+func (ec *executionContext) unmarshalNNodeStorageInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐStorage(ctx context.Context, v any) (volume.Storage, error) {
+	res, err := ec.unmarshalInputNodeStorageInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNNodeTask2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐNodeTask(ctx context.Context, sel ast.SelectionSet, v *db.NodeTask) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
@@ -7067,6 +7952,36 @@ func (ec *executionContext) marshalNNodeTaskState2githubᚗcomᚋgpuaasᚋappᚑ
 	return res
 }
 
+func (ec *executionContext) marshalNNodeVolume2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐCharge(ctx context.Context, sel ast.SelectionSet, v volume.Charge) graphql.Marshaler {
+	return ec._NodeVolume(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNNodeVolume2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐChargeᚄ(ctx context.Context, sel ast.SelectionSet, v []volume.Charge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNodeVolume2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐCharge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNNodeVolumes2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐCharges(ctx context.Context, sel ast.SelectionSet, v *volume.Charges) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._NodeVolumes(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOutputStream(ctx context.Context, v any) (lifecycle.OutputStream, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := lifecycle.OutputStream(tmp)
@@ -7094,6 +8009,11 @@ func (ec *executionContext) unmarshalNReportNodeTaskInput2githubᚗcomᚋgpuaas�
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNReportVolumesInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐReportVolumesInput(ctx context.Context, v any) (node.ReportVolumesInput, error) {
+	res, err := ec.unmarshalInputReportVolumesInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNRetireNodeInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋfleetᚐRetireInput(ctx context.Context, v any) (fleet.RetireInput, error) {
 	res, err := ec.unmarshalInputRetireNodeInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -7102,6 +8022,59 @@ func (ec *executionContext) unmarshalNRetireNodeInput2githubᚗcomᚋgpuaasᚋap
 func (ec *executionContext) unmarshalNRunNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋtaskᚐRunInput(ctx context.Context, v any) (task.RunInput, error) {
 	res, err := ec.unmarshalInputRunNodeTaskInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNStorageKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐKind(ctx context.Context, v any) (volume.Kind, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := volume.Kind(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNStorageKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐKind(ctx context.Context, sel ast.SelectionSet, v volume.Kind) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNVolumeFinding2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐFinding(ctx context.Context, v any) (volume.Finding, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := volume.Finding(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNVolumeFinding2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐFinding(ctx context.Context, sel ast.SelectionSet, v volume.Finding) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNVolumeReportInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐVolumeReport(ctx context.Context, v any) (node.VolumeReport, error) {
+	res, err := ec.unmarshalInputVolumeReportInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNVolumeReportInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐVolumeReportᚄ(ctx context.Context, v any) ([]node.VolumeReport, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]node.VolumeReport, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNVolumeReportInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐVolumeReport(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
 }
 
 func (ec *executionContext) marshalOComputeNode2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐComputeNode(ctx context.Context, sel ast.SelectionSet, v *db.ComputeNode) graphql.Marshaler {
@@ -7289,6 +8262,42 @@ func (ec *executionContext) marshalONodeRefusal2ᚖgithubᚗcomᚋgpuaasᚋapp�
 		return graphql.Null
 	}
 	return ec._NodeRefusal(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalONodeStorage2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐStorageᚄ(ctx context.Context, sel ast.SelectionSet, v []volume.Storage) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNodeStorage2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐStorage(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalONodeStorageInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐStorageᚄ(ctx context.Context, v any) ([]volume.Storage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]volume.Storage, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNNodeStorageInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐStorage(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
 }
 
 func (ec *executionContext) marshalONodeWalls2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐWalls(ctx context.Context, sel ast.SelectionSet, v *isolation.Walls) graphql.Marshaler {

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/rating"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/change"
@@ -1672,6 +1673,38 @@ func (ec *executionContext) fieldContext_PlannedMember_isolationClass(_ context.
 	return graphql.NewScalarFieldContext("PlannedMember", field, false, false, errors.New("field of type IsolationClass does not have child fields"))
 }
 
+func (ec *executionContext) _PlannedMember_volumes(ctx context.Context, field graphql.CollectedField, obj *change.PlannedMember) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PlannedMember_volumes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Volumes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []volume.Binding) graphql.Marshaler {
+			return ec.marshalNVolumeUse2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐBindingᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PlannedMember_volumes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "PlannedMember",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_VolumeUse(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _PlannedRate_dimension(ctx context.Context, field graphql.CollectedField, obj *tariff.Rate) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2458,7 +2491,7 @@ func (ec *executionContext) unmarshalInputPlanLaunchInstanceInput(ctx context.Co
 		asMap["smoke"] = false
 	}
 
-	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "operatorServiceAccountId", "deadlineSeconds", "smoke"}
+	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "operatorServiceAccountId", "volumes", "deadlineSeconds", "smoke"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2535,6 +2568,13 @@ func (ec *executionContext) unmarshalInputPlanLaunchInstanceInput(ctx context.Co
 				return it, err
 			}
 			it.OperatorServiceAccountID = data
+		case "volumes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("volumes"))
+			data, err := ec.unmarshalOVolumeUseInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐVolumeChoiceᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Volumes = data
 		case "deadlineSeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
 			data, err := ec.unmarshalNInt2int(ctx, v)
@@ -3745,6 +3785,11 @@ func (ec *executionContext) _PlannedMember(ctx context.Context, sel ast.Selectio
 		case "isolationClass":
 			out.Values[i] = ec._PlannedMember_isolationClass(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "volumes":
+			out.Values[i] = ec._PlannedMember_volumes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:

@@ -136,7 +136,7 @@ func componentRoleTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// computeNodeTable is the table of ComputeNode. The executor answers devices, conditions.
+// computeNodeTable is the table of ComputeNode. The executor answers devices, storage, conditions.
 func computeNodeTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.ComputeNode
 	return &engine.Type{Name: "ComputeNode", Implements: []string{"Node"}, Fields: map[string]engine.Field{
@@ -239,7 +239,7 @@ func failureTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// instanceTable is the table of Instance. The executor answers generations, blockers, orphans, endpoints.
+// instanceTable is the table of Instance. The executor answers volumes, generations, blockers, orphans, endpoints.
 func instanceTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = instance.View
 	resolver := r.Instance()

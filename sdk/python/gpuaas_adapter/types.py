@@ -76,6 +76,7 @@ class Instance:
     control_plane_scope: str = ""
     runtime_profile: Json = None
     artifacts: tuple[Mapping[str, str], ...] = ()
+    volumes: tuple[Mapping[str, Json], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -248,6 +249,7 @@ def read_instance(value: Json) -> Instance:
         version=texts["version"], config=read_object({} if config is None else config, "instance.config"),
         components=components, operating_mode=texts["operatingMode"], control_plane_scope=texts["controlPlaneScope"],
         runtime_profile=o.get("runtimeProfile"), artifacts=tuple(read_list(o.get("artifacts"), "instance.artifacts")),
+        volumes=tuple(read_list(o.get("volumes"), "instance.volumes")),
     )
 
 

@@ -51,8 +51,10 @@ export interface ComponentCount { key: string; count: number }
 export interface Instance {
   id: string; name: string; tenantId: string; projectId: string; app: string; version: string;
   config?: unknown; components: ComponentCount[]; operatingMode?: string; controlPlaneScope?: string;
-  runtimeProfile?: unknown; artifacts?: Artifact[];
+  runtimeProfile?: unknown; artifacts?: Artifact[]; volumes?: Volume[];
 }
+/** A Volume holds files that outlast the members which have it at its path; no components means all. */
+export interface Volume { slot: string; id: string; path: string; readOnly: boolean; components?: string[] }
 export interface Artifact { name: string; digest: string; mediaType: string }
 /** Settings are the config of an instance, valid by the app's schema. */
 export type Settings = Readonly<Record<string, unknown>>;

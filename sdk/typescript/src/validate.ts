@@ -2,7 +2,7 @@
 // answered 400 and named by its path.
 import {
   kinds, malformed, maxKey, maxMembers, type ActionRequest, type Artifact, type Asked, type Dispatch, type Instance,
-  type Kind, type Member, type Node, type PlanRequest, type Platform, type Requester,
+  type Kind, type Member, type Node, type PlanRequest, type Platform, type Requester, type Volume,
 } from "./contract.js";
 
 type Json = Record<string, unknown>;
@@ -63,6 +63,7 @@ function readInstance(value: unknown): Instance {
     version: word("version"), config: o["config"] == null ? null : object(o["config"], "instance.config"), components,
     operatingMode: word("operatingMode"), controlPlaneScope: word("controlPlaneScope"),
     runtimeProfile: o["runtimeProfile"] ?? null, artifacts: list(o["artifacts"], "instance.artifacts") as Artifact[],
+    volumes: list(o["volumes"], "instance.volumes") as Volume[],
   };
 }
 

@@ -38,6 +38,9 @@ func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) error {
 	if intent != nil {
 		create.SetCapacityIntent(intent)
 	}
+	if len(v.Bound) > 0 {
+		create.SetVolumes(v.Bound)
+	}
 	row, err := create.Save(ctx)
 	if tx.Violates(err, "instance_name_live") {
 		return fault.New(fault.Conflict, "a live instance named %q exists in the project", draft.Name).At("input.name")
@@ -98,6 +101,6 @@ func launchedState(row *db.Instance, op *db.Operation) map[string]any {
 	return map[string]any{
 		"name": row.Name, "app": row.AppSlug, "version": row.AppVersion, "operation": op.ID, "smoke": row.Smoke,
 		"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope,
-		"operatorServiceAccountId": row.OperatorServiceAccountID,
+		"operatorServiceAccountId": row.OperatorServiceAccountID, "volumes": row.Volumes,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -281,6 +282,7 @@ func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
 		walls := v.WallsOf(seat)
 		coming := &change.PlannedMember{
 			ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd, Profile: walls.Profile, IsolationClass: walls.Class,
+			Volumes: volume.Of(v.Bound, seat.ComponentKey),
 		}
 		coming.Reachable = v.Reachable(seat.Allocation.NodeID)
 		if !slices.Contains(v.Created, seat.Allocation) {

@@ -1,7 +1,7 @@
 package verdict
 
 import (
-	"encoding/json"
+	"context"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,11 +12,13 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/change"
 )
 
 // compatible checks the manifest: bounds of the component, fit of the allocations, config, and whether the adapter
 // carries out the kind at all.
-func (v *Verdicts) compatible() error {
+func (v *Verdicts) compatible(ctx context.Context, t *tx.Tx) error {
 	if err := v.supported(); err != nil {
 		return err
 	}
@@ -31,7 +33,10 @@ func (v *Verdicts) compatible() error {
 	if !v.Rule.Places {
 		return nil
 	}
-	return v.fits(v.Manifest, nil)
+	if err := v.fits(v.Manifest, nil); err != nil {
+		return err
+	}
+	return v.seatedVolumes(ctx, t)
 }
 
 // supported refuses a kind that the adapter, by its own description, does not carry out. An adapter without a
@@ -40,34 +45,12 @@ func (v *Verdicts) supported() error {
 	if v.Adapter == nil || v.Kind == lifecycle.InstanceDecommission {
 		return nil
 	}
-	app := v.described()
+	app := change.Described(v.Adapter, v.Instance.AppSlug)
 	if len(app.Operations) > 0 && !slices.Contains(app.Operations, v.Kind.WireName()) {
 		return fault.New(fault.Incompatible, "adapter %q does not carry out %s for this app", v.Adapter.Name,
 			v.Kind.WireName()).At(v.SubjectPath())
 	}
 	return nil
-}
-
-// description is what an adapter says of an app, as far as a change reads it.
-type description struct {
-	Slug           string   `json:"slug"`
-	Operations     []string `json:"operations"`
-	ChoosesLeaving bool     `json:"choosesLeaving"`
-}
-
-// described returns what the registered adapter says of the instance's app by name; nothing when it says nothing.
-func (v *Verdicts) described() description {
-	var described struct {
-		Apps []description `json:"apps"`
-	}
-	if v.Adapter == nil || json.Unmarshal(v.Adapter.Description, &described) != nil {
-		return description{}
-	}
-	at := slices.IndexFunc(described.Apps, func(app description) bool { return app.Slug == v.Instance.AppSlug })
-	if at < 0 {
-		return description{}
-	}
-	return described.Apps[at]
 }
 
 // withinBounds checks the desired members against the component's bounds.

@@ -25,12 +25,14 @@ func (v *Verdicts) evaluateLaunch(ctx context.Context, t *tx.Tx) error {
 	}{
 		{lifecycle.VerdictPolicy, v.launchEntitled},
 		{lifecycle.VerdictState, v.launchVersion},
+		{lifecycle.VerdictState, v.launchVolumes},
 		{lifecycle.VerdictState, v.launchAllocations},
 		{lifecycle.VerdictCompatibility, v.launchCounts},
 		{lifecycle.VerdictState, v.launchCapacity},
 		{lifecycle.VerdictPolicy, v.launchPermitted},
 		{lifecycle.VerdictCompatibility, v.launchFits},
 		{lifecycle.VerdictQuota, v.launchQuota},
+		{lifecycle.VerdictCompatibility, func(context.Context, *tx.Tx) error { return v.volumesServed() }},
 	} {
 		if err := v.answer(rule.source, rule.ask(ctx, t)); err != nil || v.Refused() != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/scaling"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
@@ -87,7 +88,7 @@ func (v *Verdicts) candidates() (list []scaling.Candidate, inTheWay *db.Operatio
 // Choosable returns the members among whom the app's adapter chooses those that leave; empty when it does not choose,
 // or there is nothing to choose.
 func (v *Verdicts) Choosable() (may []ids.ID) {
-	if v.Scale == nil || v.Kind != lifecycle.MemberRemove || v.Refused() != nil || !v.described().ChoosesLeaving {
+	if v.Scale == nil || v.Kind != lifecycle.MemberRemove || v.Refused() != nil || !change.Described(v.Adapter, v.Instance.AppSlug).ChoosesLeaving {
 		return nil
 	}
 	candidates, _ := v.candidates()

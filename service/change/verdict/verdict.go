@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -31,6 +32,8 @@ type Verdicts struct {
 	// Target and Next are the manifest of To.
 	Target *db.Manifest
 	Next   *manifest.Manifest
+	// Bound are the volumes that the instance uses.
+	Bound []volume.Binding
 	// Created are allocations that were placed for the change.
 	Created []*db.Allocation
 	// Cost is what it makes of the price of an hour; nil when nobody needs to know.
@@ -106,7 +109,7 @@ func (v *Verdicts) evaluate(ctx context.Context, t *tx.Tx) error {
 	case v.Refused() != nil:
 		v.skip(lifecycle.VerdictCompatibility, lifecycle.VerdictQuota)
 	default:
-		if err := v.answer(lifecycle.VerdictCompatibility, v.compatible()); err != nil {
+		if err := v.answer(lifecycle.VerdictCompatibility, v.compatible(ctx, t)); err != nil {
 			return err
 		}
 		if err := v.answer(lifecycle.VerdictQuota, v.quota(ctx, t)); err != nil {

@@ -15,6 +15,7 @@ import (
 	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	dboperation "github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
@@ -181,6 +182,10 @@ func (v *Verdicts) versionFits() error {
 	}
 	if reasons := v.rebuilt(); len(reasons) > 0 {
 		return fault.New(fault.Incompatible, "the walls of the instance's members do not fit version %s", v.Target.Version).
+			With(reasons...)
+	}
+	if reasons := change.KeptVolumes(v.Instance.Volumes, v.Next); len(reasons) > 0 {
+		return fault.New(fault.Incompatible, "the volumes of the instance do not fit version %s", v.Target.Version).
 			With(reasons...)
 	}
 	if v.misfit != nil {

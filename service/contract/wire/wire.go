@@ -33,6 +33,11 @@ func Instance(row *db.Instance) (adapter.Instance, error) {
 	for _, role := range roles {
 		out.Components = append(out.Components, adapter.ComponentCount{Key: role.ComponentKey, Count: role.Desired})
 	}
+	for _, bound := range row.Volumes {
+		out.Volumes = append(out.Volumes, adapter.Volume{
+			Slot: bound.Slot, ID: string(bound.VolumeID), Path: bound.Path, ReadOnly: bound.ReadOnly, Components: bound.Components,
+		})
+	}
 	return out, nil
 }
 

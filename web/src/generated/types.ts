@@ -587,6 +587,14 @@ export type ComponentInput = {
   readonly intent?: CapacityIntentInput | null | undefined;
 };
 
+/** A volume that a launch uses. */
+export type VolumeUseInput = {
+  /** The slot, by the manifest's name. */
+  readonly slot: string;
+  /** A volume of the project, ready. */
+  readonly volumeId: string;
+};
+
 /** What a launch is made from. */
 export type LaunchInstanceInput = {
   /** The project it lives in. */
@@ -609,6 +617,8 @@ export type LaunchInstanceInput = {
   readonly controlPlaneScope?: ControlPlaneScope;
   /** The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none. */
   readonly operatorServiceAccountId?: string | null | undefined;
+  /** The volumes that it uses, at most one in each slot of the manifest, at most 8; asks for volume.use as well. They stay when it is torn down. */
+  readonly volumes?: ReadonlyArray<VolumeUseInput> | null | undefined;
   /** Seconds until it counts as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
   /** Launch a manifest that is not active yet to test it; asks for manifest.smoke as well. */
@@ -1323,6 +1333,8 @@ export type PlanLaunchInstanceInput = {
   readonly controlPlaneScope?: ControlPlaneScope;
   /** The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none. */
   readonly operatorServiceAccountId?: string | null | undefined;
+  /** The volumes that it would use. */
+  readonly volumes?: ReadonlyArray<VolumeUseInput> | null | undefined;
   /** Seconds until it would count as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
   /** Whether a manifest that is not active yet would be launched to test it. */

@@ -2658,6 +2658,8 @@ type ComputeNode struct {
 	Walls *NodeWalls `json:"walls"`
 	// Its GPUs by identity; null when its agent has never reported them.
 	Devices []Device `json:"devices"`
+	// What it serves volumes from; null when its agent has never reported it.
+	Storage []NodeStorage `json:"storage"`
 	// The agent's version.
 	AgentVersion string `json:"agentVersion"`
 	// When the agent was last heard.
@@ -2707,6 +2709,9 @@ func (v *ComputeNode) GetWalls() *NodeWalls { return v.Walls }
 
 // GetDevices returns ComputeNode.Devices, and is useful for accessing the field via an interface.
 func (v *ComputeNode) GetDevices() []Device { return v.Devices }
+
+// GetStorage returns ComputeNode.Storage, and is useful for accessing the field via an interface.
+func (v *ComputeNode) GetStorage() []NodeStorage { return v.Storage }
 
 // GetAgentVersion returns ComputeNode.AgentVersion, and is useful for accessing the field via an interface.
 func (v *ComputeNode) GetAgentVersion() string { return v.AgentVersion }
@@ -8361,7 +8366,10 @@ func (v *InstanceChange) GetInstance() Instance { return v.Instance }
 // GetOperation returns InstanceChange.Operation, and is useful for accessing the field via an interface.
 func (v *InstanceChange) GetOperation() Operation { return v.Operation }
 
-// An instance with its members, allocations, actions and newest operations.
+// InstanceDetail includes the GraphQL fields of Instance requested by the fragment InstanceDetail.
+// The GraphQL type's documentation follows.
+//
+// A running (or once running) app: a cluster of members in a project's allocations.
 type InstanceDetail struct {
 	// Typed id, `ins_…`.
 	Id string `json:"id"`
@@ -8395,6 +8403,8 @@ type InstanceDetail struct {
 	System bool `json:"system"`
 	// The service account of its project that its adapter may act by for it, outside of operations; null for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId"`
+	// The volumes that it uses, by slot.
+	Volumes []VolumeUse `json:"volumes"`
 	// What runs it: the adapter's name.
 	RuntimeBackend string `json:"runtimeBackend"`
 	// Whether it was launched to test a manifest.
@@ -8478,6 +8488,9 @@ func (v *InstanceDetail) GetSystem() bool { return v.System }
 
 // GetOperatorServiceAccountId returns InstanceDetail.OperatorServiceAccountId, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetOperatorServiceAccountId() string { return v.OperatorServiceAccountId }
+
+// GetVolumes returns InstanceDetail.Volumes, and is useful for accessing the field via an interface.
+func (v *InstanceDetail) GetVolumes() []VolumeUse { return v.Volumes }
 
 // GetRuntimeBackend returns InstanceDetail.RuntimeBackend, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetRuntimeBackend() string { return v.RuntimeBackend }
@@ -9117,6 +9130,8 @@ type LaunchInstanceInput struct {
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
 	// The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
+	// The volumes that it uses, at most one in each slot of the manifest, at most 8; asks for volume.use as well. They stay when it is torn down.
+	Volumes []VolumeUseInput `json:"volumes,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
@@ -9158,6 +9173,9 @@ func (v *LaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope { return 
 
 // GetOperatorServiceAccountId returns LaunchInstanceInput.OperatorServiceAccountId, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetOperatorServiceAccountId() string { return v.OperatorServiceAccountId }
+
+// GetVolumes returns LaunchInstanceInput.Volumes, and is useful for accessing the field via an interface.
+func (v *LaunchInstanceInput) GetVolumes() []VolumeUseInput { return v.Volumes }
 
 // GetDeadlineSeconds returns LaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
@@ -10613,6 +10631,8 @@ type MemberBinding struct {
 	CpuMillis *int `json:"cpuMillis"`
 	// Most processes and threads of the member.
 	Pids int `json:"pids"`
+	// The files that outlast it, by path.
+	Volumes []MemberVolume `json:"volumes"`
 }
 
 // GetAllocationId returns MemberBinding.AllocationId, and is useful for accessing the field via an interface.
@@ -10638,6 +10658,9 @@ func (v *MemberBinding) GetCpuMillis() *int { return v.CpuMillis }
 
 // GetPids returns MemberBinding.Pids, and is useful for accessing the field via an interface.
 func (v *MemberBinding) GetPids() int { return v.Pids }
+
+// GetVolumes returns MemberBinding.Volumes, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetVolumes() []MemberVolume { return v.Volumes }
 
 // MemberChange includes the requested fields of the GraphQL type MemberPayload.
 // The GraphQL type's documentation follows.
@@ -11141,6 +11164,38 @@ func (v *MemberUsageInput) GetGpuMemoryBytes() *float64 { return v.GpuMemoryByte
 // GetGpuMemoryTotalBytes returns MemberUsageInput.GpuMemoryTotalBytes, and is useful for accessing the field via an interface.
 func (v *MemberUsageInput) GetGpuMemoryTotalBytes() *float64 { return v.GpuMemoryTotalBytes }
 
+// MemberVolume includes the requested fields of the GraphQL type MemberVolume.
+// The GraphQL type's documentation follows.
+//
+// A volume of a member, as its node is to mount it.
+type MemberVolume struct {
+	// The volume, `vol_…`.
+	Id string `json:"id"`
+	// The node's name for what it lies in.
+	Storage string `json:"storage"`
+	// Where the member has it.
+	Path string `json:"path"`
+	// Whether the member may only read.
+	ReadOnly bool `json:"readOnly"`
+	// How much it is to hold, bytes.
+	SizeBytes float64 `json:"sizeBytes"`
+}
+
+// GetId returns MemberVolume.Id, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetId() string { return v.Id }
+
+// GetStorage returns MemberVolume.Storage, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetStorage() string { return v.Storage }
+
+// GetPath returns MemberVolume.Path, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetPath() string { return v.Path }
+
+// GetReadOnly returns MemberVolume.ReadOnly, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetReadOnly() bool { return v.ReadOnly }
+
+// GetSizeBytes returns MemberVolume.SizeBytes, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetSizeBytes() float64 { return v.SizeBytes }
+
 // MembersAdded includes the requested fields of the GraphQL type AddMembersPayload.
 // The GraphQL type's documentation follows.
 //
@@ -11618,6 +11673,8 @@ type NodeInventoryInput struct {
 	Walls *NodeWallsInput `json:"walls,omitempty"`
 	// Its GPUs by identity, exactly as many as `gpus`; left out by agents that do not know.
 	Devices []DeviceInput `json:"devices,omitempty"`
+	// What it serves volumes from, at most 16; left out by agents that do not know.
+	Storage []NodeStorageInput `json:"storage,omitempty"`
 	// Where it is.
 	Region string `json:"region,omitempty"`
 	// What it is sold as.
@@ -11651,6 +11708,9 @@ func (v *NodeInventoryInput) GetWalls() *NodeWallsInput { return v.Walls }
 
 // GetDevices returns NodeInventoryInput.Devices, and is useful for accessing the field via an interface.
 func (v *NodeInventoryInput) GetDevices() []DeviceInput { return v.Devices }
+
+// GetStorage returns NodeInventoryInput.Storage, and is useful for accessing the field via an interface.
+func (v *NodeInventoryInput) GetStorage() []NodeStorageInput { return v.Storage }
 
 // GetRegion returns NodeInventoryInput.Region, and is useful for accessing the field via an interface.
 func (v *NodeInventoryInput) GetRegion() string { return v.Region }
@@ -11885,6 +11945,77 @@ var AllNodeStatus = []NodeStatus{
 	NodeStatusOffline,
 	NodeStatusRetired,
 }
+
+// NodeStorage includes the requested fields of the GraphQL type NodeStorage.
+// The GraphQL type's documentation follows.
+//
+// What a node serves volumes from, as its agent reports it.
+type NodeStorage struct {
+	// What the node's operator calls it; the storage class of the same name is served by it.
+	Name string `json:"name"`
+	// How far its files reach.
+	Kind StorageKind `json:"kind"`
+	// Size of its file system, bytes.
+	TotalBytes float64 `json:"totalBytes"`
+	// What is free of it, bytes.
+	FreeBytes float64 `json:"freeBytes"`
+	// Whether a volume cannot hold more than its size; else its use is measured and shown.
+	SizeEnforced bool `json:"sizeEnforced"`
+	// Why the node offers no volumes of it; empty where it does.
+	Reason string `json:"reason"`
+}
+
+// GetName returns NodeStorage.Name, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetName() string { return v.Name }
+
+// GetKind returns NodeStorage.Kind, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetKind() StorageKind { return v.Kind }
+
+// GetTotalBytes returns NodeStorage.TotalBytes, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetTotalBytes() float64 { return v.TotalBytes }
+
+// GetFreeBytes returns NodeStorage.FreeBytes, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetFreeBytes() float64 { return v.FreeBytes }
+
+// GetSizeEnforced returns NodeStorage.SizeEnforced, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetSizeEnforced() bool { return v.SizeEnforced }
+
+// GetReason returns NodeStorage.Reason, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetReason() string { return v.Reason }
+
+// What a node serves volumes from.
+type NodeStorageInput struct {
+	// What its operator calls it: 1 to 40 lower-case letters, digits and hyphens, each name once.
+	Name string `json:"name"`
+	// How far its files reach.
+	Kind StorageKind `json:"kind"`
+	// Size of its file system, bytes.
+	TotalBytes float64 `json:"totalBytes"`
+	// What is free of it, bytes.
+	FreeBytes float64 `json:"freeBytes"`
+	// Whether a volume cannot hold more than its size.
+	SizeEnforced bool `json:"sizeEnforced"`
+	// Why the node offers no volumes of it, at most 500 bytes; empty where it does.
+	Reason string `json:"reason"`
+}
+
+// GetName returns NodeStorageInput.Name, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetName() string { return v.Name }
+
+// GetKind returns NodeStorageInput.Kind, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetKind() StorageKind { return v.Kind }
+
+// GetTotalBytes returns NodeStorageInput.TotalBytes, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetTotalBytes() float64 { return v.TotalBytes }
+
+// GetFreeBytes returns NodeStorageInput.FreeBytes, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetFreeBytes() float64 { return v.FreeBytes }
+
+// GetSizeEnforced returns NodeStorageInput.SizeEnforced, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetSizeEnforced() bool { return v.SizeEnforced }
+
+// GetReason returns NodeStorageInput.Reason, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetReason() string { return v.Reason }
 
 // NodeTask includes the GraphQL fields of NodeTask requested by the fragment NodeTask.
 // The GraphQL type's documentation follows.
@@ -12122,6 +12253,50 @@ var AllNodeTaskState = []NodeTaskState{
 	NodeTaskStateTimedOut,
 	NodeTaskStateCanceled,
 }
+
+// NodeVolume includes the requested fields of the GraphQL type NodeVolume.
+// The GraphQL type's documentation follows.
+//
+// A volume that the agent of a node looks after.
+type NodeVolume struct {
+	// The volume, `vol_…`.
+	Id string `json:"id"`
+	// The node's name for what it lies in.
+	Storage string `json:"storage"`
+	// How much it is to hold, bytes.
+	SizeBytes float64 `json:"sizeBytes"`
+	// Whether the agent is to delete it, and to prove that nothing is left.
+	Gone bool `json:"gone"`
+}
+
+// GetId returns NodeVolume.Id, and is useful for accessing the field via an interface.
+func (v *NodeVolume) GetId() string { return v.Id }
+
+// GetStorage returns NodeVolume.Storage, and is useful for accessing the field via an interface.
+func (v *NodeVolume) GetStorage() string { return v.Storage }
+
+// GetSizeBytes returns NodeVolume.SizeBytes, and is useful for accessing the field via an interface.
+func (v *NodeVolume) GetSizeBytes() float64 { return v.SizeBytes }
+
+// GetGone returns NodeVolume.Gone, and is useful for accessing the field via an interface.
+func (v *NodeVolume) GetGone() bool { return v.Gone }
+
+// NodeVolumes includes the requested fields of the GraphQL type NodeVolumes.
+// The GraphQL type's documentation follows.
+//
+// The volumes that the agent of a node looks after.
+type NodeVolumes struct {
+	// Changes with the volumes.
+	Version string `json:"version"`
+	// Those that members of the node have or had, and those that it is to delete.
+	Volumes []NodeVolume `json:"volumes"`
+}
+
+// GetVersion returns NodeVolumes.Version, and is useful for accessing the field via an interface.
+func (v *NodeVolumes) GetVersion() string { return v.Version }
+
+// GetVolumes returns NodeVolumes.Volumes, and is useful for accessing the field via an interface.
+func (v *NodeVolumes) GetVolumes() []NodeVolume { return v.Volumes }
 
 // NodeWalls includes the requested fields of the GraphQL type NodeWalls.
 // The GraphQL type's documentation follows.
@@ -13679,6 +13854,8 @@ type PlanLaunchInstanceInput struct {
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
 	// The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
+	// The volumes that it would use.
+	Volumes []VolumeUseInput `json:"volumes,omitempty"`
 	// Seconds until it would count as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Whether a manifest that is not active yet would be launched to test it.
@@ -13718,6 +13895,9 @@ func (v *PlanLaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope {
 func (v *PlanLaunchInstanceInput) GetOperatorServiceAccountId() string {
 	return v.OperatorServiceAccountId
 }
+
+// GetVolumes returns PlanLaunchInstanceInput.Volumes, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetVolumes() []VolumeUseInput { return v.Volumes }
 
 // GetDeadlineSeconds returns PlanLaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
 func (v *PlanLaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
@@ -14125,6 +14305,8 @@ type PlannedMember struct {
 	Profile MemberProfile `json:"profile"`
 	// What keeps it apart on its node; null when the node has not reported its walls.
 	IsolationClass *IsolationClass `json:"isolationClass"`
+	// The volumes that one which comes would have; empty for one that is there.
+	Volumes []VolumeUse `json:"volumes"`
 }
 
 // GetMember returns PlannedMember.Member, and is useful for accessing the field via an interface.
@@ -14150,6 +14332,9 @@ func (v *PlannedMember) GetProfile() MemberProfile { return v.Profile }
 
 // GetIsolationClass returns PlannedMember.IsolationClass, and is useful for accessing the field via an interface.
 func (v *PlannedMember) GetIsolationClass() *IsolationClass { return v.IsolationClass }
+
+// GetVolumes returns PlannedMember.Volumes, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetVolumes() []VolumeUse { return v.Volumes }
 
 // PlannedRate includes the GraphQL fields of PlannedRate requested by the fragment PlannedRate.
 // The GraphQL type's documentation follows.
@@ -15174,6 +15359,15 @@ type ReadNodeNetworkResponse struct {
 // GetNodeNetwork returns ReadNodeNetworkResponse.NodeNetwork, and is useful for accessing the field via an interface.
 func (v *ReadNodeNetworkResponse) GetNodeNetwork() NodeNetwork { return v.NodeNetwork }
 
+// ReadNodeVolumesResponse is returned by ReadNodeVolumes on success.
+type ReadNodeVolumesResponse struct {
+	// The volumes that the calling node's agent looks after; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over.
+	NodeVolumes NodeVolumes `json:"nodeVolumes"`
+}
+
+// GetNodeVolumes returns ReadNodeVolumesResponse.NodeVolumes, and is useful for accessing the field via an interface.
+func (v *ReadNodeVolumesResponse) GetNodeVolumes() NodeVolumes { return v.NodeVolumes }
+
 // One cause of a refusal or verdict.
 type Reason struct {
 	// A catalogued code, UPPER_SNAKE.
@@ -15926,6 +16120,24 @@ type ReportUsageResponse struct {
 func (v *ReportUsageResponse) GetReportUsage() ReportUsageReportUsageUsageReport {
 	return v.ReportUsage
 }
+
+// What an agent says of the volumes that it looks after.
+type ReportVolumesInput struct {
+	// At most 1,000. Volumes that are not the calling node's are ignored.
+	Volumes []VolumeReportInput `json:"volumes"`
+}
+
+// GetVolumes returns ReportVolumesInput.Volumes, and is useful for accessing the field via an interface.
+func (v *ReportVolumesInput) GetVolumes() []VolumeReportInput { return v.Volumes }
+
+// ReportVolumesResponse is returned by ReportVolumes on success.
+type ReportVolumesResponse struct {
+	// Report the volumes that the calling node's agent looks after. Answers those that were deleted by it.
+	ReportVolumes []string `json:"reportVolumes"`
+}
+
+// GetReportVolumes returns ReportVolumesResponse.ReportVolumes, and is useful for accessing the field via an interface.
+func (v *ReportVolumesResponse) GetReportVolumes() []string { return v.ReportVolumes }
 
 // The capacity that is requested.
 type RequestAllocationInput struct {
@@ -18142,6 +18354,9 @@ func (v *StandingNode) GetWalls() *NodeWalls { return v.ComputeNode.Walls }
 // GetDevices returns StandingNode.Devices, and is useful for accessing the field via an interface.
 func (v *StandingNode) GetDevices() []Device { return v.ComputeNode.Devices }
 
+// GetStorage returns StandingNode.Storage, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetStorage() []NodeStorage { return v.ComputeNode.Storage }
+
 // GetAgentVersion returns StandingNode.AgentVersion, and is useful for accessing the field via an interface.
 func (v *StandingNode) GetAgentVersion() string { return v.ComputeNode.AgentVersion }
 
@@ -18221,6 +18436,8 @@ type __premarshalStandingNode struct {
 
 	Devices []Device `json:"devices"`
 
+	Storage []NodeStorage `json:"storage"`
+
 	AgentVersion string `json:"agentVersion"`
 
 	LastSeenAt *time.Time `json:"lastSeenAt"`
@@ -18261,6 +18478,7 @@ func (v *StandingNode) __premarshalJSON() (*__premarshalStandingNode, error) {
 	retval.Isolation = v.ComputeNode.Isolation
 	retval.Walls = v.ComputeNode.Walls
 	retval.Devices = v.ComputeNode.Devices
+	retval.Storage = v.ComputeNode.Storage
 	retval.AgentVersion = v.ComputeNode.AgentVersion
 	retval.LastSeenAt = v.ComputeNode.LastSeenAt
 	retval.CreatedAt = v.ComputeNode.CreatedAt
@@ -18504,6 +18722,21 @@ var AllStepState = []StepState{
 	StepStateSkipped,
 	StepStateUndoing,
 	StepStateUndone,
+}
+
+// How far the files of a storage reach.
+type StorageKind string
+
+const (
+	// A file system that every node which serves it mounts: members on any of them use a volume at once.
+	StorageKindShared StorageKind = "SHARED"
+	// A node's own disk: a volume is on the node of its first use, and only members there use it.
+	StorageKindLocal StorageKind = "LOCAL"
+)
+
+var AllStorageKind = []StorageKind{
+	StorageKindShared,
+	StorageKindLocal,
 }
 
 // StuckOperation includes the requested fields of the GraphQL type Operation.
@@ -19898,6 +20131,91 @@ type VerifyBillingRunResponse struct {
 func (v *VerifyBillingRunResponse) GetVerifyBillingRun() BillingVerification {
 	return v.VerifyBillingRun
 }
+
+// What the agent of a node found of a volume.
+type VolumeFinding string
+
+const (
+	// It is there and was measured.
+	VolumeFindingPresent VolumeFinding = "PRESENT"
+	// Nothing of it is left.
+	VolumeFindingGone VolumeFinding = "GONE"
+	// It could not be measured, grown or deleted now; the message says why.
+	VolumeFindingBusy VolumeFinding = "BUSY"
+)
+
+var AllVolumeFinding = []VolumeFinding{
+	VolumeFindingPresent,
+	VolumeFindingGone,
+	VolumeFindingBusy,
+}
+
+// What an agent says of a volume.
+type VolumeReportInput struct {
+	// The volume.
+	Id string `json:"id"`
+	// What it found.
+	State VolumeFinding `json:"state"`
+	// How much the volume holds, bytes; of PRESENT alone.
+	UsedBytes float64 `json:"usedBytes"`
+	// What to tell a person, at most 500 bytes; empty for nothing.
+	Message string `json:"message"`
+}
+
+// GetId returns VolumeReportInput.Id, and is useful for accessing the field via an interface.
+func (v *VolumeReportInput) GetId() string { return v.Id }
+
+// GetState returns VolumeReportInput.State, and is useful for accessing the field via an interface.
+func (v *VolumeReportInput) GetState() VolumeFinding { return v.State }
+
+// GetUsedBytes returns VolumeReportInput.UsedBytes, and is useful for accessing the field via an interface.
+func (v *VolumeReportInput) GetUsedBytes() float64 { return v.UsedBytes }
+
+// GetMessage returns VolumeReportInput.Message, and is useful for accessing the field via an interface.
+func (v *VolumeReportInput) GetMessage() string { return v.Message }
+
+// An instance with its members, allocations, actions and newest operations.
+type VolumeUse struct {
+	// The slot, by the manifest's name.
+	Slot string `json:"slot"`
+	// The volume.
+	VolumeId string `json:"volumeId"`
+	// Where members have it.
+	Path string `json:"path"`
+	// Whether they may only read.
+	ReadOnly bool `json:"readOnly"`
+	// The components whose members have it; none for all.
+	Components []string `json:"components"`
+}
+
+// GetSlot returns VolumeUse.Slot, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetSlot() string { return v.Slot }
+
+// GetVolumeId returns VolumeUse.VolumeId, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetVolumeId() string { return v.VolumeId }
+
+// GetPath returns VolumeUse.Path, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetPath() string { return v.Path }
+
+// GetReadOnly returns VolumeUse.ReadOnly, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetReadOnly() bool { return v.ReadOnly }
+
+// GetComponents returns VolumeUse.Components, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetComponents() []string { return v.Components }
+
+// A volume that a launch uses.
+type VolumeUseInput struct {
+	// The slot, by the manifest's name.
+	Slot string `json:"slot"`
+	// A volume of the project, ready.
+	VolumeId string `json:"volumeId"`
+}
+
+// GetSlot returns VolumeUseInput.Slot, and is useful for accessing the field via an interface.
+func (v *VolumeUseInput) GetSlot() string { return v.Slot }
+
+// GetVolumeId returns VolumeUseInput.VolumeId, and is useful for accessing the field via an interface.
+func (v *VolumeUseInput) GetVolumeId() string { return v.VolumeId }
 
 // WatchMemberLogsResponse is returned by WatchMemberLogs on success.
 type WatchMemberLogsResponse struct {
@@ -21926,6 +22244,18 @@ func (v *__ReadNodeNetworkInput) GetKnown() string { return v.Known }
 // GetWaitSeconds returns __ReadNodeNetworkInput.WaitSeconds, and is useful for accessing the field via an interface.
 func (v *__ReadNodeNetworkInput) GetWaitSeconds() int { return v.WaitSeconds }
 
+// __ReadNodeVolumesInput is used internally by genqlient
+type __ReadNodeVolumesInput struct {
+	Known       string `json:"known"`
+	WaitSeconds int    `json:"waitSeconds"`
+}
+
+// GetKnown returns __ReadNodeVolumesInput.Known, and is useful for accessing the field via an interface.
+func (v *__ReadNodeVolumesInput) GetKnown() string { return v.Known }
+
+// GetWaitSeconds returns __ReadNodeVolumesInput.WaitSeconds, and is useful for accessing the field via an interface.
+func (v *__ReadNodeVolumesInput) GetWaitSeconds() int { return v.WaitSeconds }
+
 // __RecoverMemberInput is used internally by genqlient
 type __RecoverMemberInput struct {
 	Input MemberInput `json:"input"`
@@ -22097,6 +22427,14 @@ type __ReportUsageInput struct {
 
 // GetInput returns __ReportUsageInput.Input, and is useful for accessing the field via an interface.
 func (v *__ReportUsageInput) GetInput() ReportUsageInput { return v.Input }
+
+// __ReportVolumesInput is used internally by genqlient
+type __ReportVolumesInput struct {
+	Input ReportVolumesInput `json:"input"`
+}
+
+// GetInput returns __ReportVolumesInput.Input, and is useful for accessing the field via an interface.
+func (v *__ReportVolumesInput) GetInput() ReportVolumesInput { return v.Input }
 
 // __RequestAllocationInput is used internally by genqlient
 type __RequestAllocationInput struct {
@@ -23595,6 +23933,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -24886,6 +25232,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -25009,6 +25363,14 @@ fragment ComputeNode on ComputeNode {
 	}
 	devices {
 		... Device
+	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
 	}
 	agentVersion
 	lastSeenAt
@@ -26031,6 +26393,9 @@ fragment InstanceDetail on Instance {
 	controlPlaneScope
 	system
 	operatorServiceAccountId
+	volumes {
+		... VolumeUse
+	}
 	runtimeBackend
 	smoke
 	failure {
@@ -26067,6 +26432,13 @@ fragment InstanceDetail on Instance {
 	createdAt
 	updatedAt
 	releasedAt
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Failure on Failure {
 	code
@@ -29924,6 +30296,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -31496,6 +31876,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -31822,6 +32210,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -31938,6 +32329,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -32075,6 +32473,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -32191,6 +32592,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -32328,6 +32736,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -32445,6 +32856,13 @@ fragment PlannedCapacity on PlannedCapacity {
 		... Money
 	}
 }
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
+}
 fragment Reason on Reason {
 	code
 	message
@@ -32556,6 +32974,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Verdict on Verdict {
 	source
@@ -32621,6 +33042,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -32890,6 +33318,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -33006,6 +33437,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -33143,6 +33581,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -33259,6 +33700,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -33443,6 +33891,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -33559,6 +34010,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -33743,6 +34201,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -33859,6 +34320,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -33996,6 +34464,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -34112,6 +34583,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -34249,6 +34727,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -34365,6 +34846,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -34549,6 +35037,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -34665,6 +35156,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -35323,6 +35821,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -35407,6 +35913,49 @@ func ReadNodeNetwork(
 	}
 
 	data_ = &ReadNodeNetworkResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ReadNodeVolumes.
+const ReadNodeVolumes_Operation = `
+query ReadNodeVolumes ($known: String!, $waitSeconds: Int!) {
+	nodeVolumes(known: $known, waitSeconds: $waitSeconds) {
+		version
+		volumes {
+			id
+			storage
+			sizeBytes
+			gone
+		}
+	}
+}
+`
+
+// The volumes that the calling node's agent looks after; with waitSeconds the answer waits for another version than known.
+func ReadNodeVolumes(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	known string,
+	waitSeconds int,
+) (data_ *ReadNodeVolumesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReadNodeVolumes",
+		Query:  ReadNodeVolumes_Operation,
+		Variables: &__ReadNodeVolumesInput{
+			Known:       known,
+			WaitSeconds: waitSeconds,
+		},
+	}
+
+	data_ = &ReadNodeVolumesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -36367,6 +36916,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -36663,6 +37220,13 @@ fragment MemberBinding on MemberBinding {
 	memoryMiB
 	cpuMillis
 	pids
+	volumes {
+		id
+		storage
+		path
+		readOnly
+		sizeBytes
+	}
 }
 fragment Device on Device {
 	uuid
@@ -36799,6 +37363,39 @@ func ReportUsage(
 	}
 
 	data_ = &ReportUsageResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by ReportVolumes.
+const ReportVolumes_Operation = `
+mutation ReportVolumes ($input: ReportVolumesInput!) {
+	reportVolumes(input: $input)
+}
+`
+
+// What the calling node's agent found of its volumes. The answer names those that it has proved to be deleted.
+func ReportVolumes(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input ReportVolumesInput,
+) (data_ *ReportVolumesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReportVolumes",
+		Query:  ReportVolumes_Operation,
+		Variables: &__ReportVolumesInput{
+			Input: input,
+		},
+	}
+
+	data_ = &ReportVolumesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -36999,6 +37596,14 @@ fragment ComputeNode on ComputeNode {
 	}
 	devices {
 		... Device
+	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
 	}
 	agentVersion
 	lastSeenAt
@@ -39335,6 +39940,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -40045,6 +40658,13 @@ fragment MemberBinding on MemberBinding {
 	memoryMiB
 	cpuMillis
 	pids
+	volumes {
+		id
+		storage
+		path
+		readOnly
+		sizeBytes
+	}
 }
 fragment Device on Device {
 	uuid

@@ -458,6 +458,12 @@ OperatingMode = Literal["TENANT_DEDICATED", "PLATFORM_MANAGED"]
 ControlPlaneScope = Literal["PROJECT", "TENANT"]
 
 
+class VolumeUseInput(TypedDict):
+    """A volume that a launch uses."""
+    slot: str
+    volumeId: str
+
+
 class LaunchInstanceInput(TypedDict):
     """What a launch is made from."""
     projectId: str
@@ -470,6 +476,7 @@ class LaunchInstanceInput(TypedDict):
     operatingMode: NotRequired[OperatingMode]
     controlPlaneScope: NotRequired[ControlPlaneScope]
     operatorServiceAccountId: NotRequired[str | None]
+    volumes: NotRequired[list[VolumeUseInput] | None]
     deadlineSeconds: NotRequired[int]
     smoke: NotRequired[bool]
     planHash: NotRequired[str | None]
@@ -688,6 +695,18 @@ class DeviceInput(TypedDict):
     simulated: bool
     cdi: str
 
+StorageKind = Literal["SHARED", "LOCAL"]
+
+
+class NodeStorageInput(TypedDict):
+    """What a node serves volumes from."""
+    name: str
+    kind: StorageKind
+    totalBytes: float
+    freeBytes: float
+    sizeEnforced: bool
+    reason: NotRequired[str]
+
 
 class NodeInventoryInput(TypedDict):
     """What a node says it has."""
@@ -699,6 +718,7 @@ class NodeInventoryInput(TypedDict):
     isolation: NodeIsolation
     walls: NotRequired[NodeWallsInput | None]
     devices: NotRequired[list[DeviceInput] | None]
+    storage: NotRequired[list[NodeStorageInput] | None]
     region: NotRequired[str | None]
     sku: NotRequired[str | None]
     kernel: NotRequired[str | None]
@@ -819,6 +839,21 @@ class RunNodeTaskInput(TypedDict):
     timeoutSeconds: NotRequired[int]
     idempotencyKey: NotRequired[str]
 
+VolumeFinding = Literal["PRESENT", "GONE", "BUSY"]
+
+
+class VolumeReportInput(TypedDict):
+    """What an agent says of a volume."""
+    id: str
+    state: VolumeFinding
+    usedBytes: NotRequired[float]
+    message: NotRequired[str]
+
+
+class ReportVolumesInput(TypedDict):
+    """What an agent says of the volumes that it looks after."""
+    volumes: list[VolumeReportInput]
+
 
 class CheckAppOnboardingInput(TypedDict):
     """A check that is to be kept."""
@@ -894,6 +929,7 @@ class PlanLaunchInstanceInput(TypedDict):
     operatingMode: NotRequired[OperatingMode]
     controlPlaneScope: NotRequired[ControlPlaneScope]
     operatorServiceAccountId: NotRequired[str | None]
+    volumes: NotRequired[list[VolumeUseInput] | None]
     deadlineSeconds: NotRequired[int]
     smoke: NotRequired[bool]
 
@@ -2046,6 +2082,15 @@ class Generation(TypedDict):
     createdAt: str
 
 
+class VolumeUse(TypedDict):
+    """A volume of an instance: files that outlast its members."""
+    slot: str
+    volumeId: str
+    path: str
+    readOnly: bool
+    components: list[str]
+
+
 class Blocker(TypedDict):
     """Something that keeps an operation or an instance from where it should be."""
     code: str
@@ -2131,6 +2176,7 @@ class InstanceDetail(TypedDict):
     controlPlaneScope: ControlPlaneScope
     system: bool
     operatorServiceAccountId: str | None
+    volumes: list[VolumeUse]
     runtimeBackend: str
     smoke: bool
     failure: Failure | None
@@ -2252,6 +2298,15 @@ class ComputeNodeWalls(TypedDict):
     gaps: list[ComputeNodeWallsGaps]
 
 
+class ComputeNodeStorage(TypedDict):
+    name: str
+    kind: StorageKind
+    totalBytes: float
+    freeBytes: float
+    sizeEnforced: bool
+    reason: str
+
+
 class ComputeNode(TypedDict):
     """A machine that an agent has enrolled."""
     id: str
@@ -2268,9 +2323,18 @@ class ComputeNode(TypedDict):
     isolation: NodeIsolation
     walls: ComputeNodeWalls | None
     devices: list[Device] | None
+    storage: list[ComputeNodeStorage] | None
     agentVersion: str
     lastSeenAt: str | None
     createdAt: str
+
+
+class MemberBindingVolumes(TypedDict):
+    id: str
+    storage: str
+    path: str
+    readOnly: bool
+    sizeBytes: float
 
 
 class MemberBinding(TypedDict):
@@ -2283,6 +2347,7 @@ class MemberBinding(TypedDict):
     memoryMiB: int | None
     cpuMillis: int | None
     pids: int
+    volumes: list[MemberBindingVolumes]
 
 
 class NodeTask(TypedDict):
@@ -2566,6 +2631,7 @@ class PlannedMember(TypedDict):
     reachable: bool
     profile: MemberProfile
     isolationClass: IsolationClass | None
+    volumes: list[VolumeUse]
 
 VerdictSource = Literal["STATE", "COMPATIBILITY", "QUOTA", "POLICY", "ADAPTER"]
 
@@ -3144,16 +3210,17 @@ _FRAGMENTS = {
     "MemberPage": "fragment MemberPage on MemberConnection { edges { cursor node { ... Member } } pageInfo { ... PageInfo } }",
     "Drift": "fragment Drift on Drift { code message memberId }",
     "Generation": "fragment Generation on Generation { id number appVersion config operationId createdAt }",
-    "InstanceDetail": "fragment InstanceDetail on Instance { id name tenantId projectId appSlug appVersion status health healthMessage revision config boundCapacityShape operatingMode controlPlaneScope system operatorServiceAccountId runtimeBackend smoke failure { ... Failure } roles { ... ComponentRole } generation drift { ... Drift } observedAt blockers { ... Blocker } orphans { ... Orphan } members(first: 100) { ... MemberPage } lastOperation { ... Operation } actions { ... ActionSpec } allocations { id name } correlationId createdAt updatedAt releasedAt }",
+    "VolumeUse": "fragment VolumeUse on VolumeUse { slot volumeId path readOnly components }",
+    "InstanceDetail": "fragment InstanceDetail on Instance { id name tenantId projectId appSlug appVersion status health healthMessage revision config boundCapacityShape operatingMode controlPlaneScope system operatorServiceAccountId volumes { ... VolumeUse } runtimeBackend smoke failure { ... Failure } roles { ... ComponentRole } generation drift { ... Drift } observedAt blockers { ... Blocker } orphans { ... Orphan } members(first: 100) { ... MemberPage } lastOperation { ... Operation } actions { ... ActionSpec } allocations { id name } correlationId createdAt updatedAt releasedAt }",
     "LaunchVersion": "fragment LaunchVersion on LaunchVersion { version stage chosen reasons { ... Reason } }",
     "AllocationVerdict": "fragment AllocationVerdict on AllocationVerdict { allocation { ... Allocation } compatible reasons { ... Reason } isolationClass }",
     "Repair": "fragment Repair on Instance { id name repair { mode budget backOffSeconds graceSeconds hourlyLimitMicros } repairStopped unservedAt }",
     "LogLine": "fragment LogLine on LogLine { cursor process at stream text continues gap { lines restarted } }",
     "MemberUsage": "fragment MemberUsage on MemberUsage { memberId instanceId instanceName componentKey index status allocationId at stale cpu cpuLimit cpuSeconds memoryBytes memoryLimitBytes netReceivedPerSecond netSentPerSecond netReceivedBytes netSentBytes diskReadPerSecond diskWrittenPerSecond diskReadBytes diskWrittenBytes gpus gpusSimulated gpu gpuMemoryBytes gpuMemoryTotalBytes }",
     "MetricValue": "fragment MetricValue on MetricValue { average max }",
-    "ComputeNode": "fragment ComputeNode on ComputeNode { id name address status region sku cpus memoryMiB gpus gpuModel gpusSimulated isolation walls { classes profiles runtime runtimeVersion cgroupVersion gaps { wall reason } } devices { ... Device } agentVersion lastSeenAt createdAt }",
+    "ComputeNode": "fragment ComputeNode on ComputeNode { id name address status region sku cpus memoryMiB gpus gpuModel gpusSimulated isolation walls { classes profiles runtime runtimeVersion cgroupVersion gaps { wall reason } } devices { ... Device } storage { name kind totalBytes freeBytes sizeEnforced reason } agentVersion lastSeenAt createdAt }",
     "Device": "fragment Device on Device { uuid index minor pciAddress path model memoryMiB simulated cdi }",
-    "MemberBinding": "fragment MemberBinding on MemberBinding { allocationId exclusive profile isolationClass devices { ... Device } memoryMiB cpuMillis pids }",
+    "MemberBinding": "fragment MemberBinding on MemberBinding { allocationId exclusive profile isolationClass devices { ... Device } memoryMiB cpuMillis pids volumes { id storage path readOnly sizeBytes } }",
     "NodeTask": "fragment NodeTask on NodeTask { id tenantId projectId appSlug memberId instanceId nodeId operationId correlationId traceparent kind spec fence state cancelRequested timeoutSeconds exitCode result message progressDone progressTotal stdout stderr createdAt startedAt endedAt }",
     "NodeWork": "fragment NodeWork on NodeTask { id tenantId projectId appSlug memberId instanceId operationId correlationId traceparent kind spec fence state cancelRequested timeoutSeconds binding { ... MemberBinding } createdAt }",
     "NodeTaskPage": "fragment NodeTaskPage on NodeTaskConnection { edges { cursor node { ... NodeTask } } pageInfo { ... PageInfo } }",
@@ -3173,7 +3240,7 @@ _FRAGMENTS = {
     "Money": "fragment Money on Money { currency amount }",
     "Orphan": "fragment Orphan on Orphan { id kind projectId instanceId operation { id } member { id componentKey index } node { id name } allocation { id name } owner message ageSeconds hourlyCost { ... Money } costSoFar { ... Money } attempts lastError nextTryAt createdAt resolvedAt resolution }",
     "SkuPrice": "fragment SkuPrice on SkuPrice { id sku hourly { ... Money } updatedAt }",
-    "PlannedMember": "fragment PlannedMember on PlannedMember { member { ... Member } componentKey action allocation { id name } capacity { ... PlannedCapacity } reachable profile isolationClass }",
+    "PlannedMember": "fragment PlannedMember on PlannedMember { member { ... Member } componentKey action allocation { id name } capacity { ... PlannedCapacity } reachable profile isolationClass volumes { ... VolumeUse } }",
     "PlannedCapacity": "fragment PlannedCapacity on PlannedCapacity { shape gpuCount sku region hourlyPrice { ... Money } }",
     "Verdict": "fragment Verdict on Verdict { source outcome code reasons { ... Reason } }",
     "PlannedCost": "fragment PlannedCost on PlannedCost { effect count shape gpuCount sku region hourly { ... Money } priceId }",
@@ -5294,7 +5361,7 @@ class GetInstanceData(TypedDict):
 _GET_INSTANCE = Document(
     "GetInstance",
     "query GetInstance ($id: ID!) { instance(id: $id) { ... InstanceDetail } }",
-    [_FRAGMENTS["InstanceDetail"], _FRAGMENTS["Failure"], _FRAGMENTS["ComponentRole"], _FRAGMENTS["Drift"], _FRAGMENTS["Blocker"], _FRAGMENTS["Orphan"], _FRAGMENTS["Money"], _FRAGMENTS["MemberPage"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["PageInfo"], _FRAGMENTS["ActionSpec"]],
+    [_FRAGMENTS["InstanceDetail"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Failure"], _FRAGMENTS["ComponentRole"], _FRAGMENTS["Drift"], _FRAGMENTS["Blocker"], _FRAGMENTS["Orphan"], _FRAGMENTS["Money"], _FRAGMENTS["MemberPage"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["PageInfo"], _FRAGMENTS["ActionSpec"]],
     older="query GetInstance ($id: ID!) { instance(id: $id) { ... InstanceDetail } } fragment InstanceDetail on Instance { id name tenantId projectId appSlug appVersion status health healthMessage revision config boundCapacityShape operatingMode controlPlaneScope runtimeBackend smoke failure { ... Failure } roles { ... ComponentRole } members(first: 100) { ... MemberPage } lastOperation { ... Operation } actions { ... ActionSpec } allocations { id name } correlationId createdAt updatedAt releasedAt } fragment Failure on Failure { code message owner retryable } fragment ComponentRole on ComponentRole { componentKey displayName desired current healthy summary } fragment MemberPage on MemberConnection { edges { cursor node { ... Member } } pageInfo { ... PageInfo } } fragment Member on Member { id instanceId componentKey index status cordoned health healthMessage allocation { id name } node { id name } lastOperation { ... Operation } correlationId adapterDetail createdAt updatedAt } fragment Operation on Operation { id kind state outcome projectId instanceId allocationId phase percent message requester { ... Actor } reason correlationId error { ... Failure } deadline createdAt startedAt endedAt } fragment Actor on Actor { kind id name } fragment PageInfo on PageInfo { hasNextPage endCursor } fragment ActionSpec on ActionSpec { name displayName permissionKey risk inputSchema outputSchema }",
 )
 
@@ -6319,6 +6386,50 @@ def read_node_network(*, known: str, wait_seconds: int) -> Query[ReadNodeNetwork
     return Query(_READ_NODE_NETWORK, given({"known": known, "waitSeconds": wait_seconds}))
 
 
+class ReadNodeVolumesDataNodeVolumesVolumes(TypedDict):
+    id: str
+    storage: str
+    sizeBytes: float
+    gone: bool
+
+
+class ReadNodeVolumesDataNodeVolumes(TypedDict):
+    version: str
+    volumes: list[ReadNodeVolumesDataNodeVolumesVolumes]
+
+
+class ReadNodeVolumesData(TypedDict):
+    nodeVolumes: ReadNodeVolumesDataNodeVolumes
+
+
+_READ_NODE_VOLUMES = Document(
+    "ReadNodeVolumes",
+    "query ReadNodeVolumes ($known: String!, $waitSeconds: Int!) { nodeVolumes(known: $known, waitSeconds: $waitSeconds) { version volumes { id storage sizeBytes gone } } }",
+    [],
+)
+
+
+def read_node_volumes(*, known: str, wait_seconds: int) -> Query[ReadNodeVolumesData]:
+    """The volumes that the calling node's agent looks after; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over."""
+    return Query(_READ_NODE_VOLUMES, given({"known": known, "waitSeconds": wait_seconds}))
+
+
+class ReportVolumesData(TypedDict):
+    reportVolumes: list[str]
+
+
+_REPORT_VOLUMES = Document(
+    "ReportVolumes",
+    "mutation ReportVolumes ($input: ReportVolumesInput!) { reportVolumes(input: $input) }",
+    [],
+)
+
+
+def report_volumes(input: ReportVolumesInput) -> Mutation[ReportVolumesData]:
+    """Report the volumes that the calling node's agent looks after. Answers those that were deleted by it."""
+    return Mutation(_REPORT_VOLUMES, given({"input": input}))
+
+
 class GetAppOnboardingDataAppOnboarding(TypedDict):
     appSlug: str
     manifestId: str
@@ -6610,7 +6721,7 @@ class PlanLaunchInstanceData(TypedDict):
 _PLAN_LAUNCH_INSTANCE = Document(
     "PlanLaunchInstance",
     "query PlanLaunchInstance ($input: PlanLaunchInstanceInput!) { planLaunchInstance(input: $input) { ... LaunchPlan } }",
-    [_FRAGMENTS["LaunchPlan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["LaunchPlan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6642,7 +6753,7 @@ class PlanAddMembersData(TypedDict):
 _PLAN_ADD_MEMBERS = Document(
     "PlanAddMembers",
     "query PlanAddMembers ($input: PlanAddMembersInput!) { planAddMembers(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6658,7 +6769,7 @@ class PlanDrainMemberData(TypedDict):
 _PLAN_DRAIN_MEMBER = Document(
     "PlanDrainMember",
     "query PlanDrainMember ($input: PlanMemberInput!) { planDrainMember(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6674,7 +6785,7 @@ class PlanRemoveMemberData(TypedDict):
 _PLAN_REMOVE_MEMBER = Document(
     "PlanRemoveMember",
     "query PlanRemoveMember ($input: PlanMemberInput!) { planRemoveMember(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6690,7 +6801,7 @@ class PlanRemoveMembersData(TypedDict):
 _PLAN_REMOVE_MEMBERS = Document(
     "PlanRemoveMembers",
     "query PlanRemoveMembers ($input: PlanRemoveMembersInput!) { planRemoveMembers(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6706,7 +6817,7 @@ class PlanScaleComponentData(TypedDict):
 _PLAN_SCALE_COMPONENT = Document(
     "PlanScaleComponent",
     "query PlanScaleComponent ($input: PlanScaleComponentInput!) { planScaleComponent(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6722,7 +6833,7 @@ class PlanReplaceMemberData(TypedDict):
 _PLAN_REPLACE_MEMBER = Document(
     "PlanReplaceMember",
     "query PlanReplaceMember ($input: PlanReplaceMemberInput!) { planReplaceMember(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6738,7 +6849,7 @@ class PlanUpgradeInstanceData(TypedDict):
 _PLAN_UPGRADE_INSTANCE = Document(
     "PlanUpgradeInstance",
     "query PlanUpgradeInstance ($input: PlanUpgradeInstanceInput!) { planUpgradeInstance(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6754,7 +6865,7 @@ class PlanRollbackInstanceData(TypedDict):
 _PLAN_ROLLBACK_INSTANCE = Document(
     "PlanRollbackInstance",
     "query PlanRollbackInstance ($input: PlanRollbackInstanceInput!) { planRollbackInstance(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6770,7 +6881,7 @@ class PlanRetryOperationData(TypedDict):
 _PLAN_RETRY_OPERATION = Document(
     "PlanRetryOperation",
     "query PlanRetryOperation ($input: PlanRetryOperationInput!) { planRetryOperation(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 
@@ -6786,7 +6897,7 @@ class PlanDecommissionInstanceData(TypedDict):
 _PLAN_DECOMMISSION_INSTANCE = Document(
     "PlanDecommissionInstance",
     "query PlanDecommissionInstance ($input: PlanDecommissionInstanceInput!) { planDecommissionInstance(input: $input) { ... Plan } }",
-    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
+    [_FRAGMENTS["Plan"], _FRAGMENTS["PlannedMember"], _FRAGMENTS["Member"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PlannedCapacity"], _FRAGMENTS["Money"], _FRAGMENTS["VolumeUse"], _FRAGMENTS["Work"], _FRAGMENTS["Verdict"], _FRAGMENTS["Reason"], _FRAGMENTS["Impact"], _FRAGMENTS["HourlyCost"], _FRAGMENTS["PlannedCost"], _FRAGMENTS["PlannedRate"]],
 )
 
 

@@ -116,6 +116,7 @@ export const errorCodes = [
   'USAGE_IN_FUTURE',
   'USAGE_QUANTITY',
   'VERSION_DENIED',
+  'VOLUME_UNAVAILABLE',
 ] as const;
 
 /** ErrorCode is one of them. A newer platform may have more. */
