@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/filelock"
 	"github.com/gpuaas/app-platform/internal/supervise"
 	"github.com/gpuaas/app-platform/rig/lab"
+	"github.com/gpuaas/app-platform/rig/stack/storage"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -57,7 +58,12 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("root of members: %w", err)
 	}
-	binds := []lab.Bind{s.agentBind()}
+	host := filepath.Join(s.config.Dir, "nodes", name)
+	files, err := storage.Prepare(s.config.Dir, host)
+	if err != nil {
+		return err
+	}
+	binds := []lab.Bind{s.agentBind(), files}
 	if whole && s.config.Kubernetes != "" {
 		binds = append(binds, lab.Bind{Source: s.config.Kubernetes, Target: "/opt/rke2", ReadOnly: true})
 	}
@@ -68,7 +74,6 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	host := filepath.Join(s.config.Dir, "nodes", name)
 	if err := s.enrolment(ctx, name, filepath.Join(host, "enrol-token")); err != nil {
 		return err
 	}
@@ -90,7 +95,8 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 	case whole:
 		command = slices.Concat([]string{"sh", "-c", wholeScript, "sh", node.Cgroup}, command, []string{"--no-namespaces"})
 	default:
-		command = append(command, "--member-root", memberRootPath, "--cgroup-parent", node.Cgroup)
+		command = slices.Concat(command, storage.Flags(node.State),
+			[]string{"--member-root", memberRootPath, "--cgroup-parent", node.Cgroup})
 	}
 	command = append(command, s.config.AgentFlags...)
 	agent, err := node.Program(supervise.Spec{Name: "agent-" + name, Command: command, Restart: supervise.OnFailure,
