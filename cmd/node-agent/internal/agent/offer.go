@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/device"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/inject"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
@@ -49,7 +50,7 @@ func wallsOf(binding *gql.MemberBinding) sandbox.Walls {
 		walls.CPUMillis = *binding.CpuMillis
 	}
 	for _, one := range binding.Devices {
-		walls.Devices = append(walls.Devices, sandbox.Device{UUID: one.Uuid, CDI: one.Cdi, Path: one.Path, Minor: one.Minor,
+		walls.Devices = append(walls.Devices, inject.Device{UUID: one.Uuid, CDI: one.Cdi, Path: one.Path, Minor: one.Minor,
 			Simulated: one.Simulated})
 	}
 	return walls

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pump"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/sdk/client"
@@ -100,7 +101,7 @@ func (r *reporter) running(ctx context.Context, work task.Task, far *gql.ReportN
 }
 
 // add reports an outcome unless that is going on already. Output may be nil.
-func (r *reporter) add(entry journal.Entry, output *pump) {
+func (r *reporter) add(entry journal.Entry, output *pump.Pump) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if fence, ok := r.pending[entry.TaskID]; ok && fence >= entry.Fence || r.ctx.Err() != nil {
@@ -113,7 +114,7 @@ func (r *reporter) add(entry journal.Entry, output *pump) {
 	r.wait.Go(func() { r.deliver(entry, output) })
 }
 
-func (r *reporter) deliver(entry journal.Entry, output *pump) {
+func (r *reporter) deliver(entry journal.Entry, output *pump.Pump) {
 	defer r.settle(entry)
 	retry := pace.New(maxBackoff)
 	report := gql.ReportNodeTaskInput{
@@ -138,14 +139,14 @@ func (r *reporter) deliver(entry journal.Entry, output *pump) {
 
 // once sends what output is missing and then the outcome. Output that is refused is no reason to keep
 // the outcome back: its end is in the result.
-func (r *reporter) once(ctx context.Context, report gql.ReportNodeTaskInput, output *pump) error {
+func (r *reporter) once(ctx context.Context, report gql.ReportNodeTaskInput, output *pump.Pump) error {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
 	}
-	if err := output.flush(ctx); err != nil && !platform.Permanent(err) {
+	if err := output.Flush(ctx); err != nil && !platform.Permanent(err) {
 		return err
 	}
 	return r.client.Report(ctx, r.who, report)

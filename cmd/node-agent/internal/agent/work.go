@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pump"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/traces"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
@@ -73,7 +74,7 @@ func (d *desk) work(ctx context.Context, held *job, turn turn, attempt task.Atte
 // execute does the task, and reports that it runs unless the platform was asked. Without an outcome the journal keeps
 // it as running, for the next delivery.
 func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, asked bool) {
-	output := newPump(held.task.ID, held.task.Fence, d.reporter.append)
+	output := pump.New(held.task.ID, held.task.Fence, d.reporter.append)
 	pumping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	far := &progress{}
 	var told sync.WaitGroup
@@ -82,13 +83,13 @@ func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, ask
 			d.reporter.running(ctx, held.task, nil)
 		}
 		told.Go(func() { d.reporter.follow(pumping, held.task, far) })
-		output.run(pumping)
+		output.Run(pumping)
 	})
-	attempt.Output, attempt.Progress = output.take, far.take
+	attempt.Output, attempt.Progress = output.Take, far.take
 	outcome, err := d.executor.Do(ctx, held.task, attempt)
 	stop()
 	told.Wait()
-	output.finish()
+	output.Finish()
 	switch {
 	case errors.Is(err, task.ErrDetached):
 	case err != nil:
@@ -101,7 +102,7 @@ func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, ask
 
 // conclude journals the outcome and hands it to the reporter. One that a newer dispatch has replaced
 // counts for nobody.
-func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump) {
+func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump.Pump) {
 	if !d.keep(held, outcome) {
 		return
 	}
@@ -162,14 +163,14 @@ func resultText(outcome *journal.Outcome) (map[string]string, bool) {
 }
 
 // pumpOf makes a pump that holds the streams of a result, for an agent that did not see them come.
-func pumpOf(entry journal.Entry, send func(context.Context, gql.AppendNodeTaskOutputInput) (int, error)) *pump {
-	output := newPump(entry.TaskID, entry.Fence, send)
+func pumpOf(entry journal.Entry, send func(context.Context, gql.AppendNodeTaskOutputInput) (int, error)) *pump.Pump {
+	output := pump.New(entry.TaskID, entry.Fence, send)
 	streams, whole := resultText(entry.Outcome)
 	if whole {
 		for name, content := range streams {
-			output.take(wire.Output{Stream: name, Data: []byte(content)})
+			output.Take(wire.Output{Stream: name, Data: []byte(content)})
 		}
-		output.finish()
+		output.Finish()
 	}
 	return output
 }

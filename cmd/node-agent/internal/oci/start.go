@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/spaces"
 )
 
 // Start is a container to be started.
@@ -49,12 +50,12 @@ func (r *Runtime) Start(ctx context.Context, start Start) error {
 // startAtOnce has the container join namespaces of users and network that the agent has made. So its network is made
 // while the runtime works, and one call of the runtime does.
 func (r *Runtime) startAtOnce(ctx context.Context, start Start) error {
-	space, err := openSpaces(start.Container.IDs, start.Attach != nil)
+	space, err := spaces.Open(start.Container.IDs, start.Attach != nil)
 	if err != nil {
 		return err
 	}
-	defer space.close()
-	attached := start.attach(space.pid())
+	defer space.Close()
+	attached := start.attach(space.PID())
 	pid, err := r.runIn(ctx, start, space)
 	if err = errors.Join(err, <-attached); err == nil {
 		err = start.Created(pid)
@@ -77,10 +78,10 @@ func (s Start) attach(pid int) <-chan error {
 	return attached
 }
 
-func (r *Runtime) runIn(ctx context.Context, start Start, space *spaces) (pid int, err error) {
-	joined := map[specs.LinuxNamespaceType]string{specs.UserNamespace: space.path("user")}
+func (r *Runtime) runIn(ctx context.Context, start Start, space *spaces.Spaces) (pid int, err error) {
+	joined := map[specs.LinuxNamespaceType]string{specs.UserNamespace: space.Path("user")}
 	if start.Attach != nil {
-		joined[specs.NetworkNamespace] = space.path("net")
+		joined[specs.NetworkNamespace] = space.Path("net")
 	}
 	spec, err := start.Container.spec(atRoot, atDevices, joined)
 	if err != nil {
@@ -95,7 +96,7 @@ func (r *Runtime) runIn(ctx context.Context, start Start, space *spaces) (pid in
 		return 0, err
 	}
 	err = apart(func() error {
-		if err := start.Layers.assemble(space.path("user"), start.Container.IDs, start.Container.Devices); err != nil {
+		if err := start.Layers.assemble(space.Path("user"), start.Container.IDs, start.Container.Devices); err != nil {
 			return err
 		}
 		if own {
@@ -128,12 +129,12 @@ func (r *Runtime) startInSteps(ctx context.Context, start Start) error {
 		return err
 	}
 	return apart(func() error {
-		space, err := openSpaces(start.Container.IDs, false)
+		space, err := spaces.Open(start.Container.IDs, false)
 		if err != nil {
 			return err
 		}
-		defer space.close()
-		if err := start.Layers.assemble(space.path("user"), start.Container.IDs, start.Container.Devices); err != nil {
+		defer space.Close()
+		if err := start.Layers.assemble(space.Path("user"), start.Container.IDs, start.Container.Devices); err != nil {
 			return err
 		}
 		pid, err := r.make(ctx, start, false, "create")

@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/inject"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	wires "github.com/gpuaas/app-platform/cmd/node-agent/internal/network"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
@@ -57,15 +58,15 @@ func newGround(t *testing.T, profile oci.Profile) *ground {
 			require.True(t, left.Empty(), "%+v", left)
 		}
 	})
-	g.victim = g.member(victimID, "ins_0000000000000000000000victim", sandbox.Walls{Devices: []sandbox.Device{gpu(1)}})
+	g.victim = g.member(victimID, "ins_0000000000000000000000victim", sandbox.Walls{Devices: []inject.Device{gpu(1)}})
 	g.attacker = g.member(attackerID, "ins_00000000000000000000attacker", sandbox.Walls{
-		Profile: profile, Devices: []sandbox.Device{gpu(0)}, MemoryMiB: 256, Pids: 128, AllocationID: "alc_attacker",
+		Profile: profile, Devices: []inject.Device{gpu(0)}, MemoryMiB: 256, Pids: 128, AllocationID: "alc_attacker",
 	})
 	return g
 }
 
-func gpu(minor int) sandbox.Device {
-	return sandbox.Device{UUID: fmt.Sprintf("GPU-%d", minor), Path: fmt.Sprintf("/dev/nvidia%d", minor), Minor: minor,
+func gpu(minor int) inject.Device {
+	return inject.Device{UUID: fmt.Sprintf("GPU-%d", minor), Path: fmt.Sprintf("/dev/nvidia%d", minor), Minor: minor,
 		Simulated: true}
 }
 

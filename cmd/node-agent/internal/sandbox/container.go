@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/inject"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
@@ -43,7 +44,7 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 	if err := m.foreign(member); err != nil {
 		return roster.Record{}, err
 	}
-	injected, err := resolve(member.Walls.Devices, member.Walls.profile())
+	injected, err := inject.Resolve(member.Walls.Devices, member.Walls.profile())
 	if err != nil {
 		return roster.Record{}, err
 	}
@@ -51,7 +52,7 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 	if err != nil {
 		return roster.Record{}, err
 	}
-	settings.Env = injected.env
+	settings.Env = injected.Env
 	address := ""
 	if m.options.Network != nil {
 		if address, err = m.options.Network.Await(ctx, member.ID); err != nil {
@@ -158,7 +159,7 @@ func (m *Manager) layers(dir string) oci.Layers {
 	}
 }
 
-func (m *Manager) container(member Member, ids idrange.Range, injected injection) oci.Container {
+func (m *Manager) container(member Member, ids idrange.Range, injected inject.Injection) oci.Container {
 	hostname := m.options.Hostname
 	if hostname == "" {
 		hostname, _ = os.Hostname()
@@ -168,7 +169,7 @@ func (m *Manager) container(member Member, ids idrange.Range, injected injection
 		Args:       []string{"/" + rootfs.MemberDir + "/" + rootfs.InitFile, memberinit.ArgContainer},
 		Env:        []string{"GOMAXPROCS=2", "PATH=" + memberinit.DefaultPath},
 		CgroupPath: m.oci.cgroups.Path(member.group()), Limits: member.Walls.limits(),
-		Devices: injected.devices, Binds: injected.binds, Hooks: injected.hooks, Network: m.options.Network != nil,
+		Devices: injected.Devices, Binds: injected.Binds, Hooks: injected.Hooks, Network: m.options.Network != nil,
 		Rlimits: oci.Rlimits(),
 	}
 }
@@ -226,7 +227,7 @@ func (c *containers) try(ctx context.Context, runtime *oci.Runtime, dir string) 
 	m := Manager{oci: c}
 	member := Member{ID: id}
 	start := oci.Start{
-		Container: m.container(member, ids, injection{}), Layers: m.layers(dir), Bundle: filepath.Join(dir, bundleDir),
+		Container: m.container(member, ids, inject.Injection{}), Layers: m.layers(dir), Bundle: filepath.Join(dir, bundleDir),
 		Cgroups: c.cgroups, Group: member.group(), Log: log, Listener: null, Created: func(int) error { return nil },
 	}
 	start.Container.Args = []string{"/bin/true"}

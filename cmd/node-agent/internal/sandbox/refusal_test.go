@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/inject"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
@@ -51,18 +52,18 @@ func TestADeviceThatIsNotThereIsRefused(t *testing.T) {
 		t.Skip("containers need root")
 	}
 	for name, one := range map[string]struct {
-		device sandbox.Device
+		device inject.Device
 		words  string
 	}{
-		"absent": {sandbox.Device{UUID: "GPU-a", Path: "/dev/nvidia77", Minor: 77},
+		"absent": {inject.Device{UUID: "GPU-a", Path: "/dev/nvidia77", Minor: 77},
 			"device GPU-a is not at /dev/nvidia77"},
-		"another now": {sandbox.Device{UUID: "GPU-a", Path: "/dev/null", Minor: 77}, "has the number 3 and not 77"},
-		"no device":   {sandbox.Device{UUID: "GPU-a", Path: "/dev/shm", Minor: 0}, "it is no character device"},
-		"elsewhere":   {sandbox.Device{UUID: "GPU-a", Path: "/dev/../etc/x", Simulated: true}, "is no path below /dev"},
-		"no CDI":      {sandbox.Device{UUID: "GPU-a", CDI: "vendor.test/gpu=none"}, "lack vendor.test/gpu=none"},
+		"another now": {inject.Device{UUID: "GPU-a", Path: "/dev/null", Minor: 77}, "has the number 3 and not 77"},
+		"no device":   {inject.Device{UUID: "GPU-a", Path: "/dev/shm", Minor: 0}, "it is no character device"},
+		"elsewhere":   {inject.Device{UUID: "GPU-a", Path: "/dev/../etc/x", Simulated: true}, "is no path below /dev"},
+		"no CDI":      {inject.Device{UUID: "GPU-a", CDI: "vendor.test/gpu=none"}, "lack vendor.test/gpu=none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused(t, b.Manager, b.dir, sandbox.Walls{Devices: []sandbox.Device{one.device}}, wire.CodeDeviceMissing, one.words)
+			refused(t, b.Manager, b.dir, sandbox.Walls{Devices: []inject.Device{one.device}}, wire.CodeDeviceMissing, one.words)
 		})
 	}
 }
@@ -75,8 +76,8 @@ func TestADeviceOfAnotherAllocationIsRefused(t *testing.T) {
 	if b.Isolation().Mode != memberinit.ModeContainer {
 		t.Skip("containers need root")
 	}
-	gpu := func(uuid string) []sandbox.Device {
-		return []sandbox.Device{{UUID: uuid, Path: "/dev/nvidia0", Simulated: true}}
+	gpu := func(uuid string) []inject.Device {
+		return []inject.Device{{UUID: uuid, Path: "/dev/nvidia0", Simulated: true}}
 	}
 	first := sandbox.Member{ID: memberID, InstanceID: instanceID,
 		Walls: sandbox.Walls{AllocationID: "alc_a", Devices: gpu("GPU-0")}}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/inject"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 )
@@ -40,7 +41,7 @@ func TestAMemberIsBornInItsGroupWithItsLimits(t *testing.T) {
 	}
 	member := sandbox.Member{ID: memberID, InstanceID: instanceID, Walls: sandbox.Walls{
 		AllocationID: "alc_share", MemoryMiB: 96, CPUMillis: 500, Pids: 77,
-		Devices: []sandbox.Device{{UUID: "GPU-3", Path: "/dev/nvidia3", Minor: 3, Simulated: true}},
+		Devices: []inject.Device{{UUID: "GPU-3", Path: "/dev/nvidia3", Minor: 3, Simulated: true}},
 	}}
 	_, err := b.Ensure(t.Context(), member)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/inject"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 )
 
@@ -15,20 +16,9 @@ type Walls struct {
 	// Profile is empty for oci.Service.
 	Profile oci.Profile
 	// Devices are the member's; it sees no others.
-	Devices []Device
+	Devices []inject.Device
 	// MemoryMiB and CPUMillis bound the members of the allocation together, Pids the member alone; 0 for no bound.
 	MemoryMiB, CPUMillis, Pids int
-}
-
-// Device is an accelerator with its identity.
-type Device struct {
-	// UUID is the vendor's, and CDI its qualified name where the node has a specification of it.
-	UUID, CDI string
-	// Path is its device node, and Minor that node's number.
-	Path  string
-	Minor int
-	// Simulated says that it is declared and not there.
-	Simulated bool
 }
 
 // Member names who a sandbox is for, and what its walls are.

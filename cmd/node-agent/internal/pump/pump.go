@@ -1,4 +1,5 @@
-package agent
+// Package pump sends what a run prints to the platform while it runs.
+package pump
 
 import (
 	"context"
@@ -18,11 +19,13 @@ const (
 	flushEvery = 250 * time.Millisecond
 	// maxPiece bounds one piece of output, in bytes; it is what the platform takes at once.
 	maxPiece = 16 << 10
+	// maxBackoff bounds the wait between tries to reach the platform.
+	maxBackoff = 15 * time.Second
 )
 
-// pump sends a run's output to the platform as it comes. It holds at most wire.StreamCap bytes a
+// Pump sends a run's output to the platform as it comes. It holds at most wire.StreamCap bytes a
 // stream, which is all that is ever streamed, so an absent platform costs no more memory than that.
-type pump struct {
+type Pump struct {
 	send   func(context.Context, gql.AppendNodeTaskOutputInput) (int, error)
 	taskID string
 	fence  int64
@@ -50,8 +53,8 @@ func (s *outStream) add(more string) {
 	s.text = text.Head(s.text+more, wire.StreamCap)
 }
 
-// finish adds what was held back as an incomplete character.
-func (p *pump) finish() {
+// Finish adds what was held back as an incomplete character.
+func (p *Pump) Finish() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, stream := range p.streams {
@@ -59,15 +62,16 @@ func (p *pump) finish() {
 	}
 }
 
-func newPump(taskID string, fence int64, send func(context.Context, gql.AppendNodeTaskOutputInput) (int, error)) *pump {
-	return &pump{
+// New returns the pump of a task's run. Send brings a piece to the platform, and returns the next offset that it wants.
+func New(taskID string, fence int64, send func(context.Context, gql.AppendNodeTaskOutputInput) (int, error)) *Pump {
+	return &Pump{
 		send: send, taskID: taskID, fence: fence, wake: make(chan struct{}, 1),
 		streams: map[string]*outStream{"stdout": {}, "stderr": {}},
 	}
 }
 
-// take is called with each piece of raw output, in order.
-func (p *pump) take(piece wire.Output) {
+// Take is called with each piece of raw output, in order.
+func (p *Pump) Take(piece wire.Output) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stream := p.streams[piece.Stream]
@@ -82,8 +86,8 @@ func (p *pump) take(piece wire.Output) {
 	}
 }
 
-// run sends until ctx ends. Failures are retried with what came meanwhile; a refusal ends it.
-func (p *pump) run(ctx context.Context) {
+// Run sends until ctx ends. Failures are retried with what came meanwhile; a refusal ends it.
+func (p *Pump) Run(ctx context.Context) {
 	retry := pace.New(maxBackoff)
 	for {
 		select {
@@ -95,7 +99,7 @@ func (p *pump) run(ctx context.Context) {
 			return
 		}
 		for {
-			err := p.flush(ctx)
+			err := p.Flush(ctx)
 			if err == nil {
 				retry.Reset()
 				break
@@ -107,8 +111,8 @@ func (p *pump) run(ctx context.Context) {
 	}
 }
 
-// flush sends what is there.
-func (p *pump) flush(ctx context.Context) error {
+// Flush sends what is there.
+func (p *Pump) Flush(ctx context.Context) error {
 	for _, name := range []string{"stdout", "stderr"} {
 		for {
 			piece, ok := p.next(name)
@@ -127,7 +131,7 @@ func (p *pump) flush(ctx context.Context) error {
 	return nil
 }
 
-func (p *pump) next(name string) (gql.AppendNodeTaskOutputInput, bool) {
+func (p *Pump) next(name string) (gql.AppendNodeTaskOutputInput, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stream := p.streams[name]
@@ -139,7 +143,7 @@ func (p *pump) next(name string) (gql.AppendNodeTaskOutputInput, bool) {
 // advance goes where the platform wants to continue: after the piece, or beyond it when it had more
 // from an earlier agent. It tells whether that is a step forward: a platform that wants no more, or
 // something from before, gets the result's text instead.
-func (p *pump) advance(name string, piece gql.AppendNodeTaskOutputInput, wanted int) bool {
+func (p *Pump) advance(name string, piece gql.AppendNodeTaskOutputInput, wanted int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stream := p.streams[name]

@@ -1,4 +1,5 @@
-package oci
+// Package spaces makes namespaces ahead of the containers that join them.
+package spaces
 
 import (
 	"fmt"
@@ -10,16 +11,16 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 )
 
-// spaces are namespaces that a member's container joins: of users, with the mapping of its ids, and of the network,
+// Spaces are namespaces that a member's container joins: of users, with the mapping of its ids, and of the network,
 // which belongs to the former. Only a process can have a mapping made, so that one is started that waits for its end on
 // its standard input. The namespaces end with it unless something has joined them.
-type spaces struct {
+type Spaces struct {
 	holder *exec.Cmd
 	hold   io.Closer
 }
 
-// openSpaces starts the process. It runs nothing of the member's, and no process of the member can see it.
-func openSpaces(ids idrange.Range, network bool) (*spaces, error) {
+// Open starts the process. It runs nothing of the member's, and no process of the member can see it.
+func Open(ids idrange.Range, network bool) (*Spaces, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -39,15 +40,17 @@ func openSpaces(ids idrange.Range, network bool) (*spaces, error) {
 		_ = write.Close()
 		return nil, fmt.Errorf("make a user namespace: %w", err)
 	}
-	return &spaces{holder: cmd, hold: write}, nil
+	return &Spaces{holder: cmd, hold: write}, nil
 }
 
-func (s *spaces) pid() int { return s.holder.Process.Pid }
+// PID is the number of the process that holds them.
+func (s *Spaces) PID() int { return s.holder.Process.Pid }
 
-// path is that of a namespace, such as "user" or "net".
-func (s *spaces) path(kind string) string { return fmt.Sprintf("/proc/%d/ns/%s", s.pid(), kind) }
+// Path is that of a namespace, such as "user" or "net".
+func (s *Spaces) Path(kind string) string { return fmt.Sprintf("/proc/%d/ns/%s", s.PID(), kind) }
 
-func (s *spaces) close() {
+// Close ends the process.
+func (s *Spaces) Close() {
 	_ = s.hold.Close()
 	_ = s.holder.Wait()
 }

@@ -1,4 +1,5 @@
-package sandbox
+// Package inject finds what a member's devices are on the node, and what comes into the member with them.
+package inject
 
 import (
 	"errors"
@@ -11,7 +12,6 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -19,32 +19,24 @@ import (
 // use, so that no driver answers, and an open that the walls allow ends with ENXIO.
 const standIn = 60
 
-// foreign refuses devices that a living member of another allocation has. The platform gives each to one allocation;
-// the agent goes by what it has started.
-func (m *Manager) foreign(member Member) error {
-	files, _ := filepath.Glob(filepath.Join(m.dir, "*", roster.File))
-	for _, file := range files {
-		known := roster.Read(filepath.Dir(file))
-		if known == nil || known.MemberID == member.ID || known.AllocationID == member.Walls.AllocationID {
-			continue
-		}
-		for _, device := range member.Walls.Devices {
-			if slices.Contains(known.Devices, device.UUID) && known.Alive() {
-				return wire.Errorf(wire.CodeDeviceNotAllocated,
-					"device %s is member %s's, of allocation %s; remove that member first",
-					device.UUID, known.MemberID, known.AllocationID)
-			}
-		}
-	}
-	return nil
+// Device is an accelerator with its identity.
+type Device struct {
+	// UUID is the vendor's, and CDI its qualified name where the node has a specification of it.
+	UUID, CDI string
+	// Path is its device node, and Minor that node's number.
+	Path  string
+	Minor int
+	// Simulated says that it is declared and not there.
+	Simulated bool
 }
 
-// injection is what devices bring into a member.
-type injection struct {
-	devices []oci.Device
-	binds   []oci.Bind
-	env     []string
-	hooks   *specs.Hooks
+// Injection is what devices bring into a member: their nodes, files of the node, environment, and what the runtime is
+// to run.
+type Injection struct {
+	Devices []oci.Device
+	Binds   []oci.Bind
+	Env     []string
+	Hooks   *specs.Hooks
 }
 
 // companions are device nodes that every member with a device of a kind needs: the driver's own, which all such members
@@ -57,10 +49,10 @@ var companions = []struct {
 	{"/dev/dri/renderD*", []string{"/dev/kfd"}},
 }
 
-// resolve finds what a member's devices are on the node: by the Container Device Interface where the node has a
+// Resolve finds what a member's devices are on the node: by the Container Device Interface where the node has a
 // specification, else by their device nodes. One that is not there, or is another now, is refused.
-func resolve(devices []Device, profile oci.Profile) (injection, error) {
-	var found injection
+func Resolve(devices []Device, profile oci.Profile) (Injection, error) {
+	var found Injection
 	var named []string
 	for _, device := range devices {
 		var err error
@@ -88,18 +80,18 @@ func resolve(devices []Device, profile oci.Profile) (injection, error) {
 }
 
 // add keeps a device node once. Its path is checked here, since it becomes a path in the member.
-func (i *injection) add(device oci.Device) error {
+func (i *Injection) add(device oci.Device) error {
 	if !strings.HasPrefix(device.Path, "/dev/") || filepath.Clean(device.Path) != device.Path {
 		return wire.Errorf(wire.CodeDeviceMissing, "device %q is no path below /dev", device.Path)
 	}
-	if !slices.ContainsFunc(i.devices, func(known oci.Device) bool { return known.Path == device.Path }) {
-		i.devices = append(i.devices, device)
+	if !slices.ContainsFunc(i.Devices, func(known oci.Device) bool { return known.Path == device.Path }) {
+		i.Devices = append(i.Devices, device)
 	}
 	return nil
 }
 
 // take adds a device node of the node.
-func (i *injection) take(path string) error {
+func (i *Injection) take(path string) error {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {
 		return err
@@ -111,11 +103,11 @@ func (i *injection) take(path string) error {
 }
 
 // node adds a device by its device node, with what goes with it.
-func (i *injection) node(device Device) error {
+func (i *Injection) node(device Device) error {
 	if err := i.take(device.Path); err != nil {
 		return wire.Errorf(wire.CodeDeviceMissing, "device %s is not at %s: %v", device.UUID, device.Path, err)
 	}
-	if got := i.devices[len(i.devices)-1]; got.Path == device.Path && got.Minor != int64(device.Minor) {
+	if got := i.Devices[len(i.Devices)-1]; got.Path == device.Path && got.Minor != int64(device.Minor) {
 		return wire.Errorf(wire.CodeDeviceMissing, "%s has the number %d and not %d: device %s is another now; start the agent again",
 			device.Path, got.Minor, device.Minor, device.UUID)
 	}
@@ -131,7 +123,7 @@ func (i *injection) node(device Device) error {
 }
 
 // cdi adds what the node's specifications say of devices by their qualified names.
-func (i *injection) cdi(names []string) error {
+func (i *Injection) cdi(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
@@ -145,12 +137,12 @@ func (i *injection) cdi(names []string) error {
 			strings.Join(missing, ", "), err)
 	}
 	if spec.Process != nil {
-		i.env = append(i.env, spec.Process.Env...)
+		i.Env = append(i.Env, spec.Process.Env...)
 	}
 	for _, mount := range spec.Mounts {
-		i.binds = append(i.binds, oci.Bind{Source: mount.Source, Target: mount.Destination, Options: mount.Options})
+		i.Binds = append(i.Binds, oci.Bind{Source: mount.Source, Target: mount.Destination, Options: mount.Options})
 	}
-	i.hooks = spec.Hooks
+	i.Hooks = spec.Hooks
 	if spec.Linux == nil {
 		return nil
 	}
