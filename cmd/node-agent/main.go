@@ -107,6 +107,8 @@ func command() *cobra.Command {
 		"how much the node keeps of what all processes of its members print, in bytes")
 	flags.StringVar(&options.ChecksDir, "checks-dir", "",
 		"folder of executables that check this node once a minute, 16 at most, 10 seconds each; they exit with 0 (good), 1 (warning) or 2 (bad) and print one line")
+	flags.StringArrayVar(&options.Storages, "storage", nil,
+		"storage that volumes are served from, NAME=KIND:DIR with KIND shared or local; may be repeated, 16 times at most")
 	flags.StringVar(&options.Runtime, "runtime", "",
 		"OCI runtime of members: crun, runc, or the path of one; empty takes crun, or else runc")
 	flags.StringVar(&options.SandboxRuntime, "sandbox-runtime", "",

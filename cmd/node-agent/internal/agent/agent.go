@@ -31,6 +31,8 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/traces"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/upkeep"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/volume"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/watch"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -83,6 +85,8 @@ type Options struct {
 	IDFirst                   uint32
 	CgroupParent              string
 	Version                   string
+	// Storages are what the node serves volumes from, each NAME=KIND:DIR.
+	Storages []string
 	// ChecksDir holds an operator's own checks of the node; empty for none.
 	ChecksDir string
 	// CacheBytes bounds what is kept of artifacts on the node's disk; 0 is DefaultCacheBytes.
@@ -114,7 +118,10 @@ type Agent struct {
 	credentials *credentials
 	lock        *os.File
 	health      *health.Checker
-	told        atomic.Bool // the platform has this agent's inventory
+	told        atomic.Bool    // the platform has this agent's inventory
+	volumes     *volume.Store  // nil where the node serves none
+	upkeep      *upkeep.Keeper // of volumes; nil where the node serves none
+	storageNews atomic.Bool    // the storages are to be reported anew
 
 	mu      sync.Mutex
 	reread  context.CancelFunc // ends the current stream, so that everything is sent again
@@ -180,6 +187,10 @@ func (a *Agent) open(ctx context.Context) error {
 		Address:  a.options.Address,
 		LogBytes: a.options.ProcessLogBytes, Ending: a.keepLast, Log: a.log,
 	}
+	if err = a.openVolumes(ctx); err != nil {
+		return err
+	}
+	given.Volumes = a.volumes
 	if given.NoNetwork = a.openNetwork(ctx); given.NoNetwork == "" {
 		given.Network = a.network
 	}
@@ -252,6 +263,7 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 func (a *Agent) work(ctx context.Context) error {
+	a.upkeep = a.newUpkeep()
 	group, ctx := errgroup.WithContext(ctx)
 	reporter := newReporter(ctx, a.client, a.credentials, a.journal, a.log)
 	desk := newDesk(ctx, a.journal, a.executor(), reporter, a.log, a.askAgain)
@@ -266,6 +278,7 @@ func (a *Agent) work(ctx context.Context) error {
 		return a.again(ctx, "task stream", func(ctx context.Context) error { return a.stream(ctx, desk) })
 	})
 	group.Go(func() error { return a.keepNetwork(ctx) })
+	group.Go(func() error { return a.keepVolumes(ctx) })
 	group.Go(func() error { return a.logs.KeepBound(ctx) })
 	group.Go(func() error { return a.metrics.Run(ctx) })
 	group.Go(func() error { return a.again(ctx, "tunnel", a.tunnel) })

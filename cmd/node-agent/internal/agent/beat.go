@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -42,7 +43,11 @@ func (a *Agent) declared() gql.NodeInventoryInput {
 func (a *Agent) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
 	defer cancel()
-	input := gql.NodeHeartbeatInput{AgentVersion: a.options.Version, BootId: a.bootID}
+	input := platform.Heartbeat{NodeHeartbeatInput: gql.NodeHeartbeatInput{AgentVersion: a.options.Version,
+		BootId: a.bootID}}
+	if a.storageNews.Swap(false) {
+		a.told.Store(false)
+	}
 	if a.sandboxes.Recheck() {
 		a.mu.Lock()
 		a.inventory.Walls = offered(a.sandboxes.Isolation())
@@ -51,8 +56,10 @@ func (a *Agent) beat(ctx context.Context) error {
 		a.log.WarnContext(ctx, "what the node offers to members has changed", "because", a.sandboxes.Isolation().Reason)
 	}
 	if !a.told.Load() { // the inventory may have changed since the node was enrolled
-		inventory := a.declared()
-		input.Inventory = &inventory
+		inventory := platform.Inventory{NodeInventoryInput: a.declared()}
+		if a.stored(&inventory) {
+			input.Inventory = &inventory
+		}
 	}
 	kills := a.sandboxes.MemoryKills(maxKills)
 	input.MemoryKills = killsInput(kills)
@@ -64,7 +71,7 @@ func (a *Agent) beat(ctx context.Context) error {
 	sent := a.now()
 	theirs, err := a.client.Heartbeat(ctx, a.credentials, input)
 	if err == nil {
-		a.told.Store(true)
+		a.told.Store(a.told.Load() || input.Inventory != nil)
 		a.sandboxes.KillsReported(kills)
 		a.watcher.Reported(restarts)
 		a.metrics.Told(round)

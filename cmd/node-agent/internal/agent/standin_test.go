@@ -43,7 +43,9 @@ type standin struct {
 	refuse    func(operation string) bool
 	secrets   map[string]*standSecret
 	deliver   func(taskID string) (any, *client.Error)
-	artifacts http.Handler // what answers below /v1/artifacts/
+	artifacts http.Handler    // what answers below /v1/artifacts/
+	storage   json.RawMessage // of the last inventory
+	volumes   *standVolumes   // nil on a platform that knows none
 }
 
 // standSecret is a runtime secret as the platform keeps it.
@@ -178,10 +180,13 @@ func (s *standin) answer(operation, token string, input json.RawMessage) (any, *
 		s.beats++
 		var beat gql.NodeHeartbeatInput
 		_ = json.Unmarshal(input, &beat)
+		s.stored(input)
 		s.kills, s.inventory = append(s.kills, beat.MemoryKills...), cmp.Or(beat.Inventory, s.inventory)
 		return map[string]any{"id": "nod_1"}, nil
 	case "ReportNodeTask":
 		return s.report(input)
+	case "NodeVolumes", "ReportVolumes":
+		return s.keeps(operation, input)
 	case "AppendNodeTaskOutput":
 		return s.append(input)
 	case "RedeemRuntimeSecret":

@@ -9,7 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/mounts"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/rootfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
 // Layers are the folders of the node that a member's root is put together from.
@@ -22,6 +24,17 @@ type Layers struct {
 	Upper, Work string
 	// Scratch lies on no overlay; State holds results and logs; Init is the program of process 1.
 	Scratch, State, Init string
+	// Volumes are mounted over folders of the root.
+	Volumes []Volume
+}
+
+// Volume is a mount of a member's that outlasts it.
+type Volume struct {
+	// At is the folder of the member that it is mounted over.
+	At string
+	// Mount returns a mount of it that is nowhere yet, with its ids mapped by the user namespace at the path. It is called
+	// in the mount namespace that the root is put together in.
+	Mount func(users string) (*os.File, error)
 }
 
 // assemble puts the member's root together; users is the path of a user namespace with the mapping of ids. It runs
@@ -51,7 +64,25 @@ func (l Layers) assemble(users string, ids idrange.Range, devices []Device) erro
 		bind(l.State, inside(rootfs.MemberDir, rootfs.StateDir), quiet|unix.MS_NOEXEC),
 		bind(l.Init, inside(rootfs.MemberDir, rootfs.InitFile), quiet|unix.MS_RDONLY),
 		makeDevices(devices, ids),
+		l.volumes(users, ids),
 	)
+}
+
+// volumes mounts each volume in the root. Its folder is made in the overlay where it is not there, as the member's own.
+// The member may have put anything in the way in an earlier life: no link of its is followed.
+func (l Layers) volumes(users string, ids idrange.Range) error {
+	for _, volume := range l.Volumes {
+		tree, err := volume.Mount(users)
+		if err != nil {
+			return err
+		}
+		err = mounts.PutBelow(tree, atRoot, volume.At, int(ids.First))
+		_ = tree.Close()
+		if err != nil {
+			return wire.Errorf(wire.CodeVolumeUnavailable, "mount a volume: %v", err)
+		}
+	}
+	return nil
 }
 
 // overlay is mounted by root outside of the member, so that its marks are attributes that the member can neither see
@@ -97,22 +128,13 @@ func makeDevices(devices []Device, ids idrange.Range) error {
 
 // mapped mounts a copy of a folder's mount whose ids are those that a user namespace maps them to, read-only.
 func mapped(from, to, users string) error {
-	tree, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("clone the mount: %w", err)
-	}
-	defer unix.Close(tree)
-	space, err := os.Open(users)
+	tree, err := mounts.Clone(from)
 	if err != nil {
 		return err
 	}
-	defer space.Close()
-	attributes := unix.MountAttr{
-		Attr_set:  unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV,
-		Userns_fd: uint64(space.Fd()),
+	defer tree.Close()
+	if err := mounts.Map(tree, users, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV); err != nil {
+		return err
 	}
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attributes); err != nil {
-		return fmt.Errorf("the file system of %s takes no id-mapped mounts: %w", from, err)
-	}
-	return unix.MoveMount(tree, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return mounts.Put(tree, to)
 }

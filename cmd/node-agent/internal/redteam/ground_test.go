@@ -34,6 +34,9 @@ type ground struct {
 	manager  *sandbox.Manager
 	attacker *sandbox.Client
 	victim   *sandbox.Client
+	log      *slog.Logger
+	// shared and local are the folders of the node's storages.
+	shared, local string
 }
 
 func newGround(t *testing.T, profile oci.Profile) *ground {
@@ -43,11 +46,11 @@ func newGround(t *testing.T, profile oci.Profile) *ground {
 	}
 	one.Lock() // the node's network is one
 	t.Cleanup(one.Unlock)
-	g := &ground{t: t, dir: t.TempDir()}
+	g := &ground{t: t, dir: t.TempDir(), log: slog.New(slog.DiscardHandler)}
 	g.wire()
 	var err error
 	g.manager, err = sandbox.NewManager(t.Context(), sandbox.Options{
-		StateDir: g.dir, Root: testRoot, Network: g.fabric, Log: slog.New(slog.DiscardHandler),
+		StateDir: g.dir, Root: testRoot, Network: g.fabric, Volumes: g.shelves(), Log: g.log,
 	})
 	require.NoError(t, err)
 	require.Equal(t, memberinit.ModeContainer, g.manager.Isolation().Mode, g.manager.Isolation().Reason)
@@ -58,9 +61,11 @@ func newGround(t *testing.T, profile oci.Profile) *ground {
 			require.True(t, left.Empty(), "%+v", left)
 		}
 	})
-	g.victim = g.member(victimID, "ins_0000000000000000000000victim", sandbox.Walls{Devices: []inject.Device{gpu(1)}})
+	g.victim = g.member(victimID, "ins_0000000000000000000000victim", sandbox.Walls{Devices: []inject.Device{gpu(1)},
+		Volumes: victimsVolumes()})
 	g.attacker = g.member(attackerID, "ins_00000000000000000000attacker", sandbox.Walls{
 		Profile: profile, Devices: []inject.Device{gpu(0)}, MemoryMiB: 256, Pids: 128, AllocationID: "alc_attacker",
+		Volumes: attackersVolumes(),
 	})
 	return g
 }

@@ -22,6 +22,8 @@ type target struct {
 	Process int
 	// Paths are files of the node and of the other member.
 	Paths []string
+	// Volumes are where the node keeps volumes, and the other member's.
+	Volumes []string
 	// NodeAddress has services of the node at Service; OtherAddress a service of the other member at Open, and one of its
 	// loopback at Closed.
 	NodeAddress, OtherAddress string
@@ -153,7 +155,7 @@ func tries(t target) []try {
 		"/etc/munge/munge.key", "/boot", "/lost+found"}, t.Paths...) {
 		all = append(all, both("the node's "+path, append(absent, unix.EACCES), func(target) error { return reads(path) }))
 	}
-	return append(append(append(all, processes()...), kernel()...), network()...)
+	return append(append(append(append(all, processes()...), kernel()...), network()...), volumes(t)...)
 }
 
 // passwords fails unless an account has one.

@@ -38,9 +38,11 @@ type Record struct {
 	Root  string `json:"root,omitempty"`
 	Group string `json:"group,omitempty"`
 	// AllocationID and Devices, by UUID, are whose devices these are.
-	AllocationID string    `json:"allocationId,omitempty"`
-	Devices      []string  `json:"devices,omitempty"`
-	CreatedAt    time.Time `json:"createdAt"`
+	AllocationID string   `json:"allocationId,omitempty"`
+	Devices      []string `json:"devices,omitempty"`
+	// Volumes are mounted in it, by id.
+	Volumes   []string  `json:"volumes,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
 }
 
 // Alive reports whether the member's init lives.

@@ -48,6 +48,9 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 	if err != nil {
 		return roster.Record{}, err
 	}
+	if err := m.options.Volumes.Make(ctx, member.Walls.Volumes); err != nil {
+		return roster.Record{}, err
+	}
 	ids, err := m.oci.ids.Take(member.ID)
 	if err != nil {
 		return roster.Record{}, err
@@ -77,10 +80,7 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 		return roster.Record{}, err
 	}
 	defer listener.Close()
-	known := roster.Record{Root: m.oci.root.Name, Group: member.group(), AllocationID: member.Walls.AllocationID}
-	for _, device := range member.Walls.Devices {
-		known.Devices = append(known.Devices, device.UUID)
-	}
+	known := m.record(member)
 	start := oci.Start{
 		Container: m.container(member, ids, injected), Layers: m.layers(settings.Dir),
 		Bundle:  filepath.Join(settings.Dir, bundleDir),
@@ -90,11 +90,24 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 			return err
 		},
 	}
+	start.Layers.Volumes = m.mountable(member.Walls.Volumes)
 	if m.options.Network != nil {
 		start.Attach = func(pid int) error { return m.options.Network.Attach(ctx, member.ID, pid) }
 	}
 	err = m.oci.runtimeOf(member.Walls.Class).Start(ctx, start) // sets known
 	return known, err
+}
+
+// record is what is known of a member before it starts.
+func (m *Manager) record(member Member) roster.Record {
+	known := roster.Record{Root: m.oci.root.Name, Group: member.group(), AllocationID: member.Walls.AllocationID}
+	for _, device := range member.Walls.Devices {
+		known.Devices = append(known.Devices, device.UUID)
+	}
+	for _, one := range member.Walls.Volumes {
+		known.Volumes = append(known.Volumes, one.ID)
+	}
+	return known
 }
 
 // bundleDir holds the runtime's configuration of a member, in its folder.

@@ -26,7 +26,7 @@ const bootPatience = 20 * time.Second
 // create builds the directory and starts init. What a failed start leaves is removed by Teardown.
 func (m *Manager) create(ctx context.Context, dir string, member Member) (*Client, error) {
 	isolation := m.Isolation()
-	if err := isolation.refuses(member.Walls); err != nil {
+	if err := errors.Join(isolation.refuses(member.Walls), m.refusesVolumes(member.Walls)); err != nil {
 		return nil, err
 	}
 	if err := m.clear(ctx, dir, member.ID); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/results"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/volume"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -62,6 +63,8 @@ type Options struct {
 	// Network gives members networks of their own; nil leaves them the node's, for NoNetwork.
 	Network   Network
 	NoNetwork string
+	// Volumes are those of the node; nil for none.
+	Volumes *volume.Store
 	// LogBytes bounds the lines that are kept of each process, in bytes; 0 is logfile.DefaultBound.
 	LogBytes int64
 	// Ending is called when everything of a member has ended and its files are about to be deleted; it may be nil.

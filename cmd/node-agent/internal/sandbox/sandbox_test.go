@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 		}
 		testRoot = version.Path // locked until this process ends
 	}
+	if len(os.Args) == 3 && os.Args[1] == agentPart {
+		os.Exit(agentMain(os.Args[2]))
+	}
 	os.Exit(m.Run())
 }
 

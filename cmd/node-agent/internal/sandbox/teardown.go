@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,6 +47,9 @@ func (m *Manager) remove(ctx context.Context, dir, memberID string) error {
 		m.options.Ending(context.WithoutCancel(ctx), memberID)
 	}
 	err = errors.Join(err, m.dismantle(ctx, memberID), procfs.UnmountBelow(dir))
+	if left := procfs.MountsBelow(dir); len(left) > 0 { // whatever is mounted there is not the member's to delete
+		return errors.Join(err, fmt.Errorf("not deleted, as %s is still mounted", left[0]))
+	}
 	return errors.Join(err, roster.Remove(dir))
 }
 

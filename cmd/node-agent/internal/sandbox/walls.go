@@ -5,6 +5,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/inject"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/volume"
 )
 
 // Walls are what the platform wants round a member. The zero value is the service profile, without devices or bounds.
@@ -19,6 +20,8 @@ type Walls struct {
 	Devices []inject.Device
 	// MemoryMiB and CPUMillis bound the members of the allocation together, Pids the member alone; 0 for no bound.
 	MemoryMiB, CPUMillis, Pids int
+	// Volumes are mounted in the member, and outlast it.
+	Volumes []volume.Volume
 }
 
 // Member names who a sandbox is for, and what its walls are.

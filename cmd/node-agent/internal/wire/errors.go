@@ -45,6 +45,7 @@ const (
 	CodeDeviceNotAllocated   = "DEVICE_NOT_ALLOCATED"
 	CodeDeviceMissing        = "DEVICE_MISSING"
 	CodeMemberIDsExhausted   = "MEMBER_IDS_EXHAUSTED"
+	CodeVolumeUnavailable    = "VOLUME_UNAVAILABLE"
 )
 
 // Error is a refusal or a failure with a code for programs and a text for people. It crosses the

@@ -1,0 +1,129 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
+	"github.com/gpuaas/app-platform/sdk/client"
+)
+
+// standVolumes are the volumes that a platform wants a node to look after, and what it was told of them.
+type standVolumes struct {
+	wanted  platform.Volumes
+	reports []platform.VolumeReport
+}
+
+// stored keeps the storage of an inventory. With s.mu held.
+func (s *standin) stored(heartbeat json.RawMessage) {
+	var told struct {
+		Inventory *struct{ Storage json.RawMessage }
+	}
+	if json.Unmarshal(heartbeat, &told) == nil && told.Inventory != nil {
+		s.storage = told.Inventory.Storage
+	}
+}
+
+// keeps answers what is asked of volumes. With s.mu held.
+func (s *standin) keeps(operation string, input json.RawMessage) (any, *client.Error) {
+	switch {
+	case s.volumes == nil:
+		return nil, &client.Error{Code: client.CodeDocumentInvalid, Message: `Cannot query field "nodeVolumes"`}
+	case operation == "NodeVolumes":
+		return s.volumes.wanted, nil
+	}
+	var told struct{ Volumes []platform.VolumeReport }
+	if err := json.Unmarshal(input, &told); err != nil {
+		return nil, &client.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
+	}
+	s.volumes.reports = append(s.volumes.reports, told.Volumes...)
+	return []string{}, nil
+}
+
+func (s *standin) want(version string, volumes ...platform.Volume) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.volumes.wanted = platform.Volumes{Version: version, Volumes: volumes}
+}
+
+// said reports whether the platform was told of a volume in a state, with words in the message.
+func (s *standin) said(id, state, words string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.volumes.reports {
+		if one.ID == id && one.State == state && strings.Contains(one.Message, words) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *standin) storages() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.storage)
+}
+
+// served starts the agent again with a storage.
+func (r *rig) served(dir string) {
+	r.t.Helper()
+	r.kill()
+	r.options.Storages = []string{"files=shared:" + dir}
+	r.run()
+}
+
+func newVolumeRig(t *testing.T) *rig {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("volumes need root")
+	}
+	return newRig(t, memberinit.ModeContainer)
+}
+
+func TestAVolumeIsDeletedWithProofWhenNoMemberHasIt(t *testing.T) {
+	t.Parallel()
+	r, dir := newVolumeRig(t), t.TempDir()
+	r.volumes = &standVolumes{}
+	r.served(dir)
+	r.eventually(func() bool { return strings.Contains(r.storages(), `"name":"files"`) }, "the storage is reported")
+	require.Contains(t, r.storages(), `"reason":""`)
+	require.NotContains(t, r.storages(), dir, "the platform is told no path")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "vol_a", "inner"), 0o755))
+	user := filepath.Join(r.dir, "members", "mem_user")
+	require.NoError(t, os.MkdirAll(user, 0o700))
+	require.NoError(t, roster.Store(user, roster.Record{MemberID: "mem_user", Volumes: []string{"vol_a"}}))
+
+	r.want("1", platform.Volume{ID: "vol_a", Storage: "files", SizeBytes: 1 << 30})
+	r.eventually(func() bool { return r.said("vol_a", platform.VolumePresent, "") }, "it is measured")
+	r.want("2", platform.Volume{ID: "vol_a", Storage: "files", Gone: true},
+		platform.Volume{ID: "vol_../../etc", Storage: "files", Gone: true})
+	r.eventually(func() bool { return r.said("vol_a", platform.VolumeBusy, "member mem_user has it") }, "it is in use")
+	r.eventually(func() bool { return r.said("vol_../../etc", platform.VolumeBusy, "it is not an id") }, "it is refused")
+	require.DirExists(t, filepath.Join(dir, "vol_a", "inner"))
+	r.kill()
+	r.run()
+	require.False(t, r.said("vol_a", platform.VolumeGone, ""), "the next agent knows it too")
+	require.NoError(t, os.RemoveAll(user))
+	r.eventually(func() bool { return r.said("vol_a", platform.VolumeGone, "") }, "it is deleted")
+	require.NoDirExists(t, filepath.Join(dir, "vol_a"))
+}
+
+func TestAPlatformWithoutVolumesIsServedAsBefore(t *testing.T) {
+	t.Parallel()
+	r := newVolumeRig(t)
+	r.served(t.TempDir())
+	r.eventually(func() bool { return strings.Contains(r.log.text(), "the platform knows no volumes") },
+		"the agent says so")
+	beats := r.count(&r.beats)
+	r.eventually(func() bool { return r.count(&r.beats) > beats+1 }, "it beats")
+	require.Empty(t, r.storages(), "a field that the platform has not would refuse the whole heartbeat")
+	require.Equal(t, 1, strings.Count(r.log.text(), "the platform knows no volumes"), "once")
+	require.Equal(t, "SUCCEEDED", r.do(shell("tsk_a", "true")).State)
+}

@@ -1,0 +1,164 @@
+// Package upkeep keeps the volumes of a node as the platform wants them: it grows them, deletes them with proof, and
+// tells how full they are. It makes none: a volume comes to be with its first member.
+package upkeep
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/volume"
+)
+
+const (
+	// askWait is how long one question waits for a change; less than a call may take.
+	askWait = 15 * time.Second
+	// measureEvery is how often volumes are measured, and storages tried.
+	measureEvery = 5 * time.Minute
+	// unknownEvery is how often a platform that knew no volumes is asked again: it may have been upgraded.
+	unknownEvery = time.Hour
+	// maxBackoff bounds the wait between tries, of questions and of what could not be done.
+	maxBackoff = 15 * time.Second
+)
+
+// Platform is what the platform is asked and told.
+type Platform interface {
+	// Volumes reads the volumes that the node looks after, waiting for another version than the known one.
+	Volumes(ctx context.Context, known string, wait time.Duration) (platform.Volumes, error)
+	// ReportVolumes says what was found of volumes.
+	ReportVolumes(ctx context.Context, reports []platform.VolumeReport) error
+}
+
+// Options are what a keeper works with.
+type Options struct {
+	Platform Platform
+	Store    *volume.Store
+	// Users returns the members of the node that have a volume.
+	Users func(volumeID string) []string
+	// News is called when the node's storages are to be reported anew.
+	News func()
+	// Renewed is a hint that the node has a credential again.
+	Renewed <-chan struct{}
+	Log     *slog.Logger
+}
+
+// Keeper looks after the volumes of one node.
+type Keeper struct {
+	options Options
+	decided atomic.Bool // whether the platform knows volumes has been found out
+	knows   atomic.Bool // it does
+
+	mu     sync.Mutex
+	wanted []platform.Volume
+	wake   chan struct{}
+
+	measured map[string]time.Time // of the rounds' goroutine alone
+}
+
+// New returns a keeper, which does nothing yet.
+func New(options Options) *Keeper {
+	return &Keeper{options: options, wake: make(chan struct{}, 1), measured: map[string]time.Time{}}
+}
+
+// Storages returns the storages as the platform is to be told of them, and whether it has been found out what it takes:
+// one that knows no volumes takes none.
+func (k *Keeper) Storages() (states []volume.State, decided bool) {
+	if !k.decided.Load() {
+		return nil, false
+	}
+	if !k.knows.Load() {
+		return nil, true
+	}
+	return k.options.Store.Storages(), true
+}
+
+// Run works until ctx ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return k.ask(ctx) })
+	group.Go(func() error { return k.work(ctx) })
+	return group.Wait()
+}
+
+// ask learns what the platform wants, as soon as it wants anything new.
+func (k *Keeper) ask(ctx context.Context) error {
+	retry, known, wait := pace.New(maxBackoff), "", time.Duration(0)
+	for {
+		told, err := k.options.Platform.Volumes(ctx, known, wait)
+		pause := time.Duration(0)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			retry.Reset()
+			k.decide(ctx, true)
+			k.want(told, known)
+			known, wait = told.Version, askWait
+		case platform.Unknown(err):
+			k.decide(ctx, false)
+			pause = unknownEvery
+		default:
+			k.options.Log.WarnContext(ctx, "the platform's wishes for volumes are not known", "error", err)
+			pause = retry.Step()
+		}
+		if pause == 0 {
+			continue
+		}
+		if err := pace.PauseOr(ctx, pause, k.options.Renewed); err != nil {
+			return err
+		}
+	}
+}
+
+// decide notes whether the platform knows volumes, and says so once.
+func (k *Keeper) decide(ctx context.Context, knows bool) {
+	if before := k.knows.Swap(knows); k.decided.Swap(true) && before == knows {
+		return
+	}
+	if !knows {
+		k.options.Log.WarnContext(ctx, "the platform knows no volumes: it is older than this agent, and is asked again "+
+			"every hour; storages are not reported")
+	}
+	k.options.News()
+}
+
+func (k *Keeper) want(told platform.Volumes, known string) {
+	if told.Version == known {
+		return
+	}
+	k.mu.Lock()
+	k.wanted = told.Volumes
+	k.mu.Unlock()
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// work does what is wanted, at once and every few minutes. What could not be done is tried again, with pauses.
+func (k *Keeper) work(ctx context.Context) error {
+	retry, tried := pace.New(maxBackoff), time.Now()
+	for {
+		pause := measureEvery
+		if done := k.round(ctx); done {
+			retry.Reset()
+		} else {
+			pause = retry.Step()
+		}
+		if err := pace.PauseOr(ctx, pause, k.wake); err != nil {
+			return err
+		}
+		if time.Since(tried) >= measureEvery {
+			tried = time.Now()
+			if k.options.Store.Probe(ctx) {
+				k.options.News()
+			}
+		}
+	}
+}
