@@ -114,6 +114,7 @@ func TestALinkAtTheMountPointLeadsNowhere(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(bait, "sets"), 0o755))
 		v.Path = "/data/sets"
 		client := s.with(memberID, v)
+		require.Equal(t, "root 755\n", says(t, client, "stat -c '%U %a' /data"), "what the agent makes is the member's")
 		says(t, client, "set -e; mv /data /data-of-mine; ln -s "+bait+" /data; test -L /data")
 		killMember(t, s, memberID)
 		refused := func(words string) {
