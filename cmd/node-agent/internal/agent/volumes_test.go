@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // standVolumes are the volumes that a platform wants a node to look after, and what it was told of them.
@@ -75,8 +77,10 @@ func (s *standin) storages() string {
 func (r *rig) served(dir string) {
 	r.t.Helper()
 	r.kill()
+	opened := r.count(&r.opened)
 	r.options.Storages = []string{"files=shared:" + dir}
 	r.run()
+	r.eventually(func() bool { return r.count(&r.opened) > opened }, "the agent subscribes again")
 }
 
 func newVolumeRig(t *testing.T) *rig {
@@ -113,6 +117,54 @@ func TestAVolumeIsDeletedWithProofWhenNoMemberHasIt(t *testing.T) {
 	require.NoError(t, os.RemoveAll(user))
 	r.eventually(func() bool { return r.said("vol_a", platform.VolumeGone, "") }, "it is deleted")
 	require.NoDirExists(t, filepath.Join(dir, "vol_a"))
+}
+
+// giveWith makes a task whose binding has a volume, and sends it as a platform does.
+func (r *rig) giveWith(work gql.NodeWork, volume platformVolume) {
+	r.t.Helper()
+	work.Binding = &gql.MemberBinding{Profile: gql.MemberProfileService, Devices: []gql.Device{}}
+	raw, err := json.Marshal(r.made(work))
+	require.NoError(r.t, err)
+	var sent map[string]any
+	require.NoError(r.t, json.Unmarshal(raw, &sent))
+	sent["binding"].(map[string]any)["volumes"] = []platformVolume{volume}
+	r.push(sent)
+}
+
+// platformVolume is a volume of a binding, by the names that the API has for it.
+type platformVolume struct {
+	ID        string  `json:"id"`
+	Storage   string  `json:"storage"`
+	Path      string  `json:"path"`
+	ReadOnly  bool    `json:"readOnly"`
+	SizeBytes float64 `json:"sizeBytes"`
+}
+
+func TestATasksBindingMountsItsVolumes(t *testing.T) {
+	t.Parallel()
+	if _, told := reflect.TypeFor[gql.MemberBinding]().FieldByName("Volumes"); !told {
+		t.Skip("the client's binding has no volumes yet: its operations ask for none")
+	}
+	r, dir := newVolumeRig(t), t.TempDir()
+	r.volumes = &standVolumes{}
+	r.served(dir)
+	v := platformVolume{ID: "vol_a", Storage: "files", Path: "/home/data", SizeBytes: 1 << 30}
+	r.giveWith(shell("tsk_a", "echo hello > /home/data/f"), v)
+	ended := r.ended("tsk_a")
+	require.Equal(t, "SUCCEEDED", ended.State, ended.message)
+	kept, err := os.ReadFile(filepath.Join(dir, "vol_a", "f"))
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", string(kept))
+	require.Equal(t, []string{"vol_a"}, roster.Read(filepath.Join(r.dir, "members", member)).Volumes)
+
+	v.Storage = "tape"
+	other := shell("tsk_b", "true")
+	other.MemberId = "mem_0000000000000000000agent1"
+	r.giveWith(other, v)
+	ended = r.ended("tsk_b")
+	require.Equal(t, "FAILED", ended.State)
+	require.Contains(t, string(ended.result), "VOLUME_UNAVAILABLE")
+	require.NoDirExists(t, filepath.Join(r.dir, "members", other.MemberId))
 }
 
 func TestAPlatformWithoutVolumesIsServedAsBefore(t *testing.T) {

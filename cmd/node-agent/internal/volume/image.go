@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -38,7 +37,7 @@ func build(ctx context.Context, dir, id string, size int64) (*os.File, error) {
 	}
 	err = errors.Join(lock(image, unix.LOCK_EX), reserve(image, size))
 	if err == nil {
-		err = format(ctx, image.Name())
+		err = format(ctx, image)
 	}
 	if err == nil {
 		err = empty(image.Name())
@@ -77,16 +76,17 @@ func reserve(image *os.File, size int64) error {
 }
 
 // format makes the file system. What it discards would not be reserved any more.
-func format(ctx context.Context, path string) error {
-	return e2fs(ctx, 0, "mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-O", "64bit", "-E", "nodiscard,root_owner=0:0",
-		path)
+func format(ctx context.Context, image *os.File) error {
+	return e2fs(ctx, image, 0, "mkfs.ext4", "-q", "-F", "-b", "4096", "-m", "0", "-O", "64bit", "-E",
+		"nodiscard,root_owner=0:0", image.Name())
 }
 
-// e2fs runs a program of e2fsprogs, whose exit status may be as high as most.
-func e2fs(ctx context.Context, most int, program string, args ...string) error {
+// e2fs runs a program of e2fsprogs, whose exit status may be as high as most. It shares a lock on what it works at, so
+// that nobody touches that before its end, should the agent be killed meanwhile.
+func e2fs(ctx context.Context, lock *os.File, most int, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.ExtraFiles = []*os.File{lock}
 	out, err := cmd.CombinedOutput()
 	if ended := cmd.ProcessState; err != nil && (ended == nil || ended.ExitCode() < 0 || ended.ExitCode() > most) {
 		return fmt.Errorf("%s of e2fsprogs: %w: %s", program, err, bytes.TrimSpace(out))
@@ -164,12 +164,12 @@ func growMounted(image *os.File, size int64) error {
 	return unix.Syncfs(root)
 }
 
-// growIdle grows a file system that nothing has mounted to the size of its image.
-func growIdle(ctx context.Context, image *os.File) error {
+// growIdle grows a file system that nothing has mounted to the size of its image, which is held.
+func growIdle(ctx context.Context, image, held *os.File) error {
 	const corrected = 1 // the status of a check that mended something
-	err := e2fs(ctx, corrected, "e2fsck", "-f", "-p", image.Name())
+	err := e2fs(ctx, held, corrected, "e2fsck", "-f", "-p", image.Name())
 	if err == nil {
-		err = e2fs(ctx, 0, "resize2fs", image.Name())
+		err = e2fs(ctx, held, 0, "resize2fs", image.Name())
 	}
 	if err != nil {
 		return err

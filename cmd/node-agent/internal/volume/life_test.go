@@ -154,6 +154,7 @@ func TestADeletionIsProvedAndAVolumeInUseStays(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(inside, "a", "b"), 0o000))
 	require.NoError(t, os.MkdirAll(filepath.Join(g.shared, ".gone-vol_gone2", "of-an-earlier-try"), 0o700))
 	require.NoError(t, os.Mkdir(filepath.Join(g.shared, "vol_gone22"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(g.shared, ".new-vol_gone2-1"), 0o700))
 	_, err = g.Measure(t.Context(), s)
 	require.NoError(t, err)
 	require.NoError(t, g.Delete(t.Context(), s))
@@ -166,6 +167,9 @@ func TestADeletionIsProvedAndAVolumeInUseStays(t *testing.T) {
 func TestASharedVolumeIsMeasuredByOneNode(t *testing.T) {
 	t.Parallel()
 	g := newGround(t)
+	if g.Storages()[0].SizeEnforced {
+		t.Skip("the file system counts what its folders hold")
+	}
 	v := files("vol_size")
 	g.made(v)
 	inside := filepath.Join(g.shared, "vol_size")
@@ -184,6 +188,59 @@ func TestASharedVolumeIsMeasuredByOneNode(t *testing.T) {
 	found, err = g.again().Measure(t.Context(), v)
 	require.NoError(t, err)
 	require.NotNil(t, found)
+}
+
+// Which file systems bound a folder is found out by trying; this machine's may not.
+func TestASharedVolumeIsBoundedWhereTheFileSystemHasProjectQuotas(t *testing.T) {
+	t.Parallel()
+	g := newGround(t)
+	if !g.Storages()[0].SizeEnforced {
+		t.Skip("the file system of the tests has no project quotas")
+	}
+	v, beside := files("vol_project"), files("vol_project2")
+	v.SizeBytes, beside.SizeBytes = 8*mib, 8*mib
+	g.made(v)
+	g.made(v)
+	g.made(beside)
+	tree := g.mounted(v)
+	file := in(t, tree, 0, "f", unix.O_CREAT|unix.O_WRONLY)
+	fill := func(name string) (written int) {
+		big := in(t, tree, 0, name, unix.O_CREAT|unix.O_WRONLY)
+		defer big.Close()
+		require.ErrorIs(t, asMember(func() error {
+			for {
+				n, err := big.Write(make([]byte, mib/2))
+				written += n
+				if err != nil {
+					return err
+				}
+			}
+		}), unix.EDQUOT)
+		return written
+	}
+	require.NoError(t, file.Close())
+	require.InDelta(t, 8*mib, fill("big"), mib)
+	found, err := g.Measure(t.Context(), v)
+	require.NoError(t, err)
+	require.InDelta(t, 8*mib, found.UsedBytes, mib)
+	require.Equal(t, int64(8*mib), found.SizeBytes)
+	v.SizeBytes = 16 * mib
+	require.NoError(t, g.Grow(t.Context(), v))
+	require.InDelta(t, 8*mib, fill("more"), mib)
+	v.SizeBytes = 8 * mib
+	require.NoError(t, g.Grow(t.Context(), v), "an older wish changes nothing")
+	found, err = g.Measure(t.Context(), v)
+	require.NoError(t, err)
+	require.Equal(t, int64(16*mib), found.SizeBytes)
+	found, err = g.Measure(t.Context(), beside)
+	require.NoError(t, err)
+	require.Less(t, found.UsedBytes, int64(mib), "the other has a project of its own")
+	require.NoError(t, tree.Close())
+	require.NoError(t, g.Delete(t.Context(), v))
+	require.NoError(t, g.Delete(t.Context(), beside))
+	entries, err := os.ReadDir(g.shared)
+	require.NoError(t, err)
+	require.Empty(t, entries)
 }
 
 func TestAStorageThatDoesNotServeIsNotOffered(t *testing.T) {

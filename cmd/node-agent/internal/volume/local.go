@@ -145,7 +145,7 @@ func (l *local) grow(ctx context.Context, id string, size int64) error {
 	if err := awaitDetached(ctx, image, growPatience); err != nil {
 		return fmt.Errorf("it can grow only when no member has it, as the agent lacks CAP_SYS_RESOURCE: %w", err)
 	}
-	return growIdle(ctx, image)
+	return growIdle(ctx, image, held)
 }
 
 // measure asks the file system, which is mounted for it, unless it has been idle since it was last asked.

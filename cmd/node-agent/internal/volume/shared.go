@@ -30,8 +30,9 @@ var errMeasured = errors.New("another node has measured the volume")
 type shared struct {
 	dir string
 
-	mu     sync.Mutex
-	device uint64 // of the file system that the storage was first tried on
+	mu      sync.Mutex
+	device  uint64 // of the file system that the storage was first tried on
+	bounded bool   // by project quotas of that file system
 }
 
 func (s *shared) path(id string) string { return filepath.Join(s.dir, id) }
@@ -59,36 +60,114 @@ func (s *shared) probe(_ context.Context, users string) error {
 	if err := s.same(); err != nil {
 		return err
 	}
-	try, err := os.MkdirTemp(s.dir, newPrefix+"probe-")
+	s.sweep("")
+	try, err := os.MkdirTemp(s.dir, newPrefix+probeID+"-")
 	if err != nil {
 		return fmt.Errorf("it is not writable: %w", err)
 	}
 	defer os.Remove(try)
+	bounded := encloses(try)
+	s.mu.Lock()
+	s.bounded = bounded
+	s.mu.Unlock()
 	tree, err := mounts.Clone(try)
 	return probeMount(tree, err, users)
 }
 
-func (*shared) enforces() bool { return false }
+// sweep deletes folders that a killed agent left half made: those of a volume, or of any after an hour, as another node
+// may be making them.
+func (s *shared) sweep(id string) {
+	left, _ := filepath.Glob(s.path(newPrefix + id + "*"))
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && (id != "" || time.Since(info.ModTime()) > time.Hour) {
+			_ = unbound(path)
+		}
+	}
+}
 
-// make makes the folder, which is whole as soon as it is there.
-func (s *shared) make(_ context.Context, id string, _ int64) error {
+func (s *shared) enforces() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bounded
+}
+
+// make makes the folder beside its place, with its bound, and gives it its name when it is whole.
+func (s *shared) make(_ context.Context, id string, size int64) error {
 	if err := s.same(); err != nil {
 		return err
 	}
-	err := os.Mkdir(s.path(id), 0o755)
-	if errors.Is(err, os.ErrExist) {
-		return nil
+	if _, err := os.Lstat(s.path(id)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	made, err := os.MkdirTemp(s.dir, newPrefix+id+"-")
+	if err == nil {
+		err = os.Chmod(made, 0o755)
+	}
+	if err == nil && s.enforces() {
+		err = bound(made, size)
 	}
 	if err == nil {
-		err = os.Chmod(s.path(id), 0o755)
+		err = name(made, s.path(id))
 	}
 	if err != nil {
-		return fmt.Errorf("make the folder: %w", err)
+		return errors.Join(fmt.Errorf("make the folder: %w", err), unbound(made))
 	}
 	return nil
 }
 
-func (*shared) grow(context.Context, string, int64) error { return nil }
+// name gives a folder its name unless another has it, which is as good: a node has made it meanwhile. Some file systems
+// cannot do that in one step. There a folder is made at once, and is whole since they have no bounds to set.
+func name(made, path string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, made, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+	switch {
+	case errors.Is(err, unix.EEXIST):
+		return unbound(made)
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		if err = os.Mkdir(path, 0o755); errors.Is(err, os.ErrExist) {
+			err = nil
+		}
+		return errors.Join(err, os.Chmod(path, 0o755), unbound(made))
+	}
+	return err
+}
+
+// bound makes a folder that may take no more than size.
+func bound(path string, size int64) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return enclose(folder, size)
+}
+
+// unbound deletes a folder that has nothing in it.
+func unbound(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return nil //nolint:nilerr // it was not made
+	}
+	defer folder.Close()
+	release(folder)
+	return os.Remove(path)
+}
+
+// grow raises the bound of a folder that has one.
+func (s *shared) grow(_ context.Context, id string, size int64) error {
+	if err := s.same(); err != nil || !s.enforces() {
+		return err
+	}
+	folder, err := os.Open(s.path(id))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	project, known, err := enclosed(folder)
+	if err != nil || project == 0 || known.Hard*quotaUnit >= uint64(size) { // #nosec G115 -- positive
+		return err
+	}
+	return setLimit(folder, project, size)
+}
 
 func (s *shared) open(id string) (*os.File, error) {
 	if err := s.same(); err != nil {
@@ -97,10 +176,16 @@ func (s *shared) open(id string) (*os.File, error) {
 	return mounts.Clone(s.path(id))
 }
 
-// measure walks the folder, unless another node has done so since the last time.
+// measure asks for what a folder with a bound holds. Another is walked, unless another node has done so since the last
+// time.
 func (s *shared) measure(ctx context.Context, id string) (Measure, error) {
-	if _, err := os.Lstat(s.path(id)); err != nil {
+	folder, err := os.Open(s.path(id))
+	if err != nil {
 		return Measure{}, err
+	}
+	defer folder.Close()
+	if project, known, err := enclosed(folder); s.enforces() && err == nil && project != 0 {
+		return Measure{UsedBytes: int64(known.Space), SizeBytes: int64(known.Hard * quotaUnit)}, nil // #nosec G115 -- sizes
 	}
 	mark := s.path(measuredMark + id)
 	if last, err := os.Stat(mark); err == nil && time.Since(last.ModTime()) < measuredEvery {
@@ -124,6 +209,7 @@ func (s *shared) remove(_ context.Context, id string) error {
 	if err := s.same(); err != nil {
 		return err
 	}
+	s.sweep(id + "-")
 	gone := s.path(gonePrefix + id)
 	if err := os.Rename(s.path(id), gone); err != nil && !errors.Is(err, os.ErrNotExist) {
 		if err = os.RemoveAll(gone); err == nil { // of an earlier try
@@ -132,6 +218,10 @@ func (s *shared) remove(_ context.Context, id string) error {
 		if err != nil {
 			return fmt.Errorf("delete volume %s: %w", id, err)
 		}
+	}
+	if folder, err := os.Open(gone); err == nil {
+		release(folder)
+		_ = folder.Close()
 	}
 	if err := errors.Join(os.RemoveAll(gone), os.RemoveAll(s.path(measuredMark+id))); err != nil {
 		return fmt.Errorf("delete volume %s: %w", id, err)

@@ -60,8 +60,8 @@ func Parse(given []string) (storages []Storage, err error) {
 		kind, dir, _ := strings.Cut(rest, ":")
 		switch {
 		case !nameForm.MatchString(name):
-			return nil, fmt.Errorf("storage: %q is not NAME=KIND:DIR with a name of 1 to 40 lower-case letters, digits and hyphens",
-				text)
+			return nil, fmt.Errorf(
+				"storage: %q is not NAME=KIND:DIR with a name of 1 to 40 lower-case letters, digits and hyphens", text)
 		case kinds[kind] == "":
 			return nil, fmt.Errorf("storage: %q is of kind %q, and not shared or local", text, kind)
 		case !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/":

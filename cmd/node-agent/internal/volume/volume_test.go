@@ -99,6 +99,17 @@ func in(t *testing.T, tree *os.File, id int, name string, flags int) *os.File {
 	return os.NewFile(uintptr(file), name)
 }
 
+// asMember does something without any right of root's.
+func asMember(do func() error) error {
+	return thread.Apart(func() error {
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		if err := unix.Capset(&header, &make([]unix.CapUserData, 2)[0]); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
 // devices counts the loop devices of a volume.
 func (g *ground) devices(id string) int {
 	g.t.Helper()
