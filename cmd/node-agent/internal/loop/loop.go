@@ -109,10 +109,13 @@ func All(image *os.File) (devices []Device, err error) {
 	if err := unix.Fstat(int(image.Fd()), &wanted); err != nil {
 		return nil, fmt.Errorf("look at %s: %w", image.Name(), err)
 	}
-	used, _ := filepath.Glob(filepath.Join(blocks, "loop*", "loop"))
-	for _, at := range used {
-		number, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(filepath.Dir(at)), "loop"))
-		if err != nil {
+	all, err := os.ReadDir(blocks)
+	if err != nil { // without a look at all of them the image could get a second one
+		return nil, fmt.Errorf("look for loop devices: %w", err)
+	}
+	for _, entry := range all {
+		number, err := strconv.Atoi(strings.TrimPrefix(entry.Name(), "loop"))
+		if _, unused := os.Stat(filepath.Join(blocks, entry.Name(), "loop")); err != nil || unused != nil {
 			continue
 		}
 		device, err := numbered(number)
