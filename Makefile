@@ -2,7 +2,9 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export GOTOOLCHAIN := local
-export GOFLAGS := -trimpath
+# One set of flags for every stage, so that what one has compiled serves the others; what ships has no C.
+export GOFLAGS := -trimpath -buildvcs=false
+export CGO_ENABLED := 0
 
 PROGRAMS := app-platform appctl node-agent hello-cluster-controller slurm-reference-controller oci-launch-controller rke2-self-managed-controller \
 	oci-launch-controller/testimages/web-notebook oci-launch-controller/testimages/model-server
@@ -40,7 +42,7 @@ web/dist/index.html: web/node_modules/.package-lock.json $(shell find web/src we
 .PHONY: build
 build: tools web/dist/index.html ## Build the console and every program into bin/
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -buildvcs=false -o bin/ $(addprefix ./cmd/,$(PROGRAMS)) ./rig/cmd/lab
+	go build -o bin/ $(addprefix ./cmd/,$(PROGRAMS)) ./rig/cmd/lab
 
 .PHONY: run
 run: build ## Bring a whole local installation up; Ctrl-C takes it down again
@@ -97,9 +99,9 @@ floor: ## Build the server of the floor, the oldest build that may run beside th
 	[ -n "$$commit" ] || { echo "the history has no commit that brings $(FLOOR_MARK): fetch it whole (git fetch --unshallow)"; exit 1; }; \
 	[ "$$(cat bin/floor/commit 2>/dev/null)" != "$$commit below" ] || exit 0; \
 	tree=$$(mktemp -d) && trap 'git worktree remove --force '$$tree EXIT && git worktree add -q --detach $$tree $$commit && mkdir -p bin/floor && \
-	{ [ ! -d web/dist ] || cp -a web/dist/. $$tree/web/dist/; } && cd $$tree && CGO_ENABLED=0 go build -buildvcs=false -o $(CURDIR)/bin/floor/ ./cmd/app-platform && \
-	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/workers.test ./workers && git checkout -q --force "$$commit^" && \
-	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/below.test ./workers && echo "$$commit below" > $(CURDIR)/bin/floor/commit
+	{ [ ! -d web/dist ] || cp -a web/dist/. $$tree/web/dist/; } && cd $$tree && go build -o $(CURDIR)/bin/floor/ ./cmd/app-platform && \
+	go test -vet=off -c -o $(CURDIR)/bin/floor/workers.test ./workers && git checkout -q --force "$$commit^" && \
+	go test -vet=off -c -o $(CURDIR)/bin/floor/below.test ./workers && echo "$$commit below" > $(CURDIR)/bin/floor/commit
 
 .PHONY: kubernetes
 kubernetes: tools ## Compile Kubernetes, etcd and containerd, and the stand-in of RKE2 that runs them: 6 to 10 minutes the first time
@@ -112,7 +114,7 @@ test-kubernetes: build kubernetes ## Run the controller of RKE2 on a real Kubern
 
 .PHONY: test-race
 test-race: ## Run the concurrent packages under the race detector
-	go test -race -timeout 20m -p 2 ./authz/... ./domain/... ./graph/... ./internal/tx/... ./sdk/... ./service/... ./workers/...
+	CGO_ENABLED=1 go test -race -timeout 20m -p 2 ./authz/... ./domain/... ./graph/... ./internal/tx/... ./sdk/... ./service/... ./workers/...
 
 .PHONY: fuzz
 fuzz: ## Feed every parser that faces the outside with nonsense: make fuzz FUZZTIME=1m; make test runs their seeds
