@@ -47,15 +47,38 @@ func (a *arm) add(failed bool) {
 // part has grown to. Those on launches that stand alone have no fixed chances.
 type bet struct{ active, canary, grown float64 }
 
+// bets share a stake of 1 evenly.
+type bets struct {
+	of    []bet
+	stake float64 // what it has grown to
+}
+
+func newBets(of ...bet) bets {
+	b := bets{of: of}
+	b.settle()
+	return b
+}
+
+// settle adds up what the stake has grown to; whoever changes a bet calls it.
+func (b *bets) settle() {
+	b.stake = 0
+	for _, one := range b.of {
+		b.stake += math.Exp(min(one.grown, mostGrown)) / float64(len(b.of))
+	}
+}
+
+// mostGrown is the logarithm of mostShown.
+var mostGrown = math.Log(mostShown)
+
 // Test is the sequential test of one canary. The zero value is none: use New.
 type Test struct {
 	canary, active arm // all launches
 	blockCanary    arm // those of the open block
 	blockActive    arm
-	beside         []bet // against the active version
-	tolerated      []bet // against Tolerance
-	alone          []bet // of launches that stand alone, against what is borne
-	least          int   // launches of the canary before it can be halted while the active version has none
+	beside         bets // against the active version
+	tolerated      bets // against Tolerance, while none of the active version's launches has ended
+	alone          bets // of launches that stand alone, against what is borne
+	least          int  // launches of the canary before it can be halted while the active version has none
 	worse          bool
 }
 
@@ -65,15 +88,16 @@ func New(active bool) *Test {
 	if active {
 		t.least = unmatched
 	}
+	var beside, tolerated []bet
 	for _, base := range []float64{0.01, 0.03, 0.1, 0.3} {
 		for _, odds := range []float64{3.5, 12} {
-			t.beside = append(t.beside, bet{active: base, canary: odds * base / (1 - base + odds*base)})
+			beside = append(beside, bet{active: base, canary: odds * base / (1 - base + odds*base)})
 		}
 	}
 	for _, rate := range []float64{0.4, 0.6, 0.9} {
-		t.tolerated = append(t.tolerated, bet{active: Tolerance, canary: rate})
+		tolerated = append(tolerated, bet{active: Tolerance, canary: rate})
 	}
-	t.alone = make([]bet, len(shares))
+	t.beside, t.tolerated, t.alone = newBets(beside...), newBets(tolerated...), newBets(make([]bet, len(shares))...)
 	return t
 }
 
@@ -88,10 +112,9 @@ func (t *Test) Add(o Outcome) {
 		t.blockCanary.launches >= beyond*(1+t.blockActive.launches) // whatever its outcome
 	if o.Canary {
 		all, block = &t.canary, &t.blockCanary
-		for i := range t.tolerated {
-			one := &t.tolerated[i]
-			one.grown += gain(arm{1, failures(o.Failed)}, one.canary, one.active)
-		}
+	}
+	if o.Canary && t.active.launches == 0 {
+		t.tolerate(o.Failed)
 	}
 	all.add(o.Failed)
 	if stands {
@@ -107,13 +130,23 @@ func (t *Test) Add(o Outcome) {
 	}
 }
 
+// tolerate takes in a launch of the canary while none of the active version's has ended.
+func (t *Test) tolerate(failed bool) {
+	for i := range t.tolerated.of {
+		one := &t.tolerated.of[i]
+		one.grown += gain(arm{1, failures(failed)}, one.canary, one.active)
+	}
+	t.tolerated.settle()
+}
+
 // standAlone takes in a launch of the canary that has waited for none of the active version's: while nobody launches
 // that one, the canary is held against what is borne.
 func (t *Test) standAlone(failed bool) {
 	base := t.borne()
 	for i, share := range shares {
-		t.alone[i].grown += gain(arm{1, failures(failed)}, base+share*(1-base), base)
+		t.alone.of[i].grown += gain(arm{1, failures(failed)}, base+share*(1-base), base)
 	}
+	t.alone.settle()
 }
 
 // borne is the chance to fail that a launch which stands alone may have: Tolerance, or the highest that the active
@@ -140,11 +173,12 @@ func (t *Test) borne() float64 {
 // close takes the open block into the bets.
 func (t *Test) close() {
 	a, c := float64(t.blockActive.launches), float64(t.blockCanary.launches)
-	for i := range t.beside {
-		one := &t.beside[i]
+	for i := range t.beside.of {
+		one := &t.beside.of[i]
 		pooled := (a*one.active + c*one.canary) / (a + c)
 		one.grown += gain(t.blockActive, one.active, pooled) + gain(t.blockCanary, one.canary, pooled)
 	}
+	t.beside.settle()
 	t.blockActive, t.blockCanary = arm{}, arm{}
 }
 
@@ -164,17 +198,9 @@ func failures(failed bool) int {
 // canary. It may fall again.
 func (t *Test) Evidence() float64 {
 	if t.active.launches == 0 {
-		return min(stake(t.tolerated), mostShown)
+		return min(t.tolerated.stake, mostShown)
 	}
-	return min(stake(t.beside)*stake(t.alone), mostShown)
-}
-
-// stake is what a stake of 1, spread evenly over the bets, has grown to.
-func stake(bets []bet) (sum float64) {
-	for _, one := range bets {
-		sum += math.Exp(min(one.grown, math.Log(mostShown))) / float64(len(bets))
-	}
-	return sum
+	return min(t.beside.stake*t.alone.stake, mostShown)
 }
 
 // Verdict is WORSE from the launch on at which the evidence first reached Threshold. It is NO_WORSE once 30
