@@ -144,12 +144,15 @@ verify: generate ## Generate again and fail if anything changed
 	@git diff --exit-code --stat -- '**/generated/**' graph sdk web/src/generated docs/runbooks || { echo "generated code is not what its sources say: run make generate and commit"; exit 1; }
 	@test -z "$$(git status --porcelain -- ent/generated graph sdk/client/generated sdk/typescript-client/src/generated sdk/python-client/gpuaas_client/generated web/src/generated)" || { git status --short; echo "generated files are not committed"; exit 1; }
 
-.PHONY: lint
+.PHONY: lint lint-go lint-web
 lint: web/node_modules/.package-lock.json ## Look for mistakes; make gosec looks for weaknesses
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target lint-go lint-web
+lint-go:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v /generated/))" || { gofmt -l $$(git ls-files '*.go' | grep -v /generated/); exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
-	cd web && npm run lint
+lint-web: web/node_modules/.package-lock.json # the same bytes once
+	@bash .ci/once lint-web "$$(node --version)" web sdk/typescript-client -- bash -c 'cd web && npm run lint'
 
 .PHONY: gosec
 gosec: ## Look for weaknesses; some minutes on two cores
