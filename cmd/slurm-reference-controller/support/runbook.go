@@ -101,6 +101,22 @@ var Runbook = runbook.Runbook{
 					Act:   runbook.Calls("invokeAction"),
 				},
 				{
+					Key:   "others-job",
+					When:  []runbook.Condition{runbook.Is("code", "JOB_NOT_YOURS")},
+					Seen:  "`JOB_NOT_YOURS`",
+					Means: "the job is somebody else's; the message says whose",
+					Do:    "its owner changes it, or an operator by the action that ends with `.any`",
+					Act:   runbook.Calls("invokeAction"),
+				},
+				{
+					Key:   "account-taken",
+					When:  []runbook.Condition{runbook.Is("code", "ACCOUNT_TAKEN")},
+					Seen:  "`ACCOUNT_TAKEN`",
+					Means: "a member's system has an account with the person's name or id",
+					Do:    "remove that account from the member, then try again",
+					Act:   runbook.Outside("remove the account in the member", "invokeAction"),
+				},
+				{
 					Key: "worker-lost",
 					When: []runbook.Condition{runbook.Is("member.failure", "INIT_GONE", "OUT_OF_MEMORY", "RESTARTS_SPENT",
 						"REPORTED")},

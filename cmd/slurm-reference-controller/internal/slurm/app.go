@@ -6,6 +6,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/mend"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/operation"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/people"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -16,7 +17,7 @@ func App(manifest []byte, dir string, mender *mend.Mender) (adapter.App, error) 
 	if err != nil {
 		return adapter.App{}, err
 	}
-	app, err := adapter.FromManifest(manifest, calls.Actions())
+	app, err := adapter.FromManifest(manifest, calls.Actions(people.NewDesk()))
 	if err != nil {
 		return adapter.App{}, err
 	}

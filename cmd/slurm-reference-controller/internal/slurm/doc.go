@@ -2,6 +2,7 @@
 //
 // [App] puts the app together and refuses impossible dispatches. Package operation carries operations
 // out, package calls answers what is read at once, package daemons starts what runs on members,
+// package people makes those who use a cluster known in it,
 // package report reads what Slurm's commands print, package accounts meters what jobs have used, package
 // mend replaces workers that Slurm has given up, and package layout holds a cluster and its slurm.conf.
 //
@@ -77,12 +78,17 @@
 //
 // # Jobs
 //
-// Jobs that are submitted by the action queue.submit run as the user nobody: a member's root is
-// not for its tenants' scripts. Their output lies on the worker that ran the batch step, standard error
+// Jobs run as the account of who submits them, in that person's home, and are charged to the project that they
+// ask from: see package people. Their output lies in the home on the worker that ran the batch step, standard error
 // apart where the job was submitted so; the action queue.list returns its end, and job.output any part of
-// it. Both read as nobody: a job may have put a link there. Who submitted a job is noted in its comment,
-// which proves nothing: within the cluster it can be changed.
+// it. Both read as the job's user: a job may have put a link there. A job is its owner's: Slurm itself refuses others',
+// since the adapter asks it as who asks. Actions that end with ".any" ask as Slurm's administrator, and have the
+// permission key of operators: an adapter is told who asks, and not what they may.
 //
-// An instance of a version before 1.4 is answered as its manifest says, by the commands that its manifest
-// names: see detailed in package calls.
+// A requester without an account, as of a platform of before, has its jobs run as the user nobody: a member's root is
+// not for its tenants' scripts. Who submitted a job is noted in its comment, which proves nothing: within the cluster
+// it can be changed.
+//
+// An instance of an earlier version is answered as its manifest says, by the commands that its manifest
+// names: see detail in package calls.
 package slurm

@@ -183,7 +183,7 @@ func cordonHolds(t *testing.T, b *bench, worker string) {
 func upgradeAndBack(t *testing.T, b *bench) {
 	before := b.current.Instance
 	after := before
-	after.Version, after.Config = "1.4.1", json.RawMessage(
+	after.Version, after.Config = "1.5.1", json.RawMessage(
 		`{"partitionName":"batch","maxJobMinutes":77,"backfillSeconds":5}`,
 	)
 	change := func(from, to adapter.Instance) adapter.VersionChange {
@@ -194,7 +194,7 @@ func upgradeAndBack(t *testing.T, b *bench) {
 	}
 	b.current.Instance = after
 	status := b.run(adapter.InstanceUpgrade, change(before, after))
-	require.JSONEq(t, `{"version":"1.4.1","partition":"batch","maxTime":"01:17:00"}`, string(status.Evidence["runs"]))
+	require.JSONEq(t, `{"version":"1.5.1","partition":"batch","maxTime":"01:17:00"}`, string(status.Evidence["runs"]))
 	require.Contains(
 		t, b.on(b.current.Members[1].ID, "cat /run/slurm/conf/slurm.conf"), "MaxTime=77", "workers have it too",
 	)
@@ -211,7 +211,7 @@ func upgradeAndBack(t *testing.T, b *bench) {
 
 	b.current.Instance = before
 	status = b.run(adapter.InstanceRollback, change(after, before))
-	require.JSONEq(t, `{"version":"1.4.0","partition":"batch","maxTime":"UNLIMITED"}`, string(status.Evidence["runs"]))
+	require.JSONEq(t, `{"version":"1.5.0","partition":"batch","maxTime":"UNLIMITED"}`, string(status.Evidence["runs"]))
 }
 
 // TestDeadWorkersAreReplaced replaces a worker whose slurmd was killed, and then one whose node is gone.

@@ -23,7 +23,7 @@ func accountingJobs(ctx context.Context, call *adapter.Call) (any, error) {
 	if err := decodeOptional(call.Input, &input); err != nil {
 		return nil, err
 	}
-	result, err := onController(ctx, call, "account", accountCommand(detailed(call), strconv.Itoa(input.Days),
+	result, err := onController(ctx, call, "account", accountCommand(detailOf(call), strconv.Itoa(input.Days),
 		strconv.Itoa(input.Limit)))
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func accountingJobs(ctx context.Context, call *adapter.Call) (any, error) {
 	if result.State != adapter.TaskSucceeded {
 		return nil, unavailable(result)
 	}
-	if detailed(call) {
+	if detailOf(call) >= detailed {
 		return map[string]any{"jobs": report.ParseDetailedAccounts(result.Stdout)}, nil
 	}
 	return map[string]any{"jobs": report.ParseAccounts(result.Stdout)}, nil

@@ -22,11 +22,16 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 	}
 	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
 		named("observe", observeCommand()), named("state", stateCommand()),
-		named("plan", planCommand()), named("nodes", nodesCommand(true)),
-		named("queue", listCommand(true, "")), named("job", listCommand(true, "{job}"), "job"),
+		named("plan", planCommand()), named("nodes", nodesCommand(peopled)),
+		named("queue", listCommand(peopled, "")), named("job", listCommand(peopled, "{job}"), "job"),
 		named("output", outputCommand("{job}", "{bytes}"), "job", "bytes"),
 		named("part", partCommand("{job}", outputSuffix, "{from}", "{bytes}", "{wait}"), "job", "from", "bytes", "wait"),
 		named("errors", partCommand("{job}", errorsSuffix, "{from}", "{bytes}", "{wait}"), "job", "from", "bytes", "wait"),
-		named("accounts", accountCommand(true, "{days}", "{limit}"), "days", "limit"),
+		named("output.person", personOutputCommand("{id}", "{job}", "{bytes}"), "id", "job", "bytes"),
+		named("part.person", personPartCommand("{id}", "{job}", outputSuffix, "{from}", "{bytes}", "{wait}"),
+			"id", "job", "from", "bytes", "wait"),
+		named("errors.person", personPartCommand("{id}", "{job}", errorsSuffix, "{from}", "{bytes}", "{wait}"),
+			"id", "job", "from", "bytes", "wait"),
+		named("accounts", accountCommand(peopled, "{days}", "{limit}"), "days", "limit"),
 		named("usage", accounts.Command("{since}", "{line}"), "since", "line"))
 }

@@ -11,7 +11,7 @@ import (
 
 // listNodes returns the workers as Slurm reports them, with their members.
 func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
-	result, err := onController(ctx, call, "nodes", nodesCommand(detailed(call)))
+	result, err := onController(ctx, call, "nodes", nodesCommand(detailOf(call)))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/people"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -24,7 +25,11 @@ func readOutput(
 	if !ok || limit == 0 {
 		return "", nil
 	}
-	result, err := call.Do(ctx, worker, "output", outputCommand(one.JobID, strconv.Itoa(limit)), adapter.Within(callTime))
+	command := outputCommand(one.JobID, strconv.Itoa(limit))
+	if one.OfPerson() {
+		command = personOutputCommand(strconv.Itoa(one.UID), one.JobID, strconv.Itoa(limit))
+	}
+	result, err := call.Do(ctx, worker, "output", command, adapter.Within(callTime))
 	if err != nil {
 		return "", err
 	}
@@ -74,8 +79,12 @@ type partAnswer struct {
 	Ended bool   `json:"ended"`
 }
 
-// readPart returns what a job has written from a place on, and may wait until there is some.
-func readPart(ctx context.Context, call *adapter.Call) (any, error) {
+// readPart returns the action that reads what a job has written from a place on, and may wait until there is some.
+func readPart(of right) adapter.ActionFunc {
+	return func(ctx context.Context, call *adapter.Call) (any, error) { return readPartOf(ctx, call, of) }
+}
+
+func readPartOf(ctx context.Context, call *adapter.Call, of right) (any, error) {
 	input := part{Stream: "output", Encoding: "text", Bytes: 16384}
 	if err := json.Unmarshal(call.Input, &input); err != nil {
 		return nil, fmt.Errorf("read input: %w", err)
@@ -87,6 +96,13 @@ func readPart(ctx context.Context, call *adapter.Call) (any, error) {
 	job, err := theJob(listing{JobID: input.JobID, Limit: 2}.filter(jobs), input.JobID)
 	if err != nil {
 		return nil, err
+	}
+	who, err := people.Of(call)
+	if err != nil {
+		return nil, err
+	}
+	if who != nil && of == owner && job.UID != who.UID {
+		return nil, notYours("job.output", job.JobID, job.User)
 	}
 	answer := partAnswer{JobID: job.JobID, State: job.State, Next: input.From, Ended: job.HasEnded()}
 	if job.NodeList == "" { // it has not begun, and never will if it was canceled before
@@ -113,7 +129,11 @@ func (p part) command(job report.Job) adapter.RunCommand {
 	if p.Stream == "errors" {
 		suffix = errorsSuffix
 	}
-	return partCommand(job.JobID, suffix, strconv.Itoa(p.From), strconv.Itoa(p.Bytes), strconv.Itoa(p.WaitSeconds))
+	from, bytes, wait := strconv.Itoa(p.From), strconv.Itoa(p.Bytes), strconv.Itoa(p.WaitSeconds)
+	if job.OfPerson() {
+		return personPartCommand(strconv.Itoa(job.UID), job.JobID, suffix, from, bytes, wait)
+	}
+	return partCommand(job.JobID, suffix, from, bytes, wait)
 }
 
 // take adds what partScript printed. Text ends with a whole character, unless nothing would be left.

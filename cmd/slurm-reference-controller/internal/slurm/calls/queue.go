@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/people"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -22,13 +23,17 @@ const (
 	callTime = 30 * time.Second
 )
 
-// Actions returns what the adapter does for each action of the app, by name.
-func Actions() map[string]adapter.ActionFunc {
-	return map[string]adapter.ActionFunc{
-		"queue.submit": submit, "queue.list": list, "queue.cancel": cancel,
-		"queue.hold": verb("hold"), "queue.release": verb("release"), "queue.requeue": verb("requeue"),
-		"job.output": readPart, "node.list": listNodes, "accounting.jobs": accountingJobs,
+// Actions returns what the adapter does for each action of the app, by name. The desk lets people in.
+func Actions(desk *people.Desk) map[string]adapter.ActionFunc {
+	actions := map[string]adapter.ActionFunc{
+		"queue.submit": submit(desk), "queue.list": list, "node.list": listNodes, "accounting.jobs": accountingJobs,
+		"job.output": readPart(owner), "job.output" + ofAny: readPart(operator),
+		"queue.cancel": cancel(owner), "queue.cancel" + ofAny: cancel(operator),
 	}
+	for _, name := range []string{"hold", "release", "requeue"} {
+		actions["queue."+name], actions["queue."+name+ofAny] = verb(name, owner), verb(name, operator)
+	}
+	return actions
 }
 
 // listing is the input of queue.list.
@@ -85,17 +90,20 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := readOutput(ctx, call, members, job, input.OutputBytes)
+	who, err := people.Of(call)
 	if err != nil {
 		return nil, err
 	}
-	output["output"] = text
-	return output, nil
+	if who != nil && job.UID != who.UID { // what others' jobs write is not for everybody who sees the queue
+		return output, nil
+	}
+	output["output"], err = readOutput(ctx, call, members, job, input.OutputBytes)
+	return output, err
 }
 
 // readJobs returns the jobs, and the members by node. A job that is asked for by its id comes with its steps.
 func readJobs(ctx context.Context, call *adapter.Call, id string) ([]report.Job, map[string]string, error) {
-	result, err := onController(ctx, call, "list", listCommand(detailed(call), id))
+	result, err := onController(ctx, call, "list", listCommand(detailOf(call), id))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,11 +114,16 @@ func readJobs(ctx context.Context, call *adapter.Call, id string) ([]report.Job,
 	zone, rest, _ := strings.Cut(rest, "\n")
 	completed, record, _ := strings.Cut(rest, "=== record\n")
 	members := report.MembersByNode(record, call.Of(layout.ComponentWorker))
-	if !detailed(call) {
+	told := detailOf(call)
+	if told == plain {
 		return report.MergeJobs(report.ParseQueue(live), report.ParseCompleted(completed)), members, nil
 	}
 	live, steps, _ := strings.Cut(live, "=== steps\n")
-	jobs := report.MergeJobs(report.InUTC(report.ParseDetailed(live)), report.ParseCompletedIn(completed, zone))
+	parse := report.ParseDetailed
+	if told == peopled {
+		parse = report.ParsePeople
+	}
+	jobs := report.MergeJobs(report.InUTC(parse(live)), report.ParseCompletedIn(completed, zone))
 	if len(jobs) == 1 {
 		jobs[0].Steps = report.ParseSteps(steps)
 	}

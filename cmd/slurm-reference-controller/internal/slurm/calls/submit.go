@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/people"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -31,10 +32,15 @@ type submission struct {
 }
 
 // command returns the sbatch call. Every value is an argument of its own and comes after a "=", so
-// that nothing a caller wrote can become an option or a command. The requester is noted in the job's comment.
-func (s submission) command(requester string) []string {
+// that nothing a caller wrote can become an option or a command. The requester is noted in the job's comment. The job
+// is who's, in their home and charged to their project; without them it is nobody's.
+func (s submission) command(requester string, who *people.Person) []string {
+	dir, file, charged := layout.JobDir, path.Join(layout.JobDir, "%j"), ""
+	if who != nil {
+		dir, file, charged = who.Home(), path.Join(who.Home(), people.OutputName("%j")), who.Account
+	}
 	command := []string{
-		"sbatch", "--parsable", "--chdir=" + layout.JobDir, "--output=" + outputPath("%j"), "--open-mode=append",
+		"sbatch", "--parsable", "--chdir=" + dir, "--output=" + file + outputSuffix, "--open-mode=append",
 	}
 	options := []struct {
 		name  string
@@ -42,7 +48,8 @@ func (s submission) command(requester string) []string {
 		set   bool
 	}{
 		{"comment", report.OwnerComment(requester), requester != ""},
-		{"error", path.Join(layout.JobDir, "%j"+errorsSuffix), s.SeparateErrors},
+		{"account", charged, charged != ""},
+		{"error", file + errorsSuffix, s.SeparateErrors},
 		{"array", s.Array, s.Array != ""},
 		{"dependency", s.Dependency, s.Dependency != ""},
 		{"job-name", s.Name, s.Name != ""},
@@ -61,6 +68,9 @@ func (s submission) command(requester string) []string {
 	if s.Held {
 		command = append(command, "--hold")
 	}
+	if who != nil {
+		return who.As(command...)
+	}
 	return command
 }
 
@@ -72,26 +82,34 @@ const (
 
 func outputPath(job string) string { return path.Join(layout.JobDir, job+outputSuffix) }
 
-// submit queues a job script and returns the job's id.
-func submit(ctx context.Context, call *adapter.Call) (any, error) {
-	var input submission
-	if err := json.Unmarshal(call.Input, &input); err != nil {
-		return nil, fmt.Errorf("read input: %w", err)
+// submit returns the action that queues a job script and answers the job's id. Who submits it is let in first.
+func submit(desk *people.Desk) adapter.ActionFunc {
+	return func(ctx context.Context, call *adapter.Call) (any, error) {
+		var input submission
+		if err := json.Unmarshal(call.Input, &input); err != nil {
+			return nil, fmt.Errorf("read input: %w", err)
+		}
+		if !strings.HasPrefix(input.Script, "#!") {
+			return nil, adapter.Reject("SCRIPT_INVALID", "input.script", "the script must begin with a line like #!/bin/sh")
+		}
+		who, err := desk.Admit(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		task := adapter.RunCommand{Command: input.command(call.Requester.ID, who), Stdin: input.Script}
+		if who == nil {
+			task.User, task.WorkDir = layout.JobUser, layout.JobDir
+		}
+		result, err := onController(ctx, call, "submit", task)
+		if err != nil {
+			return nil, err
+		}
+		return submitted(result)
 	}
-	if !strings.HasPrefix(input.Script, "#!") {
-		return nil, adapter.Reject("SCRIPT_INVALID", "input.script", "the script must begin with a line like #!/bin/sh")
-	}
-	result, err := onController(
-		ctx,
-		call,
-		"submit",
-		adapter.RunCommand{
-			Command: input.command(call.Requester.ID), Stdin: input.Script, User: layout.JobUser, WorkDir: layout.JobDir,
-		},
-	)
-	if err != nil {
-		return nil, err
-	}
+}
+
+// submitted reads the job's id from what sbatch has printed.
+func submitted(result adapter.TaskResult) (any, error) {
 	if result.State != adapter.TaskSucceeded {
 		return nil, adapter.Reject("SUBMIT_REFUSED", "input", "%s", complaint(result))
 	}

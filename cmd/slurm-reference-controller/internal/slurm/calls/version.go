@@ -7,14 +7,29 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// detailed reports whether the instance's manifest knows what jobs and nodes have told since version 1.4. An instance
-// of an earlier one is answered as its manifest says, and by the commands that its manifest names.
-func detailed(call *adapter.Call) bool {
+// detail is how much an instance's manifest lets be told, and which commands it names. An instance of an earlier one is
+// answered as its manifest says, and by the commands that its manifest names.
+type detail int
+
+const (
+	plain    detail = iota // before 1.4
+	detailed               // 1.4: arrays, owners, GPUs, steps and zoned times
+	peopled                // 1.5: whose a job is, by the id of the account
+)
+
+// detailOf returns the detail of the instance's manifest.
+func detailOf(call *adapter.Call) detail {
 	part := strings.SplitN(call.Instance.Version, ".", 3)
 	if len(part) < 2 {
-		return false
+		return plain
 	}
 	major, errMajor := strconv.Atoi(part[0])
 	minor, errMinor := strconv.Atoi(part[1])
-	return errMajor == nil && errMinor == nil && (major > 1 || major == 1 && minor >= 4)
+	switch {
+	case errMajor != nil || errMinor != nil || major < 1 || major == 1 && minor < 4:
+		return plain
+	case major == 1 && minor < 5:
+		return detailed
+	}
+	return peopled
 }

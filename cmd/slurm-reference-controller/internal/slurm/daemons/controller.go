@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/people"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -13,6 +14,9 @@ import (
 // accounts would hold or refuse jobs for reasons that pass.
 func (w Work) StartController(ctx context.Context, controller adapter.Member, cluster layout.Cluster) error {
 	if err := w.configure(ctx, controller, cluster); err != nil {
+		return err
+	}
+	if err := w.Steps(ctx, controller, Step{"people", Shell(people.MakeAll)}); err != nil {
 		return err
 	}
 	if cluster.Accounted() {

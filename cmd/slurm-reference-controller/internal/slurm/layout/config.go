@@ -15,10 +15,12 @@ const (
 )
 
 const (
-	// JobUser is the user that submitted jobs run as: a member's root is not for its tenants' scripts.
+	// JobUser is the user that jobs run as whose submitter has no account: a member's root is not for its tenants' scripts.
 	JobUser = "nobody"
 	// JobDir is where submitted jobs run and write, on every member.
 	JobDir = "/var/lib/slurm/jobs"
+	// FirstPerson and LastPerson are the ids of the accounts that the platform gives people.
+	FirstPerson, LastPerson = 1_000, 59_999
 )
 
 // Config is an instance's configuration, valid against the manifest's schema.

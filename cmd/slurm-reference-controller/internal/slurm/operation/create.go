@@ -38,6 +38,9 @@ func create(ctx context.Context, w work) error {
 	if err := w.StartController(ctx, controller, cluster); err != nil {
 		return err
 	}
+	if err := w.BringPeople(ctx, workers); err != nil {
+		return err
+	}
 	w.Progress("starting workers", 60, fmt.Sprintf("starting %d slurmd", len(workers)))
 	if err := w.Each(ctx, workers, func(ctx context.Context, worker adapter.Member) error {
 		if err := w.StartWorker(ctx, worker, cluster); err != nil {

@@ -143,6 +143,9 @@ func (w work) rouse(
 			return err
 		}
 	}
+	if err := w.BringPeople(ctx, targets); err != nil {
+		return err
+	}
 	w.Progress("starting workers", percent, fmt.Sprintf("starting %d slurmd", len(targets)))
 	return w.Each(ctx, targets, func(ctx context.Context, member adapter.Member) error {
 		if err := w.StartWorker(ctx, member, cluster); err != nil {

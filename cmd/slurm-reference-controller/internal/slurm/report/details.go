@@ -65,6 +65,18 @@ var detailFields = slices.Insert(slices.Clone(queueFields), len(queueFields)-1,
 	queueField{"Dependency", 60, func(j *Job, s string) { j.Dependency = none(s) }},
 )
 
+// peopleFields are those with whose a job is; a name has room for all that the platform gives.
+var peopleFields = append([]queueField{
+	{"UserID", 12, func(j *Job, s string) { j.UID = layout.Number(s) }},
+	{"UserName", 32, func(j *Job, s string) { j.User = s }},
+}, slices.DeleteFunc(slices.Clone(detailFields), func(f queueField) bool { return f.name == "UserName" })...)
+
+// PeopleFormat returns the value of squeue's option -O for [ParsePeople].
+func PeopleFormat() string { return formatOf(peopleFields) }
+
+// ParsePeople reads the output of squeue in [PeopleFormat].
+func ParsePeople(text string) []Job { return parseFields(text, peopleFields) }
+
 // DetailFormat returns the value of squeue's option -O for [ParseDetailed].
 func DetailFormat() string { return formatOf(detailFields) }
 

@@ -14,9 +14,11 @@ import (
 // Job is one job as the actions answer it. Times are as Slurm writes them, without a zone, until [Zoned] gives them
 // one; a time that is not known yet is empty.
 type Job struct {
-	JobID     string `json:"jobId"`
-	Name      string `json:"name"`
-	User      string `json:"user"`
+	JobID string `json:"jobId"`
+	Name  string `json:"name"`
+	User  string `json:"user"`
+	// UID is the id of the user; 0 where nobody has asked.
+	UID       int    `json:"-"`
 	Partition string `json:"partition"`
 	State     string `json:"state"`
 	Reason    string `json:"reason"`
@@ -28,6 +30,9 @@ type Job struct {
 	Ended     string `json:"endedAt"`
 	Details
 }
+
+// OfPerson reports whether the job runs as somebody whom the platform has given an account.
+func (j Job) OfPerson() bool { return j.UID >= layout.FirstPerson && j.UID <= layout.LastPerson }
 
 // Is reports whether the job is in this state, in any letter case.
 func (j Job) Is(state string) bool { return strings.EqualFold(j.State, state) }
@@ -102,9 +107,10 @@ func ParseCompleted(text string) []Job {
 		if value["JobId"] == "" {
 			continue
 		}
-		user, _, _ := strings.Cut(value["UserId"], "(")
+		user, id, _ := strings.Cut(value["UserId"], "(")
 		jobs = append(jobs, Job{
-			JobID: value["JobId"], Name: value["Name"], User: user, Partition: value["Partition"], State: value["JobState"],
+			JobID: value["JobId"], Name: value["Name"], User: user, UID: layout.Number(strings.TrimSuffix(id, ")")),
+			Partition: value["Partition"], State: value["JobState"],
 			ExitCode: exitCode(value["ExitCode"]), Nodes: layout.Number(value["NodeCnt"]), NodeList: none(value["NodeList"]),
 			Submitted: none(value["SubmitTime"]), Started: none(value["StartTime"]), Ended: none(value["EndTime"]),
 		})
