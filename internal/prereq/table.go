@@ -54,6 +54,7 @@ var table = map[Feature][]need{
 		{"slurmd", []string{"slurmd"}, program("slurmd")},
 		{"sinfo and srun", []string{"slurm-client"}, program("sinfo", "srun", "sbatch", "scontrol")},
 		{"munged", []string{"munge"}, program("munged")},
+		{"sshd", []string{"openssh-server"}, program("sshd")}, // of a cluster's logins
 		// The core packages bring no service and no data of their own: each cluster has its database in its own sandbox.
 		{"mariadbd", []string{"mariadb-server-core"}, program("mariadbd", "mariadb-install-db")},
 		{"mariadb", []string{"mariadb-client-core"}, program("mariadb")},

@@ -77,6 +77,12 @@ func (p *Platform) Node(address string) adapter.Node {
 	}
 }
 
+// Answers serves one more field of the public API, such as "issueSshHostCertificate": its input's JSON is given, and the
+// answer is an object.
+func (p *Platform) Answers(field string, with func(input json.RawMessage) (map[string]any, error)) {
+	p.stand.Answers(field, with)
+}
+
 // Access returns the part of a dispatch or action that gives access to the public API.
 func (p *Platform) Access() adapter.Platform { return p.grant.Access() }
 

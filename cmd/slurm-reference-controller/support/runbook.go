@@ -15,7 +15,8 @@ var Runbook = runbook.Runbook{
 			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the instance\n" +
 				"    appctl action run NAME node.list        # how Slurm sees its nodes\n" +
 				"    appctl logs NAME/controller/0   # slurmctld, slurmdbd and the database\n" +
-				"    appctl logs NAME/worker/0       # slurmd",
+				"    appctl logs NAME/worker/0       # slurmd\n" +
+				"    appctl logs NAME/login/0        # sshd",
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []runbook.Edge{
 				{
@@ -107,6 +108,14 @@ var Runbook = runbook.Runbook{
 					Means: "the job is somebody else's; the message says whose",
 					Do:    "its owner changes it, or an operator by the action that ends with `.any`",
 					Act:   runbook.Calls("invokeAction"),
+				},
+				{
+					Key:   "no-login",
+					When:  []runbook.Condition{runbook.Is("code", "NO_LOGIN", "NO_ACCOUNT")},
+					Seen:  "`NO_LOGIN`, `NO_ACCOUNT`",
+					Means: "the cluster has no login, or whoever asks is neither a person nor a service account",
+					Do:    "add a member of the component `login`; log in as a person or a service account",
+					Act:   runbook.Calls("addMembers", "invokeAction"),
 				},
 				{
 					Key:   "account-taken",

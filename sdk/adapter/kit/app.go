@@ -84,9 +84,12 @@ type Call struct {
 	// Log carries the correlation id.
 	Log *slog.Logger
 
-	tasks api.Tasks
+	tasks *api.Client
 	key   string
 }
+
+// Client reaches the public API with the call's token, which may do what the platform gives to calls of this sort.
+func (c *Call) Client() *api.Client { return c.tasks }
 
 // Key names an action's call: a repeat of the action has the same one, and no other call has. What is counted by
 // actions derives its ids from it.

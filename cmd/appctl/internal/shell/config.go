@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -44,7 +45,7 @@ minutes by itself. Print it again when there are other members.`
 	cmd.Example = `  appctl ssh-config training --reason "copy results" > ~/.ssh/training
   scp -F ~/.ssh/training training.worker.0:/results/out.csv .`
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
-	cmd.Flags().StringVar(&user, "user", "root", "who to log in as")
+	cmd.Flags().StringVar(&user, "user", "", "who to log in as (default who the app says, else root)")
 	command.NeededReasonFlag(cmd, &reason)
 	return cmd
 }
@@ -82,7 +83,7 @@ func configure(ctx context.Context, t *command.Tool, of place, reason, user stri
 			serves[one.ComponentKey] = one.Name
 			at := of
 			at.endpoint = one.Name
-			if len(places) == 0 { // of several, the first one is the instance's
+			if len(places) == 0 && one.Serving > 0 { // of several, the first one is the instance's
 				places = append(places, at)
 			}
 		}
@@ -91,9 +92,19 @@ func configure(ctx context.Context, t *command.Tool, of place, reason, user stri
 	if err != nil {
 		return err
 	}
+	if len(places) > 0 { // one account for all that the app serves
+		if err := places[0].admit(ctx, t); err != nil {
+			return err
+		}
+		of.account = places[0].account
+	}
 	for _, one := range found {
-		places = append(places, place{instance: of.instance, name: of.name, endpoint: serves[one.ComponentKey],
-			member: one.Id, component: one.ComponentKey, index: one.Index})
+		at := place{instance: of.instance, name: of.name, endpoint: serves[one.ComponentKey], member: one.Id,
+			component: one.ComponentKey, index: one.Index}
+		if at.endpoint != "" {
+			at.account = of.account
+		}
+		places = append(places, at)
 	}
 	for _, at := range places {
 		if err := host(t, &at, reason, user); err != nil {
@@ -118,7 +129,7 @@ func host(t *command.Tool, at *place, reason, user string) error {
 		name = fmt.Sprintf("%s.%s.%d", at.name, at.component, at.index)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "Host %s\n    User %s\n", name, user)
+	fmt.Fprintf(&text, "Host %s\n    User %s\n", name, cmp.Or(user, at.user()))
 	for _, option := range options(keptDir(t), at, via) {
 		key, value, _ := strings.Cut(option, "=")
 		fmt.Fprintf(&text, "    %s %s\n", key, value)
@@ -136,6 +147,9 @@ func certificate(t *command.Tool) *cobra.Command {
 		func(ctx context.Context, args []string) error {
 			to, err := find(ctx, t, args[0], w)
 			if err != nil {
+				return err
+			}
+			if err := to.admit(ctx, t); err != nil {
 				return err
 			}
 			return keptDir(t).certify(ctx, t, to, w.reason)

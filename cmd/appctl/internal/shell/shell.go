@@ -41,7 +41,7 @@ type wanted struct {
 
 func (w *wanted) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&w.user, "user", "", "who to log in as; root on the platform's own server")
+	flags.StringVar(&w.user, "user", "", "who to log in as, unless the app says so; root on the platform's own server")
 	flags.StringVar(&w.endpoint, "endpoint", "", "an endpoint of protocol ssh, where there are several")
 	flags.BoolVar(&w.platform, "platform", false, "the platform's own server, though the member has one")
 	command.ReasonFlag(cmd, &w.reason)
@@ -62,7 +62,8 @@ func login(t *command.Tool) *cobra.Command {
 	cmd.Long = `Log in to a member with this machine's ssh.
 
 Where the app declares an endpoint of protocol ssh, its own server answers; else the platform's, which every member has,
-and which wants --reason as appctl exec does. The key and its certificate, of minutes, are made for this login alone.`
+and which wants --reason as appctl exec does. The key and its certificate, of minutes, are made for this login alone.
+An app with the action ssh.account makes an account for you first, and says its name.`
 	cmd.Example = `  appctl ssh training/worker/0 --reason "look at the disk"
   appctl ssh training/worker/0 --reason "count" -- nproc
   appctl ssh-config training --reason "edit" >> ~/.ssh/config      # for scp, rsync, sftp and editors`
@@ -83,6 +84,9 @@ func run(ctx context.Context, t *command.Tool, to *place, w wanted, words []stri
 		return fmt.Errorf("keep the key: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	if err := to.admit(ctx, t); err != nil {
+		return err
+	}
 	kept := folder(dir)
 	if err := kept.certify(ctx, t, to, w.reason); err != nil {
 		return err
@@ -190,6 +194,7 @@ type place struct {
 	member         string // empty for any that serves the endpoint
 	component      string
 	index          int
+	account        string // who the app says to log in as; empty where it does not
 }
 
 // alias is the name in the certificate of the host.
@@ -207,9 +212,6 @@ func (p *place) target() string {
 	}
 	return fmt.Sprintf("%s/%s/%d", p.instance, p.component, p.index)
 }
-
-// user is who is logged in as by default; ssh's own default is empty.
-func (p *place) user() string { return "root" }
 
 // find finds what somebody means.
 func find(ctx context.Context, t *command.Tool, given string, w wanted) (*place, error) {

@@ -4,6 +4,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/accounts"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/calls"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/login"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/mend"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/operation"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/people"
@@ -17,7 +18,7 @@ func App(manifest []byte, dir string, mender *mend.Mender) (adapter.App, error) 
 	if err != nil {
 		return adapter.App{}, err
 	}
-	app, err := adapter.FromManifest(manifest, calls.Actions(people.NewDesk()))
+	app, err := adapter.FromManifest(manifest, calls.Actions(people.NewDesk(), login.NewKeeper()))
 	if err != nil {
 		return adapter.App{}, err
 	}

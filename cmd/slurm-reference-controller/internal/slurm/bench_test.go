@@ -25,6 +25,7 @@ type bench struct {
 	base    string
 	current adapter.Dispatch
 	address string
+	dir     string // the adapter's
 	counter int
 }
 
@@ -43,7 +44,8 @@ func prepareBench(t *testing.T, instance string, workers int) *bench {
 	t.Helper()
 	adaptertest.Require(t, "slurmctld", "slurmd", "munged", "srun", "mariadbd", "slurmdbd")
 	b := &bench{t: t, address: adaptertest.Address(t), p: adaptertest.New(t, "slurm-reference", adaptertest.Namespaces())}
-	app, err := App(readManifest(t), t.TempDir(), mend.New())
+	b.dir = t.TempDir()
+	app, err := App(readManifest(t), b.dir, mend.New())
 	require.NoError(t, err)
 	b.base = b.p.Start(app)
 	b.current = clusterDispatch(b.p, instance, b.address, workers)

@@ -18,6 +18,7 @@ func check(_ context.Context, d adapter.Dispatch) error {
 			controllers++
 		case layout.ComponentWorker:
 			workers++
+		case layout.ComponentLogin:
 		default:
 			return adapter.Reject("UNKNOWN_COMPONENT", path+".componentKey", "slurm has no component %q", member.ComponentKey)
 		}
@@ -56,7 +57,7 @@ func checkKind(d adapter.Dispatch) error {
 		components[member.ID] = member.ComponentKey
 	}
 	for i, target := range d.Targets {
-		if components[target] != layout.ComponentWorker {
+		if components[target] == layout.ComponentController {
 			return adapter.Reject("CONTROLLER_IS_FIXED", fmt.Sprintf("targets[%d]", i),
 				"the controller holds the queue and the accounts; it can be recovered, but not added, drained, replaced or removed")
 		}

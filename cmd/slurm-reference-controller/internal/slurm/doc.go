@@ -9,8 +9,9 @@
 // # Layout of a cluster
 //
 // One member of component "controller" runs munged, slurmctld and, for accounting, slurmdbd with a
-// MariaDB of its own. Each member of component "worker" runs munged and slurmd. Members share their
-// node's network and host name but have a mount and PID namespace each. So every member has its own
+// MariaDB of its own. Each member of component "worker" runs munged and slurmd, each of component "login" munged and an
+// sshd: see package login. Members have a mount and PID namespace each, and where the members' network is off they
+// share their node's network and host name. So every member has its own
 // /etc/slurm, /run/munge and munged, and several members, also of several clusters, fit on one node.
 //
 // What must then differ is ports and node names. A cluster owns a block of 128 ports: the first is

@@ -103,7 +103,7 @@ func jobsRunInHomes(t *testing.T, b *bench) {
 		require.Contains(t, string(raw), want)
 	}
 	register := b.on(b.current.Members[0].ID, "cat /var/lib/slurm/people")
-	require.Equal(t, "alice 1004 1004\nrobot 59999 59999\n"+name+" 1005 1005\n", register)
+	require.Equal(t, "alice 1004 1004 usr_alice\nrobot 59999 59999 sa_robot\n"+name+" 1005 1005 usr_bob\n", register)
 }
 
 func othersJobsAreTheirs(t *testing.T, b *bench) {

@@ -66,6 +66,7 @@ type Platform struct {
 	tasks   map[string]*task
 	ledger  []*task
 	rules   []*Rule
+	answers map[string]Answer
 	reports []json.RawMessage
 }
 
@@ -88,7 +89,7 @@ func Start(address string, nodes Nodes) (*Platform, error) {
 	}
 	p := &Platform{
 		URL: "http://" + listener.Addr().String(), nodes: nodes, private: private, kid: kid, keys: keys,
-		grants: map[string]*Grant{}, tasks: map[string]*task{},
+		grants: map[string]*Grant{}, tasks: map[string]*task{}, answers: map[string]Answer{},
 	}
 	if p.signer, err = adapter.NewSigner(p.URL, kid, private); err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -107,6 +108,16 @@ func (p *Platform) routes() http.Handler {
 	})
 	mux.HandleFunc("POST /graphql", p.graphql)
 	return mux
+}
+
+// Answer is what a field of the public API answers for its input.
+type Answer func(input json.RawMessage) (map[string]any, error)
+
+// Answers serves one more field of the public API, such as "issueSshHostCertificate", for a test that needs it.
+func (p *Platform) Answers(field string, with Answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers[field] = with
 }
 
 // Stop ends the server and every task under way. Safe to call twice.

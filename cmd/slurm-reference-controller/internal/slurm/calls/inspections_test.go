@@ -21,7 +21,7 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 		return one
 	}
 	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
-		named("observe", observeCommand()), named("state", stateCommand()),
+		named("observe", observeCommand()), named("state", stateCommand()), named("login", loginCommand()),
 		named("plan", planCommand()), named("nodes", nodesCommand(peopled)),
 		named("queue", listCommand(peopled, "")), named("job", listCommand(peopled, "{job}"), "job"),
 		named("output", outputCommand("{job}", "{bytes}"), "job", "bytes"),

@@ -68,7 +68,11 @@ func parseObserved(text string, workers []adapter.Member) observed {
 // up. When the controller does not answer, the workers are unknown: nothing has reported on them.
 func Observe(tell func(mend.Lost)) func(context.Context, *adapter.Call) (adapter.Observation, error) {
 	return func(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
-		return observe(ctx, call, tell)
+		seen, err := observe(ctx, call, tell)
+		if err == nil {
+			lookAtLogins(ctx, call, &seen)
+		}
+		return seen, err
 	}
 }
 

@@ -125,8 +125,12 @@ func ending(found load, jobs []report.Job, total int) adapter.PlanAnswer {
 // leaving returns the plan for taking workers away, or draining them.
 func leaving(call *adapter.PlanCall, found load) adapter.PlanAnswer {
 	var targets []string
+	workers := 0
 	for _, member := range call.Targets() {
 		targets = append(targets, member.ID)
+		if member.ComponentKey == layout.ComponentWorker {
+			workers++
+		}
 	}
 	var there []adapter.Work
 	for _, one := range found.jobs {
@@ -149,7 +153,7 @@ func leaving(call *adapter.PlanCall, found load) adapter.PlanAnswer {
 		answer.Message = fmt.Sprintf("it would wait for %s: %s", report.Counted(len(there), "job"), jobIDs(there))
 		answer.Reasons = []adapter.PlanReason{{Code: "WAITS_FOR_JOBS", Message: answer.Message}}
 	}
-	if last := len(call.Of(layout.ComponentWorker)) - len(targets); call.Request.Kind == adapter.MemberRemove && last < 1 {
+	if last := len(call.Of(layout.ComponentWorker)) - workers; call.Request.Kind == adapter.MemberRemove && last < 1 {
 		answer.Verdict = adapter.VerdictUnsafe
 		answer.Reasons = append(
 			answer.Reasons,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/login"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/people"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -23,11 +24,13 @@ const (
 	callTime = 30 * time.Second
 )
 
-// Actions returns what the adapter does for each action of the app, by name. The desk lets people in.
-func Actions(desk *people.Desk) map[string]adapter.ActionFunc {
+// Actions returns what the adapter does for each action of the app, by name. The desk lets people in, and the
+// keeper keeps logins certified.
+func Actions(desk *people.Desk, keeper *login.Keeper) map[string]adapter.ActionFunc {
 	actions := map[string]adapter.ActionFunc{
 		"queue.submit": submit(desk), "queue.list": list, "node.list": listNodes, "accounting.jobs": accountingJobs,
-		"job.output": readPart(owner), "job.output" + ofAny: readPart(operator),
+		"ssh.account": account(desk, keeper),
+		"job.output":  readPart(owner), "job.output" + ofAny: readPart(operator),
 		"queue.cancel": cancel(owner), "queue.cancel" + ofAny: cancel(operator),
 	}
 	for _, name := range []string{"hold", "release", "requeue"} {

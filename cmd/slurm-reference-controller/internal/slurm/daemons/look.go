@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/login"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -25,6 +26,8 @@ var requirements = map[string][]string{
 		"munged", "munge", "slurmctld", "scontrol", "sinfo", "squeue", "sbatch", "scancel", "srun",
 	},
 	layout.ComponentWorker: {"munged", "munge", "slurmd", "scontrol", "sinfo", "srun"},
+	layout.ComponentLogin: append(login.Requirements(), "munged", "munge", "scontrol", "sinfo", "squeue", "sbatch",
+		"scancel", "srun"),
 }
 
 var accountingRequirements = []string{"mariadbd", "mariadb-install-db", "mariadb", "slurmdbd", "sacctmgr", "sacct"}
@@ -108,8 +111,8 @@ func unfit(member adapter.Member, result adapter.TaskResult) error {
 			adapter.OwnerNode,
 			true,
 			"node %s lacks%s; install slurmctld, slurmd, slurm-client and munge on it, "+
-				"and for accounting (which the config may turn off) "+
-				"slurmdbd, slurm-wlm-mysql-plugin, mariadb-server-core and mariadb-client-core",
+				"for accounting (which the config may turn off) "+
+				"slurmdbd, slurm-wlm-mysql-plugin, mariadb-server-core and mariadb-client-core, and for logins openssh-server",
 			member.Node.Name,
 			strings.TrimRight(result.Stderr, "\n"),
 		)

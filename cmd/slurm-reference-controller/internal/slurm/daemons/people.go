@@ -7,17 +7,18 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// BringPeople makes the accounts of all whom the cluster has met on members that come up.
-func (w Work) BringPeople(ctx context.Context, members []adapter.Member) error {
+// BringPeople makes the accounts of all whom the cluster has met on members that come up. The names of the steps end
+// with round.
+func (w Work) BringPeople(ctx context.Context, members []adapter.Member, round string) error {
 	controller, err := w.Controller()
 	if err != nil {
 		return err
 	}
-	register, err := w.Do(ctx, controller, "register", Shell(people.ReadRegister))
+	register, err := w.Do(ctx, controller, "register"+round, Shell(people.ReadRegister))
 	if err != nil || register.Stdout == "" {
 		return err
 	}
 	return w.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
-		return w.Steps(ctx, member, Step{"people", people.MakePacked(register.Stdout)})
+		return w.Steps(ctx, member, Step{"people" + round, people.MakePacked(register.Stdout)})
 	})
 }

@@ -62,8 +62,7 @@ const slurmdScript = `ulimit -S -l "$(ulimit -H -l)"; exec slurmd -D -N "$1" --c
 
 // Slurmd returns the task that starts a worker's slurmd, which fetches its configuration from slurmctld.
 func Slurmd(cluster layout.Cluster, worker layout.Worker) adapter.StartProcess {
-	return daemon("slurmd", "", "sh", "-c", slurmdScript, "slurmd", worker.Name(),
-		fmt.Sprintf("%s:%d", cluster.Address, cluster.Port))
+	return daemon("slurmd", "", "sh", "-c", slurmdScript, "slurmd", worker.Name(), cluster.ConfServer())
 }
 
 // InService reports a worker that takes jobs.

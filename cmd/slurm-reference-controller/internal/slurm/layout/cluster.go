@@ -4,6 +4,7 @@ package layout
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -57,6 +58,9 @@ type Cluster struct {
 	// Busy are the ports of the block that other programs use on the nodes of members to come.
 	Busy []int
 }
+
+// ConfServer returns where slurm.conf is asked for.
+func (c Cluster) ConfServer() string { return fmt.Sprintf("%s:%d", c.Address, c.Port) }
 
 // Of returns a member's worker; ok is false when it has none.
 func (c Cluster) Of(memberID string) (Worker, bool) {

@@ -12,6 +12,7 @@ import (
 const (
 	ComponentController = "controller"
 	ComponentWorker     = "worker"
+	ComponentLogin      = "login"
 )
 
 const (
@@ -19,6 +20,12 @@ const (
 	JobUser = "nobody"
 	// JobDir is where submitted jobs run and write, on every member.
 	JobDir = "/var/lib/slurm/jobs"
+	// PrincipalsDir has, on a login, a file for each account with what its person's certificate names; EndpointFile has
+	// what everybody's certificate names.
+	PrincipalsDir = "/etc/ssh/principals"
+	EndpointFile  = "/etc/ssh/endpoint"
+	// ConfServerName is the variable by which Slurm's commands find slurmctld where there is no slurm.conf.
+	ConfServerName = "SLURM_CONF_SERVER"
 	// FirstPerson and LastPerson are the ids of the accounts that the platform gives people.
 	FirstPerson, LastPerson = 1_000, 59_999
 )

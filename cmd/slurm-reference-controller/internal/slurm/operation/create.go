@@ -20,7 +20,8 @@ func create(ctx context.Context, w work) error {
 		return err
 	}
 	controller, workers := w.Of(layout.ComponentController)[0], w.Of(layout.ComponentWorker)
-	all := append([]adapter.Member{controller}, workers...)
+	logins := w.Of(layout.ComponentLogin)
+	all := slices.Concat([]adapter.Member{controller}, workers, logins)
 
 	w.Progress("checking nodes", 5, fmt.Sprintf("looking at the nodes of %d members", len(all)))
 	facts, err := w.Look(ctx, all, config)
@@ -38,7 +39,7 @@ func create(ctx context.Context, w work) error {
 	if err := w.StartController(ctx, controller, cluster); err != nil {
 		return err
 	}
-	if err := w.BringPeople(ctx, workers); err != nil {
+	if err := w.BringPeople(ctx, workers, ""); err != nil {
 		return err
 	}
 	w.Progress("starting workers", 60, fmt.Sprintf("starting %d slurmd", len(workers)))
@@ -48,6 +49,9 @@ func create(ctx context.Context, w work) error {
 		}
 		return w.InService(worker, cluster)
 	}); err != nil {
+		return err
+	}
+	if err := w.StartLogins(ctx, logins, cluster); err != nil {
 		return err
 	}
 	w.Progress("proving", 85, "running a first job on every worker")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/login"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -34,7 +35,8 @@ func decommission(ctx context.Context, w work) error {
 		return err
 	}
 	controllers, workers := w.Of(layout.ComponentController), w.Of(layout.ComponentWorker)
-	all := slices.Concat(controllers, workers)
+	logins := w.Of(layout.ComponentLogin)
+	all := slices.Concat(controllers, workers, logins)
 	w.Progress("canceling jobs", 5, "canceling what still runs")
 	for _, controller := range controllers {
 		if err := reached(w.Try(ctx, controller, "scancel", daemons.Shell(cancelScript))); err != nil {
@@ -49,6 +51,7 @@ func decommission(ctx context.Context, w work) error {
 		members []adapter.Member
 		process string
 	}{
+		{"ending logins", logins, login.Process},
 		{"stopping slurmd", workers, "slurmd"},
 		{"stopping slurmctld", controllers, "slurmctld"},
 		{"stopping slurmdbd", controllers, "slurmdbd"},
@@ -56,7 +59,7 @@ func decommission(ctx context.Context, w work) error {
 		{"stopping munged", all, "munged"},
 	}
 	for i, stop := range stops {
-		w.Progress("stopping daemons", 20+10*i, stop.message)
+		w.Progress("stopping daemons", 20+9*i, stop.message)
 		if err := w.Each(ctx, stop.members, func(ctx context.Context, member adapter.Member) error {
 			return reached(w.Try(ctx, member, "stop-"+stop.process, adapter.StopProcess{Name: stop.process}))
 		}); err != nil {

@@ -21,7 +21,8 @@ func cordon(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
-	if err := w.hold(ctx, held.Cluster, w.Targets(), w.reason("cordon")); err != nil {
+	workers := ofComponent(w.Targets(), layout.ComponentWorker) // logins take no jobs
+	if err := w.hold(ctx, held.Cluster, workers, w.reason("cordon")); err != nil {
 		return err
 	}
 	return w.Evidence("cordoned", names(held.Cluster, w.Targets()))
@@ -33,7 +34,12 @@ func uncordon(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
-	for _, member := range w.Targets() {
+	for _, member := range ofComponent(w.Targets(), layout.ComponentLogin) {
+		if err := w.LoginInService(member, held.Cluster); err != nil {
+			return err
+		}
+	}
+	for _, member := range ofComponent(w.Targets(), layout.ComponentWorker) {
 		if err := w.resume(ctx, held.Cluster, member, "resume"); err != nil {
 			return err
 		}
@@ -102,7 +108,7 @@ func (w work) resume(ctx context.Context, cluster layout.Cluster, member adapter
 // drain keeps new work from workers and waits until Slurm reports them as drained. Under force it
 // cancels the jobs there.
 func drain(ctx context.Context, w work) error {
-	targets := w.Targets()
+	targets := ofComponent(w.Targets(), layout.ComponentWorker)
 	held, err := w.readRecord(ctx, "record")
 	if err != nil {
 		return err
@@ -120,6 +126,11 @@ func drain(ctx context.Context, w work) error {
 		worker, _ := held.Of(member.ID)
 		detail := daemons.WorkerDetail(held.Cluster, worker)
 		if err := w.Member(member.ID, adapter.MemberDrained, adapter.Healthy, detail); err != nil {
+			return err
+		}
+	}
+	for _, member := range ofComponent(w.Targets(), layout.ComponentLogin) { // nothing of Slurm's runs there
+		if err := w.Member(member.ID, adapter.MemberDrained, adapter.Healthy, nil); err != nil {
 			return err
 		}
 	}

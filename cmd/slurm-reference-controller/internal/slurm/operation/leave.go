@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/login"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -39,7 +40,7 @@ func replaceMember(ctx context.Context, w work) error {
 	if err := w.retire(ctx, cluster, olds, "replace"); err != nil {
 		return w.takeBack(ctx, fresh, err)
 	}
-	for _, member := range fresh {
+	for _, member := range present(cluster, fresh) {
 		if err := w.resume(ctx, cluster, member, "employ"); err != nil {
 			return err
 		}
@@ -59,7 +60,7 @@ func (w work) exchange() (olds, fresh []adapter.Member, err error) {
 	if err := w.Change(&change); err != nil {
 		return nil, nil, err
 	}
-	for _, member := range w.Of(layout.ComponentWorker) {
+	for _, member := range w.Dispatch().Members {
 		if member.ID == change.ReplacementID {
 			fresh = append(fresh, member)
 		}
@@ -123,7 +124,7 @@ func (w work) giveUp(ctx context.Context, cluster layout.Cluster, members []adap
 // left.
 func (w work) leave(ctx context.Context, cluster layout.Cluster, members []adapter.Member) error {
 	w.Progress("leaving", 75, farewell(members))
-	for _, process := range []string{"slurmd", "munged"} {
+	for _, process := range []string{login.Process, "slurmd", "munged"} {
 		if err := w.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
 			return reached(w.Try(ctx, member, "end-"+process, adapter.StopProcess{Name: process}))
 		}); err != nil {
@@ -148,7 +149,7 @@ func (w work) leave(ctx context.Context, cluster layout.Cluster, members []adapt
 // farewell returns the progress message of workers that leave. It names the nodes that may delay
 // them.
 func farewell(members []adapter.Member) string {
-	message := "stopping " + report.Counted(len(members), "worker") + " and leaving Slurm"
+	message := "stopping " + report.Counted(len(members), "member") + " and leaving Slurm"
 	for _, member := range members {
 		if !member.Node.IsReachable() {
 			message += fmt.Sprintf("; node %s does not answer, and without force it is waited for", member.Node.Name)

@@ -3,11 +3,13 @@ package operation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/login"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -21,7 +23,7 @@ func addMembers(ctx context.Context, w work) error {
 	if err != nil {
 		return w.takeBack(ctx, targets, err)
 	}
-	for _, member := range targets {
+	for _, member := range present(cluster, targets) {
 		if err := w.InService(member, cluster); err != nil {
 			return err
 		}
@@ -42,7 +44,7 @@ func recoverMember(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
-	for _, member := range targets {
+	for _, member := range present(cluster, targets) {
 		if !member.Cordoned {
 			if err := w.resume(ctx, cluster, member, "resume"); err != nil {
 				return err
@@ -84,7 +86,7 @@ func recoverController(ctx context.Context, w work, controller adapter.Member) e
 	return w.StartController(ctx, controller, cluster)
 }
 
-// join brings workers up until slurmctld reaches them. A reason, if there is one, keeps work from
+// join brings workers up until slurmctld reaches them, and logins until people do. A reason, if there is one, keeps work from
 // them: they are drained with it before they come up.
 func (w work) join(ctx context.Context, targets []adapter.Member, reason string, percent int) (layout.Cluster, error) {
 	var config layout.Config
@@ -94,11 +96,13 @@ func (w work) join(ctx context.Context, targets []adapter.Member, reason string,
 	w.Progress("checking nodes", percent, "looking at the nodes of "+report.Counted(len(targets), "member"))
 	// What an earlier attempt started would occupy its own port.
 	if err := w.Each(ctx, targets, func(ctx context.Context, member adapter.Member) error {
-		_, err := w.Try(ctx, member, "stop-slurmd", adapter.StopProcess{Name: "slurmd"})
+		process := ends[member.ComponentKey]
+		_, err := w.Try(ctx, member, "stop-"+process, adapter.StopProcess{Name: process})
 		return err
 	}); err != nil {
 		return layout.Cluster{}, err
 	}
+	workers, logins := ofComponent(targets, layout.ComponentWorker), ofComponent(targets, layout.ComponentLogin)
 	facts, err := w.Look(ctx, targets, config)
 	if err != nil {
 		return layout.Cluster{}, err
@@ -107,12 +111,25 @@ func (w work) join(ctx context.Context, targets []adapter.Member, reason string,
 	if err := w.Each(ctx, targets, w.StartMunge); err != nil {
 		return layout.Cluster{}, err
 	}
-	w.Progress("joining", percent+20, "restarting slurmctld with its new workers; jobs run on")
-	cluster, err := w.reshape(ctx, "join", func(c *layout.Cluster) error { return w.admit(c, targets, facts) }, w.restart)
+	if len(workers) > 0 {
+		w.Progress("joining", percent+20, "restarting slurmctld with its new workers; jobs run on")
+	}
+	cluster, err := w.reshape(ctx, "join", func(c *layout.Cluster) error { return w.admit(c, workers, facts) }, w.restart)
 	if err != nil {
 		return cluster, err
 	}
-	return cluster, w.rouse(ctx, targets, cluster, reason, percent+40)
+	if err := w.rouse(ctx, workers, cluster, reason, percent+40); err != nil {
+		return cluster, err
+	}
+	return cluster, w.StartLogins(ctx, logins, cluster)
+}
+
+// ends are the processes for which members of a component are there.
+var ends = map[string]string{layout.ComponentWorker: "slurmd", layout.ComponentLogin: login.Process}
+
+// ofComponent returns the members of one component.
+func ofComponent(members []adapter.Member, key string) []adapter.Member {
+	return slices.DeleteFunc(slices.Clone(members), func(m adapter.Member) bool { return m.ComponentKey != key })
 }
 
 // admit adds the targets' lines, with their GPUs.
@@ -135,7 +152,7 @@ func (w work) rouse(
 	ctx context.Context, targets []adapter.Member, cluster layout.Cluster, reason string, percent int,
 ) error {
 	controller, err := w.Controller()
-	if err != nil {
+	if err != nil || len(targets) == 0 {
 		return err
 	}
 	if reason != "" {
@@ -143,7 +160,7 @@ func (w work) rouse(
 			return err
 		}
 	}
-	if err := w.BringPeople(ctx, targets); err != nil {
+	if err := w.BringPeople(ctx, targets, ""); err != nil {
 		return err
 	}
 	w.Progress("starting workers", percent, fmt.Sprintf("starting %d slurmd", len(targets)))
@@ -169,7 +186,8 @@ func (w work) takeBack(ctx context.Context, targets []adapter.Member, cause erro
 	}
 	for _, member := range targets {
 		if w.Reaches(member) && member.Node.IsReachable() {
-			_, _ = w.Try(clean, member, "take-back", adapter.StopProcess{Name: "slurmd"}, adapter.Within(20*time.Second))
+			stop := adapter.StopProcess{Name: ends[member.ComponentKey]}
+			_, _ = w.Try(clean, member, "take-back", stop, adapter.Within(20*time.Second))
 		}
 	}
 	_, err := w.reshape(clean, "take-back", func(c *layout.Cluster) error {
@@ -204,7 +222,7 @@ func labelMember(ctx context.Context, w work) error {
 	if err := w.Change(&change); err != nil {
 		return err
 	}
-	targets := w.Targets()
+	targets := ofComponent(w.Targets(), layout.ComponentWorker) // Slurm knows no others
 	cluster, err := w.reshape(ctx, "label", func(c *layout.Cluster) error {
 		for _, member := range targets {
 			c.Label(member.ID, change.Labels)

@@ -32,7 +32,7 @@ func upgrade(ctx context.Context, w work) error {
 		return err
 	}
 	// A job fails where it is to run a prolog that is not there: it comes before the configuration that names it.
-	if err := w.Each(ctx, w.reachable(), func(ctx context.Context, member adapter.Member) error {
+	if err := w.Each(ctx, w.reachable(layout.ComponentWorker), func(ctx context.Context, member adapter.Member) error {
 		return w.Steps(ctx, member, daemons.TaskProlog())
 	}); err != nil {
 		return err
@@ -58,19 +58,22 @@ func upgrade(ctx context.Context, w work) error {
 	if err := w.restartWorkers(ctx, cluster); err != nil {
 		return err
 	}
+	if err := w.StartLogins(ctx, w.reachable(layout.ComponentLogin), cluster); err != nil {
+		return err
+	}
 	return w.proveVersion(ctx, cluster)
 }
 
-// reachable returns the workers whose nodes the platform reaches.
-func (w work) reachable() []adapter.Member {
-	return slices.DeleteFunc(w.Of(layout.ComponentWorker), func(member adapter.Member) bool {
+// reachable returns the members of a component whose nodes the platform reaches.
+func (w work) reachable(component string) []adapter.Member {
+	return slices.DeleteFunc(w.Of(component), func(member adapter.Member) bool {
 		return !member.Node.IsReachable()
 	})
 }
 
 // withGPUs returns the workers whose nodes have GPUs and can be asked which.
 func (w work) withGPUs() []adapter.Member {
-	return slices.DeleteFunc(w.reachable(), func(member adapter.Member) bool { return member.Node.GPUs == 0 })
+	return slices.DeleteFunc(w.reachable(layout.ComponentWorker), func(member adapter.Member) bool { return member.Node.GPUs == 0 })
 }
 
 // renew sets the new version and, where the configuration changes them, the new sizes of workers. Workers without GPUs
@@ -79,7 +82,7 @@ func (w work) renew(cluster *layout.Cluster, from, to layout.Config, facts daemo
 	cluster.Version = w.Instance().Version
 	workers := w.Of(layout.ComponentWorker)
 	defer w.equip(cluster, workers, facts)
-	for _, member := range w.reachable() {
+	for _, member := range w.reachable(layout.ComponentWorker) {
 		cluster.GiveProlog(member.ID)
 	}
 	if from.CPUsPerNode == to.CPUsPerNode && from.MemoryMiBPerNode == to.MemoryMiBPerNode {

@@ -92,6 +92,9 @@ func (d *Desk) tell(ctx context.Context, call *adapter.Call, p Person, controlle
 	_ = group.Wait() // each has logged what it could not do
 }
 
+// Told reports whether a member has the person's account, as far as this process knows.
+func (d *Desk) Told(member adapter.Member, p Person) bool { return d.knows(told{member.ID, p.UID}) }
+
 func (d *Desk) knows(of told) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

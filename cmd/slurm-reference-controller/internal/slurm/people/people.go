@@ -17,8 +17,8 @@ import (
 const (
 	// HomeDir is the folder of all homes. It may be a volume that the members share.
 	HomeDir = "/home"
-	// registerFile has a line for each account: name, id and id of the group. It lies beside what slurmctld saves, so that
-	// it is wherever that is.
+	// registerFile has a line for each account: name, id, id of the group, and whose it is by their id of the platform. It
+	// lies beside what slurmctld saves, so that it is wherever that is.
 	registerFile = "/var/lib/slurm/people"
 )
 
@@ -26,6 +26,8 @@ const (
 type Person struct {
 	Name     string
 	UID, GID int
+	// ID is the platform's, which certificates name.
+	ID string
 	// Account is what Slurm charges their jobs to: the id of the project that they ask from.
 	Account string
 }
@@ -33,7 +35,7 @@ type Person struct {
 // name is how the platform names accounts; nothing in it means anything to a shell or to the files of accounts.
 var name = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,30}$`)
 
-// account is an id of the platform, which is a name of an account for Slurm too.
+// account is an id of the platform, which is also a name of an account for Slurm.
 var account = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,63}$`)
 
 // Of returns who asks for an action; nil where the requester has no account, as on a platform or with a manifest of
@@ -43,15 +45,16 @@ func Of(call *adapter.Call) (*Person, error) {
 	if given == nil {
 		return nil, nil
 	}
-	p := &Person{Name: given.Name, UID: given.UID, GID: given.GID,
+	p := &Person{Name: given.Name, UID: given.UID, GID: given.GID, ID: call.Requester.ID,
 		Account: cmp.Or(call.Requester.ProjectID, call.Instance.ProjectID)}
 	for _, id := range []int{p.UID, p.GID} {
 		if id < layout.FirstPerson || id > layout.LastPerson {
 			return nil, adapter.Reject(adapter.CodeInvalid, "requester.posix", "%d is no id of an account", id)
 		}
 	}
-	if !name.MatchString(p.Name) || !account.MatchString(p.Account) {
-		return nil, adapter.Reject(adapter.CodeInvalid, "requester", "%q of %q is no name of an account", p.Name, p.Account)
+	if !name.MatchString(p.Name) || !account.MatchString(p.Account) || !account.MatchString(p.ID) {
+		return nil, adapter.Reject(adapter.CodeInvalid, "requester", "%q, who is %q of %q, can have no account", p.Name, p.ID,
+			p.Account)
 	}
 	return p, nil
 }
@@ -64,7 +67,7 @@ func (p Person) Home() string { return HomeDir + "/" + p.Name }
 func OutputName(job string) string { return "slurm-" + job }
 
 // line is the person in the register.
-func (p Person) line() string { return fmt.Sprintf("%s %d %d\n", p.Name, p.UID, p.GID) }
+func (p Person) line() string { return fmt.Sprintf("%s %d %d %s\n", p.Name, p.UID, p.GID, p.ID) }
 
 // As returns a command that runs as the person, from a member's root. The account need not be known to the member.
 func (p Person) As(command ...string) []string {
@@ -73,8 +76,8 @@ func (p Person) As(command ...string) []string {
 		"USER=" + p.Name, "LOGNAME=" + p.Name, "SHELL=/bin/sh"}, command...)
 }
 
-// accountsScript makes an account, and a home where there is none, for each line that it reads. It does so again
-// without harm. A home is made whole beside its place and then put there: another member may look at the same volume.
+// accountsScript makes an account, and a home where there is none, for each line that it reads, and on a login lets this
+// very person's certificate open the account. It does so again without harm. A home is made whole beside its place and then put there: another member may look at the same volume.
 // It exits with 6 where a name or an id is somebody else's in this member.
 const accountsScript = `umask 022
 exec 9> /run/lock-people && flock 9 && mkdir -p ` + HomeDir + ` || exit 1
@@ -101,9 +104,11 @@ settle() {
 accounts="
 $(cut -d : -f 1,3 /etc/passwd)
 "
-while read -r name id group; do
+while read -r name id group person; do
     add "$name" "$id" "$group"
     settle "$name" "$id" "$group" || exit 1
+    test ! -d ` + layout.PrincipalsDir + ` || test -s "` + layout.PrincipalsDir + `/$name" ||
+        sed "s/^/$person@/" ` + layout.EndpointFile + ` > "` + layout.PrincipalsDir + `/$name" || exit 1
 done
 `
 
