@@ -214,6 +214,9 @@ type Requester = contract.Requester
 // PosixIdentity is an account of POSIX systems.
 type PosixIdentity = contract.PosixIdentity
 
+// MemberVolume is a volume that a member has.
+type MemberVolume = contract.MemberVolume
+
 // ActionResult is the answer of an action.
 type ActionResult = contract.ActionResult
 

@@ -48,7 +48,7 @@ var Runbook = runbook.Runbook{
 					Key:   "controller-fixed",
 					When:  []runbook.Condition{runbook.Is("code", "CONTROLLER_IS_FIXED", "CLUSTER_NAME_FIXED")},
 					Seen:  "`CONTROLLER_IS_FIXED`, `CLUSTER_NAME_FIXED`",
-					Means: "the controller keeps the queue and the accounts: it is only recovered",
+					Means: "the controller keeps the queue and the accounts: without a volume in the slot `state` it is only recovered",
 					Do:    "`recoverMember`; for another name launch another cluster",
 					Act:   runbook.Calls("recoverMember", "launchInstance"),
 				},
@@ -89,8 +89,17 @@ var Runbook = runbook.Runbook{
 					When:  []runbook.Condition{runbook.Is("code", "NO_CONTROLLER")},
 					Seen:  "`NO_CONTROLLER`",
 					Means: "the controller's member is gone",
-					Do:    "its queue and accounts are on its node: recover it; without the node launch anew",
-					Act:   runbook.Calls("recoverMember", "launchInstance"),
+					Do: "with a volume in the slot `state` replace it; else its queue and accounts are on its node: recover it, and " +
+						"without the node launch anew",
+					Act: runbook.Calls("replaceMember", "recoverMember", "launchInstance"),
+				},
+				{
+					Key:   "state-gone",
+					When:  []runbook.Condition{runbook.Is("code", "STATE_GONE")},
+					Seen:  "`STATE_GONE`",
+					Means: "the volume or folder of the controller's state does not have the cluster's record any more",
+					Do:    "bind the volume that has it, or restore it from a backup; else launch anew",
+					Act:   runbook.Outside("restore the volume", "recoverMember", "launchInstance"),
 				},
 				{
 					Key: "submit",

@@ -17,7 +17,7 @@ func (d Dispatch) SpecHash() (string, error) {
 	members := make([]Member, len(d.Members))
 	for i, member := range d.Members {
 		member.Status, member.Cordoned, member.Labels, member.Node.Reachable = "", false, nil, nil
-		member.Address, member.Ranges = "", nil
+		member.Address, member.Ranges, member.Volumes = "", nil, nil
 		members[i] = member
 	}
 	instance := d.Instance

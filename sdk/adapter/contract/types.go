@@ -142,8 +142,18 @@ type Member struct {
 	// Ranges are the blocks that its manifest declares and that are routed to it, in CIDR form by their names; no part
 	// of the specification.
 	Ranges map[string]string `json:"ranges,omitempty"`
+	// Volumes are the volumes that it has, by the slots of its manifest; no part of the specification.
+	Volumes []MemberVolume `json:"volumes,omitempty"`
 	// Node is where it runs.
 	Node Node `json:"node"`
+}
+
+// MemberVolume is a volume that a member has.
+type MemberVolume struct {
+	// Slot is the manifest's name for what it is.
+	Slot string `json:"slot"`
+	// Path is where the member has it.
+	Path string `json:"path"`
 }
 
 // Host returns the address at which other members of the instance reach this one: its own, or else its node's.

@@ -32,6 +32,9 @@ func check(_ context.Context, d adapter.Dispatch) error {
 			"TOO_MANY_WORKERS", "members", "a cluster has at most %d workers, not %d", layout.MaxWorkers, workers,
 		)
 	}
+	if d.Kind == adapter.MemberReplace && controllers == 2 { // one of them leaves
+		controllers = 1
+	}
 	switch {
 	case d.Kind == adapter.InstanceDecommission:
 		return nil // what never became whole can still be torn down
@@ -52,14 +55,17 @@ func checkKind(d adapter.Dispatch) error {
 	case adapter.InstanceCreate, adapter.MemberRecover:
 		return nil
 	}
-	components := make(map[string]string, len(d.Members))
+	members := make(map[string]adapter.Member, len(d.Members))
 	for _, member := range d.Members {
-		components[member.ID] = member.ComponentKey
+		members[member.ID] = member
 	}
 	for i, target := range d.Targets {
-		if components[target] == layout.ComponentController {
+		member := members[target]
+		moves := d.Kind == adapter.MemberReplace && layout.HasVolume(member, layout.SlotState)
+		if member.ComponentKey == layout.ComponentController && !moves {
 			return adapter.Reject("CONTROLLER_IS_FIXED", fmt.Sprintf("targets[%d]", i),
-				"the controller holds the queue and the accounts; it can be recovered, but not added, drained, replaced or removed")
+				"the controller holds the queue and the accounts; it can be recovered, and replaced where they are on a volume, "+
+					"but not added, drained or removed")
 		}
 	}
 	return nil

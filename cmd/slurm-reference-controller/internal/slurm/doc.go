@@ -26,6 +26,12 @@
 // instance take turns. Workers are configless: they fetch it from slurmctld, so there is one copy to
 // keep right.
 //
+// # What outlasts a member
+//
+// What a cluster must not lose lies in one folder of the controller, with a copy of the record. Where that is a volume,
+// the controller may be replaced: the new one starts over what is there, see moveController in package operation. Members
+// know such a controller by name and not by address, so that slurm.conf and whatever runs by it find the new one.
+//
 // # How workers come and go
 //
 // slurmctld 22.05 ends fatally when the number of nodes changes on a reconfigure. Nodes that are kept

@@ -59,6 +59,14 @@ func (b *bench) submits(who adapter.Requester, script string) string {
 	return submitted.JobID
 }
 
+// listed returns a job as it is now.
+func (b *bench) listed(job string) report.Job {
+	b.t.Helper()
+	var list jobList
+	b.does(alice, "queue.list", map[string]any{"jobId": job}, &list)
+	return list.Jobs[0]
+}
+
 // reads returns all that a job has written, when it has ended.
 func (b *bench) reads(who adapter.Requester, action, job, state string) string {
 	b.t.Helper()
@@ -139,7 +147,7 @@ func othersJobsAreTheirs(t *testing.T, b *bench) {
 	require.True(t, done.Canceled)
 	for _, file := range []string{"/etc/shadow", "/home/" + bob.Posix.Name + "/secret"} {
 		b.on(b.current.Members[1].ID, "install -o 1005 -m 0600 /dev/null /home/"+bob.Posix.Name+"/secret")
-		id := b.submits(alice, "#!/bin/sh\nln -sf "+file+" slurm-$SLURM_JOB_ID.out\n")
+		id := b.submits(alice, "#!/bin/sh\nln -sf "+file+" slurm-people-$SLURM_JOB_ID.out\n")
 		require.Empty(t, b.reads(alice, "job.output", id, "COMPLETED"))
 	}
 }

@@ -105,7 +105,7 @@ func TestSubmissionBecomesArgumentsOnly(t *testing.T) {
 		"--comment=platform:usr_1", "--error=/var/lib/slurm/jobs/%j.err", "--array=0-3%2", "--dependency=afterok:7",
 		"--job-name=a", "--partition=p", "--nodes=2", "--ntasks=4", "--cpus-per-task=1", "--gres=gpu:2", "--time=5", "--hold",
 	}, submission{Script: "#!/bin/sh", Name: "a", Partition: "p", Nodes: 2, Tasks: 4, CPUsPerTask: 1, LimitMinutes: 5,
-		GPUs: 2, Array: "0-3%2", Dependency: "afterok:7", Held: true, SeparateErrors: true}.command("usr_1", nil))
+		GPUs: 2, Array: "0-3%2", Dependency: "afterok:7", Held: true, SeparateErrors: true}.command("ins_1", "usr_1", nil))
 	require.Equal(
 		t, "Invalid partition name specified",
 		complaint(adapter.TaskResult{Stderr: "sbatch: error: Invalid partition name specified\n"}),

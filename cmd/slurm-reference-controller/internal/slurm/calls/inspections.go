@@ -3,7 +3,6 @@ package calls
 import (
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
-	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/people"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -55,22 +54,38 @@ func partCommand(job, suffix, from, bytes, wait string) adapter.RunCommand {
 		layout.JobDir + "/" + job + suffix, job, from, bytes, wait}}
 }
 
-// ofPerson runs a script as the account with the id $1, and no other's: $2 becomes the file of that name in its home.
-const ofPerson = `id=$1 script=$3 file=$(getent passwd "$1" | cut -d : -f 6)/$2
-test "$id" -ge 1000 && test "$id" -le 59999 && test "${file#/home/}" != "$file" || exit 1
-shift 3
-exec setpriv --reuid="$id" --regid="$id" --clear-groups sh -c "$script" part "$file" "$@"`
+// ofPerson runs the script $4 as the account with the id $1, and no other's, on a file in its home: $2, or $3 where only
+// that is there.
+const ofPerson = `id=$1 script=$4 home=$(getent passwd "$1" | cut -d : -f 6)
+test "$id" -ge 1000 && test "$id" -le 59999 && test "${home#/home/}" != "$home" || exit 1
+one=$home/$2 other=$home/$3
+shift 4
+exec setpriv --reuid="$id" --regid="$id" --clear-groups sh -c "$script" part "$one" "$other" "$@"`
+
+// choose leaves the one file of two.
+const choose = `one=$1 other=$2
+shift 2
+test ! -e "$one" && test -e "$other" && one=$other
+set -- "$one" "$@"
+`
+
+// written is what a person's job has written, by the names that begin its files.
+type written struct{ id, job, own, native string }
+
+// command runs a script on one of the job's files, with more arguments.
+func (w written) command(suffix, script string, arguments ...string) adapter.RunCommand {
+	return adapter.RunCommand{Command: append([]string{"sh", "-c", ofPerson, "person", w.id, w.own + suffix,
+		w.native + suffix, choose + script}, arguments...)}
+}
 
 // personOutputCommand reads the last bytes of what a person's job has written, as that person.
-func personOutputCommand(id, job, bytes string) adapter.RunCommand {
-	return adapter.RunCommand{Command: []string{"sh", "-c", ofPerson, "person", id, people.OutputName(job) + outputSuffix,
-		`test ! -r "$1" || tail -c "$2" "$1"`, bytes}}
+func personOutputCommand(of written, bytes string) adapter.RunCommand {
+	return of.command(outputSuffix, `test ! -r "$1" || tail -c "$2" "$1"`, bytes)
 }
 
 // personPartCommand reads a part of what a person's job has written, as that person, and may wait for it.
-func personPartCommand(id, job, suffix, from, bytes, wait string) adapter.RunCommand {
-	return adapter.RunCommand{Command: []string{"sh", "-c", ofPerson, "person", id, people.OutputName(job) + suffix,
-		partScript, job, from, bytes, wait}}
+func personPartCommand(of written, suffix, from, bytes, wait string) adapter.RunCommand {
+	return of.command(suffix, partScript, of.job, from, bytes, wait)
 }
 
 func accountCommand(told detail, days, limit string) adapter.RunCommand {

@@ -20,6 +20,15 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 		}
 		return one
 	}
+	of := written{id: "{id}", job: "{job}", own: "{own}", native: "{native}"}
+	words := func(one adaptertest.Inspection) adaptertest.Inspection {
+		for i, argument := range one.Arguments {
+			if argument.Name == "own" || argument.Name == "native" {
+				one.Arguments[i].Type = "word"
+			}
+		}
+		return one
+	}
 	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
 		named("observe", observeCommand()), named("state", stateCommand()), named("login", loginCommand()),
 		named("plan", planCommand()), named("nodes", nodesCommand(peopled)),
@@ -27,11 +36,11 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 		named("output", outputCommand("{job}", "{bytes}"), "job", "bytes"),
 		named("part", partCommand("{job}", outputSuffix, "{from}", "{bytes}", "{wait}"), "job", "from", "bytes", "wait"),
 		named("errors", partCommand("{job}", errorsSuffix, "{from}", "{bytes}", "{wait}"), "job", "from", "bytes", "wait"),
-		named("output.person", personOutputCommand("{id}", "{job}", "{bytes}"), "id", "job", "bytes"),
-		named("part.person", personPartCommand("{id}", "{job}", outputSuffix, "{from}", "{bytes}", "{wait}"),
-			"id", "job", "from", "bytes", "wait"),
-		named("errors.person", personPartCommand("{id}", "{job}", errorsSuffix, "{from}", "{bytes}", "{wait}"),
-			"id", "job", "from", "bytes", "wait"),
+		words(named("output.person", personOutputCommand(of, "{bytes}"), "id", "own", "native", "bytes")),
+		words(named("part.person", personPartCommand(of, outputSuffix, "{from}", "{bytes}", "{wait}"),
+			"id", "job", "own", "native", "from", "bytes", "wait")),
+		words(named("errors.person", personPartCommand(of, errorsSuffix, "{from}", "{bytes}", "{wait}"),
+			"id", "job", "own", "native", "from", "bytes", "wait")),
 		named("accounts", accountCommand(peopled, "{days}", "{limit}"), "days", "limit"),
 		named("usage", accounts.Command("{since}", "{line}"), "since", "line"))
 }

@@ -21,19 +21,39 @@ import (
 func readOutput(
 	ctx context.Context, call *adapter.Call, members map[string]string, one report.Job, limit int,
 ) (string, error) {
-	worker, ok := batchWorker(call, members, one.NodeList)
+	worker, ok := readerOf(call, members, one)
 	if !ok || limit == 0 {
 		return "", nil
 	}
 	command := outputCommand(one.JobID, strconv.Itoa(limit))
 	if one.OfPerson() {
-		command = personOutputCommand(strconv.Itoa(one.UID), one.JobID, strconv.Itoa(limit))
+		command = personOutputCommand(writtenBy(call, one), strconv.Itoa(limit))
 	}
 	result, err := call.Do(ctx, worker, "output", command, adapter.Within(callTime))
 	if err != nil {
 		return "", err
 	}
 	return strings.ToValidUTF8(result.Stdout, "?"), nil
+}
+
+// writtenBy names what a person's job has written.
+func writtenBy(call *adapter.Call, job report.Job) written {
+	return written{id: strconv.Itoa(job.UID), job: job.JobID, own: people.OutputName(call.Instance.ID, job.JobID),
+		native: people.NativeName(job.JobID)}
+}
+
+// readerOf returns the member that a job's output is read on: the one that ran its batch step, and when that has left
+// the controller, where all members have the same homes.
+func readerOf(call *adapter.Call, members map[string]string, job report.Job) (adapter.Member, bool) {
+	if worker, ok := batchWorker(call, members, job.NodeList); ok || job.NodeList == "" || !job.OfPerson() {
+		return worker, ok
+	}
+	for _, controller := range call.Of(layout.ComponentController) {
+		if layout.HasVolume(controller, layout.SlotHome) {
+			return controller, true
+		}
+	}
+	return adapter.Member{}, false
 }
 
 // batchWorker returns the worker that ran the batch step: the first of the job's nodes. A worker
@@ -108,7 +128,7 @@ func readPartOf(ctx context.Context, call *adapter.Call, of right) (any, error) 
 	if job.NodeList == "" { // it has not begun, and never will if it was canceled before
 		return answer, nil
 	}
-	worker, ok := batchWorker(call, members, job.NodeList)
+	worker, ok := readerOf(call, members, job)
 	if !ok {
 		return nil, adapter.Reject("OUTPUT_GONE", "input.jobId",
 			"the worker that ran job %s has left, and its output with it", job.JobID)
@@ -116,7 +136,7 @@ func readPartOf(ctx context.Context, call *adapter.Call, of right) (any, error) 
 	if answer.Ended {
 		input.WaitSeconds = 0
 	}
-	result, err := call.Do(ctx, worker, "part", input.command(job), adapter.Within(callTime+time.Second))
+	result, err := call.Do(ctx, worker, "part", input.command(call, job), adapter.Within(callTime+time.Second))
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +144,14 @@ func readPartOf(ctx context.Context, call *adapter.Call, of right) (any, error) 
 }
 
 // command reads the part of the stream that is asked for.
-func (p part) command(job report.Job) adapter.RunCommand {
+func (p part) command(call *adapter.Call, job report.Job) adapter.RunCommand {
 	suffix := outputSuffix
 	if p.Stream == "errors" {
 		suffix = errorsSuffix
 	}
 	from, bytes, wait := strconv.Itoa(p.From), strconv.Itoa(p.Bytes), strconv.Itoa(p.WaitSeconds)
 	if job.OfPerson() {
-		return personPartCommand(strconv.Itoa(job.UID), job.JobID, suffix, from, bytes, wait)
+		return personPartCommand(writtenBy(call, job), suffix, from, bytes, wait)
 	}
 	return partCommand(job.JobID, suffix, from, bytes, wait)
 }

@@ -44,6 +44,11 @@ func Plan(ctx context.Context, call *adapter.PlanCall) (adapter.PlanAnswer, erro
 		answer.Message = "running jobs are not touched"
 		return answer, nil
 	}
+	if kind == adapter.MemberReplace && slices.ContainsFunc(call.Targets(), isController) {
+		answer.Reversible = false
+		answer.Message = "the queue and the accounts go on from their volume; jobs run on, and submissions wait meanwhile"
+		return answer, nil
+	}
 	found, err := readLoad(ctx, call)
 	if err != nil {
 		return adapter.PlanAnswer{}, err
@@ -62,6 +67,10 @@ func Plan(ctx context.Context, call *adapter.PlanCall) (adapter.PlanAnswer, erro
 		answer = leaving(call, *found)
 	}
 	return answer, nil
+}
+
+func isController(member adapter.Member) bool {
+	return member.ComponentKey == layout.ComponentController
 }
 
 // silentController returns the answer when it is unknown what runs.

@@ -34,10 +34,10 @@ type submission struct {
 // command returns the sbatch call. Every value is an argument of its own and comes after a "=", so
 // that nothing a caller wrote can become an option or a command. The requester is noted in the job's comment. The job
 // is who's, in their home and charged to their project; without them it is nobody's.
-func (s submission) command(requester string, who *people.Person) []string {
+func (s submission) command(instance, requester string, who *people.Person) []string {
 	dir, file, charged := layout.JobDir, path.Join(layout.JobDir, "%j"), ""
 	if who != nil {
-		dir, file, charged = who.Home(), path.Join(who.Home(), people.OutputName("%j")), who.Account
+		dir, file, charged = who.Home(), path.Join(who.Home(), people.OutputName(instance, "%j")), who.Account
 	}
 	command := []string{
 		"sbatch", "--parsable", "--chdir=" + dir, "--output=" + file + outputSuffix, "--open-mode=append",
@@ -96,7 +96,7 @@ func submit(desk *people.Desk) adapter.ActionFunc {
 		if err != nil {
 			return nil, err
 		}
-		task := adapter.RunCommand{Command: input.command(call.Requester.ID, who), Stdin: input.Script}
+		task := adapter.RunCommand{Command: input.command(call.Instance.ID, call.Requester.ID, who), Stdin: input.Script}
 		if who == nil {
 			task.User, task.WorkDir = layout.JobUser, layout.JobDir
 		}

@@ -43,10 +43,14 @@ func ControllerDetail(cluster layout.Cluster) map[string]any {
 	return detail
 }
 
-// controllerDirs creates the controller's directories.
+// controllerDirs creates the controller's directories. What it finds there may be of a node on which Slurm's user had
+// another number.
 const controllerDirs = `install -d -m 0755 /etc/slurm && ` +
 	`install -d -o slurm -g slurm -m 0755 /var/lib/slurm /var/lib/slurm/slurmctld /var/log/slurm && ` +
-	`install -d -o ` + layout.JobUser + ` -m 0755 ` + layout.JobDir
+	`install -d -o ` + layout.JobUser + ` -m 0755 ` + layout.JobDir + `
+for dir in ` + layout.StateDir + `/slurmctld ` + databaseDir + `; do
+    test ! -e "$dir" || test -z "$(find "$dir" ! -user slurm -print -quit)" || chown -R slurm:slurm "$dir" || exit 1
+done`
 
 // configure writes the controller's files.
 func (w Work) configure(ctx context.Context, controller adapter.Member, cluster layout.Cluster) error {
@@ -78,6 +82,7 @@ func (w Work) StartSlurmctld(
 	slurmctld.StopTimeoutSeconds = 60 // it saves its state
 	list := []Step{
 		{"gres-conf" + round, Shell(layout.GresScript)},
+		{"keep-conf" + round, Shell(layout.KeepConf)},
 		{"slurmctld" + round, slurmctld},
 		{"slurmctld-up" + round, Probe(60*time.Second, SlurmctldUp)},
 	}

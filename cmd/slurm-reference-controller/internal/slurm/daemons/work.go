@@ -14,6 +14,9 @@ import (
 
 // Controller returns the member that runs slurmctld.
 func (w Work) Controller() (adapter.Member, error) {
+	if w.Lead != nil {
+		return *w.Lead, nil
+	}
 	controllers := w.Of(layout.ComponentController)
 	if len(controllers) == 0 {
 		return adapter.Member{}, adapter.Fail("NO_CONTROLLER", adapter.OwnerPlatform, false, "the cluster has no controller")
@@ -35,6 +38,8 @@ type Work struct {
 	*adapter.Run
 	// Keys derives the secrets of the cluster.
 	Keys Keyring
+	// Lead is the member that runs slurmctld where the instance has two controllers, as while one replaces the other.
+	Lead *adapter.Member
 }
 
 // Step is a named node task.

@@ -31,6 +31,9 @@ func (w Work) StartMunge(ctx context.Context, member adapter.Member) error {
 		return err
 	}
 	keyFile := adapter.WriteFile{Path: "/etc/munge/munge.key", Mode: "0400", Owner: "munge:munge", Sealed: sealed}
+	if err := w.NameController(ctx, member, ""); err != nil {
+		return err
+	}
 	return w.Steps(ctx, member,
 		Step{"munge-dirs", Shell(mungeDirs)},
 		Step{"munge-key", keyFile},

@@ -147,6 +147,9 @@ func New(
 		Config: config.WithDefaults(), Version: version,
 		Host: hosts[controller.ID], Address: controller.Host(), Port: port,
 	}
+	if HasVolume(controller, SlotState) {
+		cluster.Address = ControllerName
+	}
 	for _, worker := range workers {
 		if err := cluster.Place(worker, hosts[worker.ID], workers); err != nil {
 			return Cluster{}, err

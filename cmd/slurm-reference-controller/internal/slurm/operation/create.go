@@ -32,6 +32,9 @@ func create(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
+	if err := w.checkKept(ctx, controller, cluster); err != nil {
+		return err
+	}
 	w.Progress("distributing keys", 15, "starting munge on every member")
 	if err := w.Each(ctx, all, w.StartMunge); err != nil {
 		return err
@@ -56,6 +59,28 @@ func create(ctx context.Context, w work) error {
 	}
 	w.Progress("proving", 85, "running a first job on every worker")
 	return w.prove(ctx, controller, workers)
+}
+
+// keptScript prints the name of the cluster whose state the controller finds: that of a volume that another cluster had.
+const keptScript = `test ! -s ` + daemons.SavedState + ` || cat ` + daemons.SavedState
+
+// checkKept refuses to start over the state of a cluster of another name: slurmctld would end.
+func (w work) checkKept(ctx context.Context, controller adapter.Member, cluster layout.Cluster) error {
+	result, err := w.Do(ctx, controller, "kept-state", daemons.Shell(keptScript))
+	if err != nil {
+		return err
+	}
+	if kept := firstLine(result.Stdout); kept != "" && kept != cluster.ClusterName {
+		return adapter.Fail("CLUSTER_NAME_FIXED", adapter.OwnerUser, false,
+			"the volume has the state of a cluster %q: launch it by that name", kept)
+	}
+	return nil
+}
+
+// firstLine returns the first line of a text.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
 }
 
 // layout returns a cluster on a block of ports that is free on all of its nodes.

@@ -32,6 +32,9 @@ func replaceMember(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
+	if len(fresh) == 1 && len(olds) == 1 && fresh[0].ComponentKey == layout.ComponentController {
+		return moveController(ctx, w, olds[0], fresh[0])
+	}
 	defer w.turns.markJoining(fresh)()
 	cluster, err := w.join(ctx, fresh, w.reason("replacement waits for"), 5)
 	if err != nil {

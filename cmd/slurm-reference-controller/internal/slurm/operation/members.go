@@ -57,15 +57,15 @@ func recoverMember(ctx context.Context, w work) error {
 	return w.Evidence("recovered", names(cluster, targets))
 }
 
-// recoverController starts the controller's daemons again over the files and the state it has. A
-// controller that never wrote its files is brought up like a new one.
+// recoverController starts the controller's daemons again over the files and the state it has, or that a volume has kept.
+// A controller that never wrote its files is brought up like a new one.
 func recoverController(ctx context.Context, w work, controller adapter.Member) error {
-	for _, process := range []string{"slurmctld", "slurmdbd", "munged"} {
+	for _, process := range controllerProcesses {
 		if _, err := w.Try(ctx, controller, "stop-"+process, adapter.StopProcess{Name: process}); err != nil {
 			return err
 		}
 	}
-	result, err := w.Try(ctx, controller, "has-record", daemons.Shell(`test -s `+layout.SlurmConfPath))
+	result, err := w.Try(ctx, controller, "has-record", daemons.Shell(layout.BringConf))
 	if err != nil {
 		return err
 	}
@@ -75,15 +75,8 @@ func recoverController(ctx context.Context, w work, controller adapter.Member) e
 	if err := w.StartMunge(ctx, controller); err != nil {
 		return err
 	}
-	held, err := w.readRecord(ctx, "record")
-	if err != nil {
-		return err
-	}
-	cluster, _, err := w.edited(held, func(*layout.Cluster) error { return nil })
-	if err != nil {
-		return err
-	}
-	return w.StartController(ctx, controller, cluster)
+	_, err = w.startOver(ctx, controller, daemons.Facts{Hosts: map[string]string{controller.ID: w.hostOf(ctx, controller)}})
+	return err
 }
 
 // join brings workers up until slurmctld reaches them, and logins until people do. A reason, if there is one, keeps work from

@@ -19,7 +19,7 @@ const (
 	HomeDir = "/home"
 	// registerFile has a line for each account: name, id, id of the group, and whose it is by their id of the platform. It
 	// lies beside what slurmctld saves, so that it is wherever that is.
-	registerFile = "/var/lib/slurm/people"
+	registerFile = layout.StateDir + "/people"
 )
 
 // Person is who asks for something, by their account: a person or a service account of the platform.
@@ -62,9 +62,17 @@ func Of(call *adapter.Call) (*Person, error) {
 // Home returns the person's home.
 func (p Person) Home() string { return HomeDir + "/" + p.Name }
 
-// OutputName begins the name of what a job writes in its owner's home: sbatch's own name for it, so that jobs from a
-// login are read alike.
-func OutputName(job string) string { return "slurm-" + job }
+// tagLength is how much of an instance's id tells its files from another's.
+const tagLength = 6
+
+// OutputName begins the name of what a job of the platform's writes in its owner's home. Homes may outlast a cluster,
+// and several may have the same ones: the next job with this number is not to write there.
+func OutputName(instance, job string) string {
+	return "slurm-" + instance[max(0, len(instance)-tagLength):] + "-" + job
+}
+
+// NativeName begins the name of what a job from within the cluster writes, unless its script says otherwise.
+func NativeName(job string) string { return "slurm-" + job }
 
 // line is the person in the register.
 func (p Person) line() string { return fmt.Sprintf("%s %d %d %s\n", p.Name, p.UID, p.GID, p.ID) }

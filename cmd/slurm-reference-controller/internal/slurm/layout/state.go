@@ -1,0 +1,33 @@
+package layout
+
+import (
+	"slices"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+const (
+	// StateDir has what a cluster must not lose: what slurmctld saves, the database of its accounts, the register of people
+	// and a copy of its record. On a controller with the slot SlotState it is a volume, and outlasts the member.
+	StateDir = "/var/lib/slurm"
+	// SlotState and SlotHome are the manifest's slots for volumes: the state on the controller, and everybody's homes.
+	SlotState = "state"
+	SlotHome  = "home"
+	// KeptConfPath is the copy of the record.
+	KeptConfPath = StateDir + "/slurm.conf"
+	// ControllerName is what members call a controller that may move: each has the address in its /etc/hosts. Whatever runs,
+	// a job's daemon too, asks there again for each message, and so finds a controller that has moved.
+	ControllerName = "slurm-controller"
+)
+
+// HasVolume reports whether a volume is bound to a slot of the member.
+func HasVolume(member adapter.Member, slot string) bool {
+	return slices.ContainsFunc(member.Volumes, func(v adapter.MemberVolume) bool { return v.Slot == slot })
+}
+
+// KeepConf copies the record to where it outlasts the member.
+const KeepConf = `cp -p ` + SlurmConfPath + ` ` + KeptConfPath + `.new && mv -f ` + KeptConfPath + `.new ` + KeptConfPath
+
+// BringConf brings a controller that has no record the one that was kept; it fails where there is none.
+const BringConf = `test -s ` + SlurmConfPath + ` ||
+    { test -s ` + KeptConfPath + ` && install -d -m 0755 /etc/slurm && cp -p ` + KeptConfPath + ` ` + SlurmConfPath + `; }`
