@@ -20,10 +20,10 @@ const (
 	JobUser = "nobody"
 	// JobDir is where submitted jobs run and write, on every member.
 	JobDir = "/var/lib/slurm/jobs"
-	// PrincipalsDir has, on a login, a file for each account with what its person's certificate names; EndpointFile has
-	// what everybody's certificate names.
+	// PrincipalsDir has, on a login, a file for each account with what its person's certificate names.
 	PrincipalsDir = "/etc/ssh/principals"
-	EndpointFile  = "/etc/ssh/endpoint"
+	// EndpointFile has, on a login, what everybody's certificate names.
+	EndpointFile = "/etc/ssh/endpoint"
 	// ConfServerName is the variable by which Slurm's commands find slurmctld where there is no slurm.conf.
 	ConfServerName = "SLURM_CONF_SERVER"
 	// FirstPerson and LastPerson are the ids of the accounts that the platform gives people.

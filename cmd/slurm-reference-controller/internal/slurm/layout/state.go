@@ -10,9 +10,10 @@ const (
 	// StateDir has what a cluster must not lose: what slurmctld saves, the database of its accounts, the register of people
 	// and a copy of its record. On a controller with the slot SlotState it is a volume, and outlasts the member.
 	StateDir = "/var/lib/slurm"
-	// SlotState and SlotHome are the manifest's slots for volumes: the state on the controller, and everybody's homes.
+	// SlotState is the manifest's slot for the volume of the state on the controller.
 	SlotState = "state"
-	SlotHome  = "home"
+	// SlotHome is the manifest's slot for the volume of everybody's homes.
+	SlotHome = "home"
 	// KeptConfPath is the copy of the record.
 	KeptConfPath = StateDir + "/slurm.conf"
 	// ControllerName is what members call a controller that may move: each has the address in its /etc/hosts. Whatever runs,
