@@ -112,3 +112,18 @@ func TestSubmissionBecomesArgumentsOnly(t *testing.T) {
 	)
 	require.Equal(t, "exit code 1", complaint(adapter.TaskResult{Message: "exit code 1"}))
 }
+
+// TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames has the format of 1.4 as that manifest has it:
+// once an operator has narrowed the adapter's calls, no other command is run.
+func TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "JobID:12,UserName:20,Partition:41,State:20,Reason:30,exit_code:12,NumNodes:8,NodeList:60,"+
+		"SubmitTime:20,StartTime:20,EndTime:20,JobArrayID:30,Comment:50,tres-alloc:70,tres-per-node:25,tres-per-job:25,"+
+		"Dependency:60,Name:64", listCommand(detailed, "").Command[4])
+	for version, want := range map[string]detail{
+		"1.3.9": plain, "1.4.0": detailed, "1.5.0": peopled, "1.12.0": peopled, "2.0.0": peopled, "one": plain,
+	} {
+		call := &adapter.Call{Instance: adapter.Instance{Version: version}}
+		require.Equal(t, want, detailOf(call), version)
+	}
+}
