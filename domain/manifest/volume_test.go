@@ -9,6 +9,7 @@ import (
 )
 
 func TestSlotsThatDoNotHoldTogether(t *testing.T) {
+	t.Parallel()
 	m := &Manifest{Components: []Component{{Key: "head"}}, Volumes: []VolumeSlot{
 		{Name: "home", Path: "/home", Components: []string{"head"}},
 		{Name: "home", Path: "/home/data", Components: []string{"tail"}},
@@ -24,6 +25,7 @@ func TestSlotsThatDoNotHoldTogether(t *testing.T) {
 }
 
 func TestASlotBindsAVolume(t *testing.T) {
+	t.Parallel()
 	slot := VolumeSlot{Name: "data", Path: "/srv", Access: volume.ReadOnly, Components: []string{"head"}}
 	require.Equal(t, volume.Binding{Slot: "data", VolumeID: "vol_1", Path: "/srv", ReadOnly: true, Components: []string{"head"}},
 		slot.Bind(volume.Binding{VolumeID: "vol_1"}))

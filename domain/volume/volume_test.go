@@ -10,6 +10,7 @@ import (
 )
 
 func TestNamesOfVolumes(t *testing.T) {
+	t.Parallel()
 	for name, valid := range map[string]bool{
 		"a": true, "home": true, "team-data-2": true, strings.Repeat("a", 40): true, "": false, "2nd": false, "Home": false,
 		"home-": false, "ho me": false, "../x": false, strings.Repeat("a", 41): false,
@@ -19,6 +20,7 @@ func TestNamesOfVolumes(t *testing.T) {
 }
 
 func TestPathsThatAVolumeMayBeMountedAt(t *testing.T) {
+	t.Parallel()
 	for path, valid := range map[string]bool{
 		"/home": true, "/srv/data": true, "/var/lib/state.d": true, "/procedures": true, "/" + strings.Repeat("a", 199): true,
 		"": false, "/": false, "home": false, "/home/": false, "/home/../etc": false, "/home//x": false, "/.ssh": false, "/proc": false,
@@ -29,6 +31,7 @@ func TestPathsThatAVolumeMayBeMountedAt(t *testing.T) {
 }
 
 func TestWhatANodeServes(t *testing.T) {
+	t.Parallel()
 	reported := []volume.Storage{{Name: "a", Kind: volume.Shared}, {Name: "b", Kind: volume.Local, Reason: "no loop devices"}}
 	require.Empty(t, volume.Serves(reported, "a", volume.Shared))
 	require.Contains(t, volume.Serves(reported, "a", volume.Local), "as SHARED")
@@ -37,6 +40,7 @@ func TestWhatANodeServes(t *testing.T) {
 }
 
 func TestBindingsOfComponents(t *testing.T) {
+	t.Parallel()
 	all, head := volume.Binding{Slot: "all"}, volume.Binding{Slot: "head", VolumeID: "vol_1", Path: "/x", Components: []string{"head"}}
 	bound := []volume.Binding{all, head}
 	require.Equal(t, bound, volume.Of(bound, "head"))
@@ -52,6 +56,7 @@ func TestBindingsOfComponents(t *testing.T) {
 }
 
 func TestTheVersionChangesWithTheVolumes(t *testing.T) {
+	t.Parallel()
 	one := volume.Versioned([]volume.Charge{{ID: "vol_1", Storage: "a", SizeBytes: 1}})
 	require.Equal(t, one.Version, volume.Versioned([]volume.Charge{{ID: "vol_1", Storage: "a", SizeBytes: 1}}).Version)
 	require.NotEqual(t, one.Version, volume.Versioned([]volume.Charge{{ID: "vol_1", Storage: "a", SizeBytes: 1, Gone: true}}).Version)

@@ -43,9 +43,6 @@ type Verdict = contract.Verdict
 // Instance is what the adapter needs to know of an app instance.
 type Instance = contract.Instance
 
-// Volume is a volume of the instance, as its members have it mounted from their start.
-type Volume = contract.Volume
-
 // Artifact is something that a manifest pins by its digest.
 type Artifact = contract.Artifact
 

@@ -93,7 +93,7 @@ func TestDocumentListsExactlyTheRoutesOfTheKit(t *testing.T) {
 func wireTypes() (structs map[string]reflect.Type, enums map[string][]string) {
 	structs = map[string]reflect.Type{}
 	for _, v := range []any{
-		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, Artifact{},
+		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, Artifact{}, MemberVolume{},
 		ComponentCount{},
 		Member{}, Node{}, Platform{}, Status{}, MemberUpdate{}, OperationError{}, OperationsPage{}, CancelRequest{},
 		CancelResult{}, Observation{}, MemberObservation{}, ActionRequest{}, Requester{}, PosixIdentity{}, ActionResult{}, UsagePage{},

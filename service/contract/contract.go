@@ -71,7 +71,7 @@ func (c *Calls) show(ctx context.Context, of Subject, keys ...authz.Key) (shown,
 		return shown{}, err
 	}
 	return shown{
-		instance: instance, members: wire.Members(of.Members, of.Nodes, of.Allocations),
+		instance: instance, members: wire.Members(of.Instance, of.Members, of.Nodes, of.Allocations),
 		platform: adapter.Platform{GraphQLURL: c.graphQLURL, Token: issued.Text, TokenExpiresAt: issued.ExpiresAt},
 	}, nil
 }

@@ -59,6 +59,7 @@ func using(choices ...change.VolumeChoice) func(*instance.LaunchInput) {
 }
 
 func TestALaunchedInstanceHasItsVolumesWhereItsManifestSays(t *testing.T) {
+	t.Parallel()
 	b := filed(t)
 	shared := b.class("shared", volume.Shared)
 	home, data := b.volume(shared, "home"), b.volume(shared, "data")
@@ -111,6 +112,7 @@ func TestALaunchedInstanceHasItsVolumesWhereItsManifestSays(t *testing.T) {
 }
 
 func TestALaunchIsRefusedWithVolumesThatItCannotHave(t *testing.T) {
+	t.Parallel()
 	b := filed(t)
 	shared := b.class("shared", volume.Shared)
 	data, dying := b.volume(shared, "data"), b.volume(shared, "dying")
@@ -156,6 +158,7 @@ func TestALaunchIsRefusedWithVolumesThatItCannotHave(t *testing.T) {
 }
 
 func TestALocalVolumeKeepsItsMembersOnOneNode(t *testing.T) {
+	t.Parallel()
 	b := filed(t)
 	local := b.class("fast", volume.Local)
 	data, home := b.volume(local, "data"), b.volume(local, "home")
@@ -180,6 +183,7 @@ func TestALocalVolumeKeepsItsMembersOnOneNode(t *testing.T) {
 }
 
 func TestAVersionThatMovesAVolumeIsRefused(t *testing.T) {
+	t.Parallel()
 	b := filed(t)
 	shared := b.class("shared", volume.Shared)
 	data := b.volume(shared, "data")

@@ -41,6 +41,7 @@ func (b *bench) report(agent context.Context, id ids.ID, state volume.Finding, u
 }
 
 func TestAnAgentLooksAfterTheVolumesOfItsNodeAlone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	project := b.Project(b.Tenant())
 	mine, _, agent := b.served(project, volume.Shared, "shared")
@@ -64,6 +65,7 @@ func TestAnAgentLooksAfterTheVolumesOfItsNodeAlone(t *testing.T) {
 }
 
 func TestAVolumeIsDeletedByTheProofOfTheNodeThatDeletesIt(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []volume.Kind{volume.Shared, volume.Local} {
 		t.Run(string(kind), func(t *testing.T) {
 			b := newBench(t)
@@ -96,6 +98,7 @@ func TestAVolumeIsDeletedByTheProofOfTheNodeThatDeletesIt(t *testing.T) {
 }
 
 func TestANodeReportsWhatItServesVolumesFrom(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	enrolled := b.enrolled("n1")
 	agent := b.With(enrolled.Token)

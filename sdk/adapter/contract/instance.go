@@ -1,9 +1,6 @@
 package contract
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "encoding/json"
 
 // Instance is what the adapter needs to know of an app instance.
 type Instance struct {
@@ -35,33 +32,6 @@ type Instance struct {
 	// Artifacts are what the manifest of this version pins, for [FetchArtifact]; no part of the specification, as they
 	// follow from the version.
 	Artifacts []Artifact `json:"artifacts,omitempty"`
-	// Volumes are the files that outlast its members, by the slots of the manifest; no part of the specification, as they
-	// never change.
-	Volumes []Volume `json:"volumes,omitempty"`
-}
-
-// Volume is a volume of the instance, as its members have it mounted from their start.
-type Volume struct {
-	// Slot is its name in the manifest.
-	Slot string `json:"slot"`
-	// ID is the volume's: the same files may serve another instance later.
-	ID string `json:"id"`
-	// Path is where members have it.
-	Path string `json:"path"`
-	// ReadOnly says that members may only read.
-	ReadOnly bool `json:"readOnly"`
-	// Components are those whose members have it; none for all.
-	Components []string `json:"components,omitempty"`
-}
-
-// Volume finds the volume in a slot, as members of a component have it; ok is false where they have none.
-func (i Instance) Volume(slot, component string) (found Volume, ok bool) {
-	for _, volume := range i.Volumes {
-		if volume.Slot == slot && (len(volume.Components) == 0 || slices.Contains(volume.Components, component)) {
-			return volume, true
-		}
-	}
-	return Volume{}, false
 }
 
 // Artifact is something that a manifest pins by its digest.

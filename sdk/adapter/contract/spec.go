@@ -22,7 +22,7 @@ func (d Dispatch) SpecHash() (string, error) {
 	}
 	instance := d.Instance
 	instance.Config = wire.Canonical(instance.Config)
-	instance.OperatingMode, instance.ControlPlaneScope, instance.RuntimeProfile, instance.Artifacts, instance.Volumes = "", "", nil, nil, nil
+	instance.OperatingMode, instance.ControlPlaneScope, instance.RuntimeProfile, instance.Artifacts = "", "", nil, nil
 	spec, err := json.Marshal([]any{d.OperationID, d.Kind, instance, members, wire.NonNil(d.Targets),
 		wire.Canonical(d.Change)})
 	if err != nil {

@@ -142,7 +142,8 @@ type Member struct {
 	// Ranges are the blocks that its manifest declares and that are routed to it, in CIDR form by their names; no part
 	// of the specification.
 	Ranges map[string]string `json:"ranges,omitempty"`
-	// Volumes are the volumes that it has, by the slots of its manifest; no part of the specification.
+	// Volumes are the files that outlast it, by the slots of its manifest, mounted from its start on; no part of the
+	// specification.
 	Volumes []MemberVolume `json:"volumes,omitempty"`
 	// Node is where it runs.
 	Node Node `json:"node"`
@@ -152,8 +153,12 @@ type Member struct {
 type MemberVolume struct {
 	// Slot is the manifest's name for what it is.
 	Slot string `json:"slot"`
+	// ID is the volume's: the same files may serve another instance later.
+	ID string `json:"id"`
 	// Path is where the member has it.
 	Path string `json:"path"`
+	// ReadOnly says that the member may only read.
+	ReadOnly bool `json:"readOnly,omitempty"`
 }
 
 // Host returns the address at which other members of the instance reach this one: its own, or else its node's.

@@ -44,6 +44,7 @@ class Member:
     address: str
     ranges: Mapping[str, str]
     node: Node
+    volumes: tuple[Mapping[str, Json], ...] = ()
 
     def __hash__(self) -> int:
         """A member is known by its id, also as the key of a dictionary."""
@@ -76,7 +77,6 @@ class Instance:
     control_plane_scope: str = ""
     runtime_profile: Json = None
     artifacts: tuple[Mapping[str, str], ...] = ()
-    volumes: tuple[Mapping[str, Json], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,6 @@ def read_instance(value: Json) -> Instance:
         version=texts["version"], config=read_object({} if config is None else config, "instance.config"),
         components=components, operating_mode=texts["operatingMode"], control_plane_scope=texts["controlPlaneScope"],
         runtime_profile=o.get("runtimeProfile"), artifacts=tuple(read_list(o.get("artifacts"), "instance.artifacts")),
-        volumes=tuple(read_list(o.get("volumes"), "instance.volumes")),
     )
 
 
@@ -287,7 +286,7 @@ def read_members(value: Json) -> tuple[Member, ...]:
             index=read_whole(o.get("index"), f"{at}.index"), status=read_text(o.get("status"), f"{at}.status"),
             cordoned=read_flag(o.get("cordoned"), f"{at}.cordoned"), labels=read_texts(o.get("labels"), f"{at}.labels"),
             address=read_text(o.get("address"), f"{at}.address"), ranges=read_texts(o.get("ranges"), f"{at}.ranges"),
-            node=read_node(o.get("node"), f"{at}.node"),
+            node=read_node(o.get("node"), f"{at}.node"), volumes=tuple(read_list(o.get("volumes"), f"{at}.volumes")),
         ))
     return tuple(members)
 

@@ -51,10 +51,8 @@ export interface ComponentCount { key: string; count: number }
 export interface Instance {
   id: string; name: string; tenantId: string; projectId: string; app: string; version: string;
   config?: unknown; components: ComponentCount[]; operatingMode?: string; controlPlaneScope?: string;
-  runtimeProfile?: unknown; artifacts?: Artifact[]; volumes?: Volume[];
+  runtimeProfile?: unknown; artifacts?: Artifact[];
 }
-/** A Volume holds files that outlast the members which have it at its path; no components means all. */
-export interface Volume { slot: string; id: string; path: string; readOnly: boolean; components?: string[] }
 export interface Artifact { name: string; digest: string; mediaType: string }
 /** Settings are the config of an instance, valid by the app's schema. */
 export type Settings = Readonly<Record<string, unknown>>;
@@ -64,8 +62,10 @@ export interface Node {
 }
 export interface Member {
   id: string; componentKey: string; index: number; status: string; cordoned?: boolean;
-  labels?: Record<string, string>; address?: string; ranges?: Record<string, string>; node: Node;
+  labels?: Record<string, string>; address?: string; ranges?: Record<string, string>; volumes?: Volume[]; node: Node;
 }
+/** A Volume holds files that outlast the member which has it at its path, in a slot of the manifest. */
+export interface Volume { slot: string; id: string; path: string; readOnly?: boolean }
 
 /** Where other members of the instance reach a member: at its own address, or else at its node's. */
 export function host(member: Member): string { return member.address || member.node.address; }

@@ -63,7 +63,6 @@ function readInstance(value: unknown): Instance {
     version: word("version"), config: o["config"] == null ? null : object(o["config"], "instance.config"), components,
     operatingMode: word("operatingMode"), controlPlaneScope: word("controlPlaneScope"),
     runtimeProfile: o["runtimeProfile"] ?? null, artifacts: list(o["artifacts"], "instance.artifacts") as Artifact[],
-    volumes: list(o["volumes"], "instance.volumes") as Volume[],
   };
 }
 
@@ -93,7 +92,8 @@ function readMembers(value: unknown): Member[] {
       id: own, componentKey: text(o["componentKey"], `${at}.componentKey`), index: whole(o["index"], `${at}.index`),
       status: text(o["status"], `${at}.status`), cordoned: flag(o["cordoned"], `${at}.cordoned`),
       labels: texts(o["labels"], `${at}.labels`), address: text(o["address"], `${at}.address`),
-      ranges: texts(o["ranges"], `${at}.ranges`), node: readNode(o["node"], `${at}.node`),
+      ranges: texts(o["ranges"], `${at}.ranges`),
+      volumes: list(o["volumes"], `${at}.volumes`) as Volume[], node: readNode(o["node"], `${at}.node`),
     };
   });
 }

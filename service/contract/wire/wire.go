@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/domain/nodenet"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -33,11 +34,6 @@ func Instance(row *db.Instance) (adapter.Instance, error) {
 	for _, role := range roles {
 		out.Components = append(out.Components, adapter.ComponentCount{Key: role.ComponentKey, Count: role.Desired})
 	}
-	for _, bound := range row.Volumes {
-		out.Volumes = append(out.Volumes, adapter.Volume{
-			Slot: bound.Slot, ID: string(bound.VolumeID), Path: bound.Path, ReadOnly: bound.ReadOnly, Components: bound.Components,
-		})
-	}
 	return out, nil
 }
 
@@ -54,16 +50,21 @@ func Pinned(instance *adapter.Instance, m *manifest.Manifest) {
 	}
 }
 
-// Members returns the members with the nodes and allocations that they are bound to; without a known node the node is
-// empty.
+// Members returns the members of an instance with the nodes, allocations and volumes that they are bound to; without a
+// known node the node is empty.
 func Members(
-	rows []*db.Member, nodes map[ids.ID]*db.ComputeNode, allocations map[ids.ID]*db.Allocation,
+	of *db.Instance, rows []*db.Member, nodes map[ids.ID]*db.ComputeNode, allocations map[ids.ID]*db.Allocation,
 ) []adapter.Member {
 	out := make([]adapter.Member, 0, len(rows))
 	for _, row := range rows {
 		member := adapter.Member{
 			ID: string(row.ID), ComponentKey: row.ComponentKey, Index: row.Ordinal, Status: lifecycle.Wire(row.Status),
 			Cordoned: row.Cordoned, Labels: labels(row), Address: row.Address, Ranges: ranges(row.Ranges),
+		}
+		for _, bound := range volume.Of(of.Volumes, row.ComponentKey) {
+			member.Volumes = append(member.Volumes, adapter.MemberVolume{
+				Slot: bound.Slot, ID: string(bound.VolumeID), Path: bound.Path, ReadOnly: bound.ReadOnly,
+			})
 		}
 		if row.NodeID != nil && nodes[*row.NodeID] != nil {
 			var allocation *db.Allocation
