@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/device"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/inject"
@@ -55,31 +54,11 @@ func wallsOf(binding *gql.MemberBinding) sandbox.Walls {
 		walls.Devices = append(walls.Devices, inject.Device{UUID: one.Uuid, CDI: one.Cdi, Path: one.Path, Minor: one.Minor,
 			Simulated: one.Simulated})
 	}
-	walls.Volumes = volumesOf(binding)
+	for _, one := range binding.Volumes {
+		walls.Volumes = append(walls.Volumes, volume.Volume{ID: one.Id, Storage: one.Storage, Path: one.Path,
+			ReadOnly: one.ReadOnly, SizeBytes: int64(one.SizeBytes)})
+	}
 	return walls
-}
-
-// volumesOf reads the volumes of a binding. They are of the API and newer than some of its clients: the agent reads them
-// by their names, and not by a type that may lack them.
-func volumesOf(binding any) (volumes []volume.Volume) {
-	var told struct {
-		Volumes []struct {
-			ID        string  `json:"id"`
-			Storage   string  `json:"storage"`
-			Path      string  `json:"path"`
-			ReadOnly  bool    `json:"readOnly"`
-			SizeBytes float64 `json:"sizeBytes"`
-		} `json:"volumes"`
-	}
-	raw, err := json.Marshal(binding)
-	if err != nil || json.Unmarshal(raw, &told) != nil {
-		return nil
-	}
-	for _, one := range told.Volumes {
-		volumes = append(volumes, volume.Volume{ID: one.ID, Storage: one.Storage, Path: one.Path, ReadOnly: one.ReadOnly,
-			SizeBytes: int64(one.SizeBytes)})
-	}
-	return volumes
 }
 
 // devices are the node's GPUs with their identities; nil when not every one that it declares has one.

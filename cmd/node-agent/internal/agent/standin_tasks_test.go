@@ -7,12 +7,8 @@ const contextOfA = `"correlation_id":"cor-of-tsk_a","org_id":"ten_1","project_id
 	`"app_instance_id":"` + instance + `","operation_id":"op_1","trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"`
 
 // give makes a task and sends it.
-func (s *standin) give(task gql.NodeWork) { s.push(s.made(task)) }
-
-// made makes a task.
-func (s *standin) made(task gql.NodeWork) gql.NodeWork {
+func (s *standin) give(task gql.NodeWork) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if _, known := s.tasks[task.Id]; !known {
 		s.order = append(s.order, task.Id)
 	}
@@ -21,7 +17,8 @@ func (s *standin) made(task gql.NodeWork) gql.NodeWork {
 	task.Traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	task.State = gql.NodeTaskStatePending
 	s.tasks[task.Id] = &standTask{NodeWork: task, State: string(task.State), output: map[string]string{}}
-	return task
+	s.mu.Unlock()
+	s.push(task)
 }
 
 // seen is a copy of a task as it is now.

@@ -314,7 +314,7 @@ func (s *standin) subscribe(conn *websocket.Conn) {
 }
 
 // push sends a task to every stream.
-func (s *standin) push(task any) {
+func (s *standin) push(task gql.NodeWork) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for conn, lock := range s.streams {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -119,38 +118,20 @@ func TestAVolumeIsDeletedWithProofWhenNoMemberHasIt(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "vol_a"))
 }
 
-// giveWith makes a task whose binding has a volume, and sends it as a platform does.
-func (r *rig) giveWith(work gql.NodeWork, volume platformVolume) {
-	r.t.Helper()
-	work.Binding = &gql.MemberBinding{Profile: gql.MemberProfileService, Devices: []gql.Device{}}
-	raw, err := json.Marshal(r.made(work))
-	require.NoError(r.t, err)
-	var sent map[string]any
-	require.NoError(r.t, json.Unmarshal(raw, &sent))
-	sent["binding"].(map[string]any)["volumes"] = []platformVolume{volume}
-	r.push(sent)
-}
-
-// platformVolume is a volume of a binding, by the names that the API has for it.
-type platformVolume struct {
-	ID        string  `json:"id"`
-	Storage   string  `json:"storage"`
-	Path      string  `json:"path"`
-	ReadOnly  bool    `json:"readOnly"`
-	SizeBytes float64 `json:"sizeBytes"`
+// with gives a task's binding a volume.
+func with(work gql.NodeWork, volume gql.MemberVolume) gql.NodeWork {
+	work.Binding = &gql.MemberBinding{Profile: gql.MemberProfileService, Devices: []gql.Device{},
+		Volumes: []gql.MemberVolume{volume}}
+	return work
 }
 
 func TestATasksBindingMountsItsVolumes(t *testing.T) {
 	t.Parallel()
-	if _, told := reflect.TypeFor[gql.MemberBinding]().FieldByName("Volumes"); !told {
-		t.Skip("the client's binding has no volumes yet: its operations ask for none")
-	}
 	r, dir := newVolumeRig(t), t.TempDir()
 	r.volumes = &standVolumes{}
 	r.served(dir)
-	v := platformVolume{ID: "vol_a", Storage: "files", Path: "/home/data", SizeBytes: 1 << 30}
-	r.giveWith(shell("tsk_a", "echo hello > /home/data/f"), v)
-	ended := r.ended("tsk_a")
+	v := gql.MemberVolume{Id: "vol_a", Storage: "files", Path: "/home/data", SizeBytes: 1 << 30}
+	ended := r.do(with(shell("tsk_a", "echo hello > /home/data/f"), v))
 	require.Equal(t, "SUCCEEDED", ended.State, ended.message)
 	kept, err := os.ReadFile(filepath.Join(dir, "vol_a", "f"))
 	require.NoError(t, err)
@@ -160,8 +141,7 @@ func TestATasksBindingMountsItsVolumes(t *testing.T) {
 	v.Storage = "tape"
 	other := shell("tsk_b", "true")
 	other.MemberId = "mem_0000000000000000000agent1"
-	r.giveWith(other, v)
-	ended = r.ended("tsk_b")
+	ended = r.do(with(other, v))
 	require.Equal(t, "FAILED", ended.State)
 	require.Contains(t, string(ended.result), "VOLUME_UNAVAILABLE")
 	require.NoDirExists(t, filepath.Join(r.dir, "members", other.MemberId))
