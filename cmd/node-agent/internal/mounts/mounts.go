@@ -82,7 +82,7 @@ func PutBelow(tree *os.File, root, path string, owner int) error {
 	defer unix.Close(at)
 	err = unix.MoveMount(int(tree.Fd()), "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	if err != nil {
-		return fmt.Errorf("mount %s over %s: %w", tree.Name(), path, err)
+		return fmt.Errorf("mount over %s: %w", path, err)
 	}
 	return nil
 }

@@ -30,6 +30,8 @@ type Layers struct {
 
 // Volume is a mount of a member's that outlasts it.
 type Volume struct {
+	// Name is what errors call it.
+	Name string
 	// At is the folder of the member that it is mounted over.
 	At string
 	// Mount returns a mount of it that is nowhere yet, with its ids mapped by the user namespace at the path. It is called
@@ -79,7 +81,7 @@ func (l Layers) volumes(users string, ids idrange.Range) error {
 		err = mounts.PutBelow(tree, atRoot, volume.At, int(ids.First))
 		_ = tree.Close()
 		if err != nil {
-			return wire.Errorf(wire.CodeVolumeUnavailable, "mount a volume: %v", err)
+			return wire.Errorf(wire.CodeVolumeUnavailable, "volume %s: %v", volume.Name, err)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func (m *Manager) refusesVolumes(walls Walls) error {
 // mountable are the member's volumes as its root takes them.
 func (m *Manager) mountable(volumes []volume.Volume) (mounts []oci.Volume) {
 	for _, one := range volumes {
-		mounts = append(mounts, oci.Volume{At: one.Path, Mount: func(users string) (*os.File, error) {
+		mounts = append(mounts, oci.Volume{Name: one.ID, At: one.Path, Mount: func(users string) (*os.File, error) {
 			return m.options.Volumes.Mount(one, users)
 		}})
 	}

@@ -120,7 +120,7 @@ func TestALinkAtTheMountPointLeadsNowhere(t *testing.T) {
 		refused := func(words string) {
 			t.Helper()
 			_, err := s.Ensure(t.Context(), s.member(memberID, v))
-			require.ErrorContains(t, err, words)
+			require.ErrorContains(t, err, "volume "+v.ID+": "+words)
 			require.Equal(t, wire.CodeVolumeUnavailable, wire.AsError(err).Code, "%v", err)
 			nowhere(t, s.local, v.ID)
 		}

@@ -116,6 +116,7 @@ func TestWhatIsHalfMadeIsNoVolumeAndIsSwept(t *testing.T) {
 	require.NoError(t, unix.Flock(int(being.Fd()), unix.LOCK_EX))
 	_, err = g.Mount(disk("vol_half", 32*mib), g.users)
 	require.ErrorContains(t, err, "volume vol_half of storage disk")
+	require.NotContains(t, err.Error(), g.local, "who reads it is told no path of the node")
 	g.again()
 	require.NoFileExists(t, half)
 	require.FileExists(t, being.Name(), "another agent makes it")

@@ -55,7 +55,7 @@ func (s *Store) tryNow(ctx context.Context, storage Storage) State {
 		err = unix.Statfs(storage.Dir, &at)
 	}
 	if err != nil {
-		found.Reason = err.Error()
+		found.Reason = storage.hide(err).Error()
 		return found
 	}
 	found.TotalBytes = int64(at.Blocks) * at.Bsize // #nosec G115 -- a disk's size

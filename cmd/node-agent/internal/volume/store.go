@@ -126,7 +126,7 @@ func (s *Store) Make(ctx context.Context, volumes []Volume) error {
 			return err
 		}
 		if err := kept.make(ctx, one.ID, one.SizeBytes); err != nil {
-			return unavailable(one, "%v", err)
+			return unavailable(one, "%v", s.hide(one, err))
 		}
 	}
 	return nil
@@ -141,7 +141,7 @@ func (s *Store) Mount(volume Volume, users string) (*os.File, error) {
 	}
 	tree, err := kept.open(volume.ID)
 	if err != nil {
-		return nil, unavailable(volume, "%v", err)
+		return nil, unavailable(volume, "%v", s.hide(volume, err))
 	}
 	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
 	if volume.ReadOnly {
@@ -149,7 +149,7 @@ func (s *Store) Mount(volume Volume, users string) (*os.File, error) {
 	}
 	if err := mounts.Map(tree, users, attributes); err != nil {
 		_ = tree.Close()
-		return nil, unavailable(volume, "%v", err)
+		return nil, unavailable(volume, "%v", s.hide(volume, err))
 	}
 	return tree, nil
 }
@@ -164,7 +164,7 @@ func (s *Store) Measure(ctx context.Context, volume Volume) (*Measure, error) {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errMeasured) {
 		return nil, nil
 	}
-	return &found, err
+	return &found, s.hide(volume, err)
 }
 
 // Grow makes a volume as large as it shall be; one that is not there stays so.
@@ -176,7 +176,7 @@ func (s *Store) Grow(ctx context.Context, volume Volume) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return err
+	return s.hide(volume, err)
 }
 
 // Delete deletes a volume, and proves it: nothing of its name is in the storage's folder, and no loop device has it.
@@ -187,13 +187,13 @@ func (s *Store) Delete(ctx context.Context, volume Volume) error {
 		return err
 	}
 	if err := kept.remove(ctx, volume.ID); err != nil {
-		return err
+		return s.hide(volume, err)
 	}
 	left, err := kept.left(volume.ID)
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("of volume %s there is still %v", volume.ID, left)
 	}
-	return err
+	return s.hide(volume, err)
 }
 
 // probeLimit bounds a try of a storage: a file server that is away lets nobody go.
