@@ -34,11 +34,11 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 		}
 		return all
 	},
-	"query adapters":      func(v, _ *house) []arguments { return []arguments{{}, {"projectId": v.Project}} },
-	"query nodes":         none,
-	"query fleet":         none,
-	"query nodeMembers":   func(v, _ *house) []arguments { return one("nodeId", v.Node) },
-	"query nodeNetwork":   none, "query nodeVolumes": none,
+	"query adapters":    func(v, _ *house) []arguments { return []arguments{{}, {"projectId": v.Project}} },
+	"query nodes":       none,
+	"query fleet":       none,
+	"query nodeMembers": func(v, _ *house) []arguments { return one("nodeId", v.Node) },
+	"query nodeNetwork": none, "query nodeVolumes": none,
 	"query nodeTask":      func(v, _ *house) []arguments { return one("id", v.Task) },
 	"query nodeTasks":     func(v, _ *house) []arguments { return one("memberId", v.Member) },
 	"query instance":      func(v, _ *house) []arguments { return one("id", v.Instance) },
