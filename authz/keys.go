@@ -36,6 +36,11 @@ const (
 	AllocationRead
 	AllocationCreate
 	AllocationRelease
+	VolumeRead
+	VolumeCreate
+	VolumeUpdate
+	VolumeDelete
+	StorageClassManage
 	EntitlementRead
 	EntitlementManage
 	AppManage
@@ -163,6 +168,11 @@ var catalogue = [...]KeyEntry{
 	AllocationRead:          {"allocation.read", "See the allocations of a project."},
 	AllocationCreate:        {"allocation.create", "Rent capacity."},
 	AllocationRelease:       {"allocation.release", "Give capacity back."},
+	VolumeRead:              {"volume.read", "See the volumes of a project, and which instances use them."},
+	VolumeCreate:            {"volume.create", "Make a volume."},
+	VolumeUpdate:            {"volume.update", "Make a volume larger."},
+	VolumeDelete:            {"volume.delete", "Delete a volume with its files."},
+	StorageClassManage:      {"storage.class.manage", "Offer what nodes serve as a storage class, and change it."},
 	EntitlementRead:         {"entitlement.read", "See which apps a project may launch."},
 	EntitlementManage:       {"entitlement.manage", "Enable or disable an app for a project."},
 	AppManage:               {"app.manage", "Create an app and change its catalog entry."},
@@ -192,7 +202,7 @@ var catalogue = [...]KeyEntry{
 	OperationRetry:          {"operation.retry", "Send an operation to its adapter again."},
 	OperationReport:         {"operation.report", "Report the progress of one's own operation."},
 	AuditRead:               {"audit.read", "Read the audit log of the scope."},
-	ProjectQuotaManage:      {"project.quota.manage", "Bound how many members and GPUs a project may have."},
+	ProjectQuotaManage:      {"project.quota.manage", "Bound how many members, GPUs and GiB of volumes a project may have."},
 	SKUPriceManage:          {"sku.price.manage", "Set the list price of a SKU."},
 	ProjectDelete:           {"project.delete", "Delete an empty project; its credentials end at once."},
 	UserLogout:              {"identity.user.logout", "End all sessions of a person."},

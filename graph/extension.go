@@ -44,6 +44,6 @@ func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
 		DB: r.DB, Instances: r.Instances, Nodes: r.Nodes, Allocations: r.Allocations, Catalog: r.Catalog, Trust: r.Trust,
 		Entitlements: r.Entitlements,
 		Artifacts:    r.Artifacts, ArtifactSources: r.ArtifactSources, Identity: r.Identity, Shares: r.Shares,
-		Orphans: r.Orphans, Blockers: r.Blockers, Wait: r.BatchWait,
+		Orphans: r.Orphans, Blockers: r.Blockers, Volumes: r.Storage, Wait: r.BatchWait,
 	})
 }

@@ -16,6 +16,7 @@ func (r *Resolver) nodeReads() relay.Reads {
 		ids.Instance:   relay.As(r.instance),
 		ids.Event:      relay.As(r.Instances.Event),
 		ids.Allocation: relay.As(r.Allocations.Get),
+		ids.Volume:     relay.As(r.Storage.Get),
 		ids.Node:       relay.As(r.Nodes.Get),
 		ids.NodeTask: relay.As(func(ctx context.Context, id ids.ID) (*db.NodeTask, error) {
 			return r.Tasks.Get(ctx, id,

@@ -46,6 +46,7 @@ import (
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/triage"
 	"github.com/gpuaas/app-platform/service/usage"
+	"github.com/gpuaas/app-platform/service/volume"
 	"github.com/gpuaas/app-platform/service/webhook"
 )
 
@@ -114,6 +115,8 @@ type Resolver struct {
 	Prices *price.Service
 	// Budgets holds budgets and the reads of costs.
 	Budgets *budget.Service
+	// Storage holds the verbs on volumes and storage classes.
+	Storage *volume.Service
 	// Endpoints holds the verbs by which people reach what runs.
 	Endpoints *endpoint.Service
 	// Billing holds the books: runs, statements, credit.

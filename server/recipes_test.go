@@ -4,7 +4,7 @@ import "maps"
 
 // recipes say, for every root field, how one would call it to get at a house that is not one's own:
 // v is the victim's house and a the attacker's. A field without a recipe fails the test.
-var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipesOfMembers, map[string]func(v, a *house) []arguments{
+var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipesOfMembers, recipesOfVolumes, map[string]func(v, a *house) []arguments{
 	"query node": func(v, _ *house) []arguments {
 		var all []arguments
 		for _, id := range v.secrets() {

@@ -51,6 +51,7 @@ import (
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/triage"
 	"github.com/gpuaas/app-platform/service/usage"
+	"github.com/gpuaas/app-platform/service/volume"
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers"
 	books "github.com/gpuaas/app-platform/workers/billing"
@@ -98,6 +99,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Canaries:      &canary.Service{DB: p.db},
 		Adapters:      &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy), Trust: p.trust},
 		Allocations:   &allocation.Service{DB: p.db},
+		Storage:       &volume.Service{DB: p.db},
 		Nodes:         &node.Service{DB: p.db, Hub: p.hub, Stopping: ctx.Done()},
 		Fleet:         &fleet.Service{DB: p.db},
 		Tasks:         &task.Service{DB: p.db, Hub: p.hub, Metrics: p.metrics},

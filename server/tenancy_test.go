@@ -92,6 +92,8 @@ var strangers = map[string]allowed{
 		nil},
 	"query skuPrices": {"person robot operation",
 		"list prices are the platform's: whoever is logged in sees them", nil},
+	"query storageClasses": {"person robot operation",
+		"storage classes are the platform's: whoever is logged in sees them", nil},
 	"query apps": {"person robot operation",
 		"the catalog is the platform's: every tenant sees the apps of its families", nil},
 	"query app": {"person robot operation", "the catalog is the platform's", nil},

@@ -23,8 +23,9 @@ type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
 	Generation, Orphan, Share, Sibling, Secret, Overlay, Webhook, Delivery, Session       ids.ID
-	Source, Signer, Fetch, Part, Owned, Draft, Period, Run, Budget, Gap                   ids.ID
+	Source, Signer, Fetch, Part, Owned, Draft, Period, Run, Budget, Gap, Volume           ids.ID
 
+	class     ids.ID // of Volume; the platform's
 	project   *db.Project
 	operation *db.Operation
 	digest    string          // of Owned
@@ -92,6 +93,7 @@ func (b *bench) build() *house {
 	b.add(h, instance)
 	b.addBooks(h)
 	b.addGap(h)
+	b.addVolume(h)
 	for name, value := range fields(h) {
 		require.NotEmpty(b.t, value, name)
 	}

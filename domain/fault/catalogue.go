@@ -113,6 +113,9 @@ const (
 	AccountLimit           Code = "ACCOUNT_LIMIT"
 	ClassDenied            Code = "ISOLATION_DENIED"
 	ProfileDenied          Code = "PROFILE_DENIED"
+	StorageClassDenied     Code = "STORAGE_CLASS_DENIED"
+	VolumesCeiling         Code = "VOLUMES_CEILING"
+	VolumeInUse            Code = "VOLUME_IN_USE"
 	PlatformFinal          Code = "PLATFORM_FINAL"
 	CapacityUnit           Code = "CAPACITY_UNIT"
 	DimensionUnknown       Code = "DIMENSION_UNKNOWN"
@@ -274,6 +277,9 @@ var catalogue = []Entry{
 	{NotInCanary, 0, false, "The version is in a canary that this project is not part of, or that was halted."},
 	{ClassDenied, 0, false, "Policy demands another isolation class of members."},
 	{ProfileDenied, 0, false, "Policy does not allow this profile of members."},
+	{StorageClassDenied, 0, false, "Policy does not allow the storage class."},
+	{VolumesCeiling, 0, false, "Policy allows no more GiB of volumes."},
+	{VolumeInUse, 0, true, "An instance uses the volume; the message names it and its slot."},
 	{PlatformFinal, 0, false, "The platform forbids this for everyone; no overlay can allow it."},
 	{CapacityUnit, 0, false, "The dimension counts capacity, which the platform meters itself: declare it of kind " +
 		"showback, or count something else."},

@@ -16,9 +16,10 @@ import (
 var (
 	listCodes = [lists]fault.Code{fault.RegionDenied, fault.SKUDenied, fault.SourceDenied, fault.AppDenied,
 		fault.VersionDenied,
-		fault.ModeDenied, fault.ModeDenied, fault.PurposeDenied, fault.ClassDenied, fault.ProfileDenied}
+		fault.ModeDenied, fault.ModeDenied, fault.PurposeDenied, fault.ClassDenied, fault.ProfileDenied,
+		storageClasses: fault.StorageClassDenied}
 	ceilingCodes = [ceilings]fault.Code{fault.MembersCeiling, fault.MembersCeiling, fault.GPUsCeiling,
-		fault.InstancesCeiling}
+		fault.InstancesCeiling, fault.VolumesCeiling}
 )
 
 // Region asks for a region, such as that of an allocation.
@@ -26,6 +27,9 @@ func (e *Effective) Region(region, path string) error { return e.word(regions, r
 
 // SKU asks for a SKU.
 func (e *Effective) SKU(sku, path string) error { return e.word(skus, sku, path) }
+
+// StorageClass asks for a storage class by its name.
+func (e *Effective) StorageClass(name, path string) error { return e.word(storageClasses, name, path) }
 
 // App asks for an app by its slug.
 func (e *Effective) App(slug, path string) error { return e.word(apps, slug, path) }
@@ -157,6 +161,9 @@ func (e *Effective) GPUs(n int, path string) error { return e.below(gpus, n, pat
 
 // Instances asks whether the project may have n instances.
 func (e *Effective) Instances(n int, path string) error { return e.below(instances, n, path) }
+
+// VolumeGiB asks whether the project may have volumes of n GiB.
+func (e *Effective) VolumeGiB(n int, path string) error { return e.below(volumeGiB, n, path) }
 
 func (e *Effective) below(of ceiling, n int, path string) error {
 	most := e.ceilings[of]

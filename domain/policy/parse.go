@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/volume"
 )
 
 var (
@@ -260,6 +261,8 @@ func normalise(of list, word string) (normal, want string) {
 		source, ok := parseSource(word)
 		return source.String(), unless(ok,
 			"a registry's host, such as registry.example.com, perhaps with a port and a path below it")
+	case storageClasses:
+		return word, unless(volume.ValidName(word), "the name of a storage class")
 	case apps:
 		return word, unless(slugPattern.MatchString(word), "an app's slug")
 	case versions:

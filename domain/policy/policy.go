@@ -80,6 +80,7 @@ const (
 	classes
 	profiles
 	access
+	storageClasses
 	lists // how many there are
 )
 
@@ -91,19 +92,20 @@ const (
 	members
 	gpus
 	instances
+	volumeGiB
 	ceilings // how many there are
 )
 
 var (
 	listNames = [lists]string{"regions", "skus", "artifactSources", "apps", "versions", "operatingModes",
 		"controlPlaneScopes", "secretPurposes",
-		"isolationClasses", "memberProfiles", "access"}
+		"isolationClasses", "memberProfiles", "access", "storageClasses"}
 	listNouns = [lists]string{"region", "SKU", "artifact source", "app", "version", "operating mode",
 		"control-plane scope", "secret purpose",
-		"isolation class", "member profile", "way of access"}
-	ceilingNames = [ceilings]string{"maxMembersPerInstance", "maxMembers", "maxGpus", "maxInstances"}
+		"isolation class", "member profile", "way of access", "storage class"}
+	ceilingNames = [ceilings]string{"maxMembersPerInstance", "maxMembers", "maxGpus", "maxInstances", "maxVolumeGiB"}
 	ceilingNouns = [ceilings]string{"members in one instance", "members in a project", "GPUs in a project",
-		"instances in a project"}
+		"instances in a project", "GiB of volumes in a project"}
 )
 
 const (

@@ -29,6 +29,7 @@ import (
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/source"
+	"github.com/gpuaas/app-platform/service/volume"
 )
 
 const (
@@ -56,6 +57,7 @@ type Services struct {
 	Shares          *share.Service
 	Orphans         *orphan.Service
 	Blockers        *operationblocker.Service
+	Volumes         *volume.Service
 	// Wait is how long keys are gathered; zero means a millisecond.
 	Wait time.Duration
 }
@@ -75,6 +77,8 @@ type Loaders struct {
 	Generations   *Loader[ids.ID, []*db.Generation]
 	Orphans       *Loader[ids.ID, []*orphan.View]
 	Held, Hourly  *Loader[ids.ID, *orphan.Money]
+	VolumeUses    *Loader[ids.ID, []*volume.Use]
+	Offers        *Loader[ids.ID, *volume.Offer]
 
 	OperationBlockers, InstanceBlockers *Loader[ids.ID, []*blocker.Blocker]
 
@@ -138,6 +142,8 @@ func With(ctx context.Context, s Services) context.Context {
 		Orphans:           loader(wait, s.Orphans.OfInstances),
 		Held:              loader(wait, s.Orphans.HeldBy),
 		Hourly:            loader(wait, s.Orphans.HourlyOf),
+		VolumeUses:        loader(wait, s.Volumes.Uses),
+		Offers:            loader(wait, s.Volumes.Offers),
 		OperationBlockers: loader(wait, s.Blockers.Operations),
 		InstanceBlockers:  loader(wait, s.Blockers.Instances),
 	})

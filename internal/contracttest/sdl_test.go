@@ -123,6 +123,8 @@ var bound = map[string]valued{
 	"PriceScope":      rating.Scope(""),
 	"PriceMeasure":    rating.Measure(""),
 	"BillingStatus":   rating.PeriodStatus(""),
+	"StorageKind":     volume.Kind(""),
+	"VolumeStatus":    volume.Status(""),
 	"StatementFormat": rating.StatementFormat(""),
 	"StorageKind":     volume.Kind(""),
 	"VolumeFinding":   volume.Finding(""),

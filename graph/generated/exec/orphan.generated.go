@@ -814,7 +814,7 @@ func (ec *executionContext) unmarshalInputSetProjectQuotaInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"projectId", "maxMembers", "maxGpus", "reason"}
+	fieldsInOrder := [...]string{"projectId", "maxMembers", "maxGpus", "maxVolumeGiB", "reason"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -842,6 +842,13 @@ func (ec *executionContext) unmarshalInputSetProjectQuotaInput(ctx context.Conte
 				return it, err
 			}
 			it.MaxGPUs = data
+		case "maxVolumeGiB":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxVolumeGiB"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxVolumeGiB = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalNString2string(ctx, v)

@@ -46,6 +46,7 @@ import (
 	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/usage"
+	"github.com/gpuaas/app-platform/service/volume"
 	"github.com/gpuaas/app-platform/service/webhook"
 	gqlparser "github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -87,9 +88,12 @@ type ResolverRoot interface {
 	ServiceAccount() ServiceAccountResolver
 	SharedControlPlane() SharedControlPlaneResolver
 	SkuPrice() SkuPriceResolver
+	StorageClass() StorageClassResolver
+	StorageOffer() StorageOfferResolver
 	Subscription() SubscriptionResolver
 	User() UserResolver
 	Viewer() ViewerResolver
+	Volume() VolumeResolver
 	InvokeActionInput() InvokeActionInputResolver
 	PlanReplaceMemberInput() PlanReplaceMemberInputResolver
 	ReplaceMemberInput() ReplaceMemberInputResolver
@@ -564,7 +568,6 @@ type ComplexityRoot struct {
 		RetiredAt     func(childComplexity int) int
 		Sku           func(childComplexity int) int
 		Status        func(childComplexity int) int
-		Storage       func(childComplexity int) int
 		Walls         func(childComplexity int) int
 	}
 
@@ -914,7 +917,6 @@ type ComplexityRoot struct {
 		TenantID                 func(childComplexity int) int
 		UnservedAt               func(childComplexity int) int
 		UpdatedAt                func(childComplexity int) int
-		Volumes                  func(childComplexity int) int
 	}
 
 	InstanceConnection struct {
@@ -1148,7 +1150,6 @@ type ComplexityRoot struct {
 		MemoryMiB    func(childComplexity int) int
 		Pids         func(childComplexity int) int
 		Profile      func(childComplexity int) int
-		Volumes      func(childComplexity int) int
 	}
 
 	MemberConnection struct {
@@ -1206,14 +1207,6 @@ type ComplexityRoot struct {
 		Status               func(childComplexity int) int
 	}
 
-	MemberVolume struct {
-		ID        func(childComplexity int) int
-		Path      func(childComplexity int) int
-		ReadOnly  func(childComplexity int) int
-		SizeBytes func(childComplexity int) int
-		Storage   func(childComplexity int) int
-	}
-
 	MeteredPrice struct {
 		Currency  func(childComplexity int) int
 		ID        func(childComplexity int) int
@@ -1267,8 +1260,10 @@ type ComplexityRoot struct {
 		CreateSandboxApp        func(childComplexity int, input entry.CreateSandboxAppInput) int
 		CreateServiceAccount    func(childComplexity int, input identity.CreateServiceAccountInput) int
 		CreateServiceAccountKey func(childComplexity int, input model.CreateServiceAccountKeyInput) int
+		CreateStorageClass      func(childComplexity int, input volume.CreateClassInput) int
 		CreateTenant            func(childComplexity int, input identity.CreateTenantInput) int
 		CreateUser              func(childComplexity int, input identity.CreateUserInput) int
+		CreateVolume            func(childComplexity int, input volume.CreateInput) int
 		CreateWebhook           func(childComplexity int, input webhook.CreateInput) int
 		DecideGap               func(childComplexity int, input gap.DecideInput) int
 		DeclineControlPlane     func(childComplexity int, shareID ids.ID, reason *string) int
@@ -1276,6 +1271,7 @@ type ComplexityRoot struct {
 		DeleteNode              func(childComplexity int, input fleet.OperateInput) int
 		DeleteProject           func(childComplexity int, projectID ids.ID, reason string) int
 		DeleteServiceAccount    func(childComplexity int, serviceAccountID ids.ID, reason *string) int
+		DeleteVolume            func(childComplexity int, volumeID ids.ID, reason string) int
 		DeleteWebhook           func(childComplexity int, webhookID ids.ID, reason *string) int
 		DetachControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
 		DrainMember             func(childComplexity int, input member.Input) int
@@ -1323,9 +1319,9 @@ type ComplexityRoot struct {
 		ReportNodeTask          func(childComplexity int, input task.ReportInput) int
 		ReportOperation         func(childComplexity int, input operation.ReportInput) int
 		ReportUsage             func(childComplexity int, input usage.ReportInput) int
-		ReportVolumes           func(childComplexity int, input node.ReportVolumesInput) int
 		RequestAllocation       func(childComplexity int, input allocation.RequestInput) int
 		Rerate                  func(childComplexity int, input price.VersionInput) int
+		ResizeVolume            func(childComplexity int, input volume.ResizeInput) int
 		RetireNode              func(childComplexity int, input fleet.RetireInput) int
 		RetryOperation          func(childComplexity int, input retry.Input) int
 		RetryOrphan             func(childComplexity int, orphanID ids.ID) int
@@ -1362,6 +1358,7 @@ type ComplexityRoot struct {
 		UpdateArtifactSource    func(childComplexity int, input source.UpdateInput) int
 		UpdateProject           func(childComplexity int, input identity.RenameInput) int
 		UpdateServiceAccount    func(childComplexity int, input identity.UpdateServiceAccountInput) int
+		UpdateStorageClass      func(childComplexity int, input volume.UpdateClassInput) int
 		UpdateTenant            func(childComplexity int, input identity.RenameInput) int
 		UpdateUser              func(childComplexity int, input identity.UpdateUserInput) int
 		UpdateWebhook           func(childComplexity int, input webhook.UpdateInput) int
@@ -1445,15 +1442,6 @@ type ComplexityRoot struct {
 		Message func(childComplexity int) int
 	}
 
-	NodeStorage struct {
-		FreeBytes    func(childComplexity int) int
-		Kind         func(childComplexity int) int
-		Name         func(childComplexity int) int
-		Reason       func(childComplexity int) int
-		SizeEnforced func(childComplexity int) int
-		TotalBytes   func(childComplexity int) int
-	}
-
 	NodeTask struct {
 		AppSlug         func(childComplexity int) int
 		Binding         func(childComplexity int) int
@@ -1492,18 +1480,6 @@ type ComplexityRoot struct {
 	NodeTaskEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
-	}
-
-	NodeVolume struct {
-		Gone      func(childComplexity int) int
-		ID        func(childComplexity int) int
-		SizeBytes func(childComplexity int) int
-		Storage   func(childComplexity int) int
-	}
-
-	NodeVolumes struct {
-		Version func(childComplexity int) int
-		Volumes func(childComplexity int) int
 	}
 
 	NodeWalls struct {
@@ -1749,7 +1725,6 @@ type ComplexityRoot struct {
 		Member         func(childComplexity int) int
 		Profile        func(childComplexity int) int
 		Reachable      func(childComplexity int) int
-		Volumes        func(childComplexity int) int
 	}
 
 	PlannedRate struct {
@@ -1839,13 +1814,14 @@ type ComplexityRoot struct {
 	}
 
 	Project struct {
-		CreatedAt   func(childComplexity int) int
-		DisplayName func(childComplexity int) int
-		ID          func(childComplexity int) int
-		MaxGpus     func(childComplexity int) int
-		MaxMembers  func(childComplexity int) int
-		Slug        func(childComplexity int) int
-		TenantID    func(childComplexity int) int
+		CreatedAt    func(childComplexity int) int
+		DisplayName  func(childComplexity int) int
+		ID           func(childComplexity int) int
+		MaxGpus      func(childComplexity int) int
+		MaxMembers   func(childComplexity int) int
+		MaxVolumeGib func(childComplexity int) int
+		Slug         func(childComplexity int) int
+		TenantID     func(childComplexity int) int
 	}
 
 	ProjectConnection struct {
@@ -1956,7 +1932,6 @@ type ComplexityRoot struct {
 		NodeNetwork              func(childComplexity int, known string, waitSeconds int) int
 		NodeTask                 func(childComplexity int, id ids.ID, waitSeconds *int) int
 		NodeTasks                func(childComplexity int, memberID ids.ID, first *int, after *string) int
-		NodeVolumes              func(childComplexity int, known string, waitSeconds int) int
 		Nodes                    func(childComplexity int, first *int, after *string) int
 		Operation                func(childComplexity int, id ids.ID) int
 		Operations               func(childComplexity int, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) int
@@ -1988,6 +1963,7 @@ type ComplexityRoot struct {
 		ServiceAccounts          func(childComplexity int, projectID ids.ID, first *int, after *string) int
 		SkuPrices                func(childComplexity int) int
 		Statement                func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) int
+		StorageClasses           func(childComplexity int) int
 		SupportBundle            func(childComplexity int, id string) int
 		Tenants                  func(childComplexity int, first *int, after *string) int
 		Triage                   func(childComplexity int, id string) int
@@ -1998,6 +1974,8 @@ type ComplexityRoot struct {
 		Users                    func(childComplexity int, tenantID ids.ID, waiting bool, first *int, after *string) int
 		VerifyBillingRun         func(childComplexity int, id ids.ID) int
 		Viewer                   func(childComplexity int) int
+		Volume                   func(childComplexity int, id ids.ID) int
+		Volumes                  func(childComplexity int, projectID ids.ID, deleted bool, first *int, after *string) int
 		WebhookDeliveries        func(childComplexity int, webhookID ids.ID, states []lifecycle.DeliveryState, first *int, after *string) int
 		Webhooks                 func(childComplexity int, projectID ids.ID, first *int, after *string) int
 	}
@@ -2289,6 +2267,25 @@ type ComplexityRoot struct {
 		Unit       func(childComplexity int) int
 	}
 
+	StorageClass struct {
+		CreatedAt   func(childComplexity int) int
+		Description func(childComplexity int) int
+		Disabled    func(childComplexity int) int
+		ID          func(childComplexity int) int
+		Kind        func(childComplexity int) int
+		Name        func(childComplexity int) int
+		Offer       func(childComplexity int) int
+		Title       func(childComplexity int) int
+		UpdatedAt   func(childComplexity int) int
+	}
+
+	StorageOffer struct {
+		FreeBytes    func(childComplexity int) int
+		Nodes        func(childComplexity int) int
+		SizeEnforced func(childComplexity int) int
+		TotalBytes   func(childComplexity int) int
+	}
+
 	Subscription struct {
 		InstanceTimeline  func(childComplexity int, instanceID ids.ID, after *string) int
 		MemberLogs        func(childComplexity int, memberID ids.ID, process *string, after *string, tail *int, since *time.Time) int
@@ -2509,12 +2506,40 @@ type ComplexityRoot struct {
 		Tenant      func(childComplexity int) int
 	}
 
-	VolumeUse struct {
-		Components func(childComplexity int) int
-		Path       func(childComplexity int) int
-		ReadOnly   func(childComplexity int) int
-		Slot       func(childComplexity int) int
-		VolumeID   func(childComplexity int) int
+	Volume struct {
+		CreatedAt    func(childComplexity int) int
+		CreatedBy    func(childComplexity int) int
+		DeletedAt    func(childComplexity int) int
+		ID           func(childComplexity int) int
+		MeasuredAt   func(childComplexity int) int
+		Message      func(childComplexity int) int
+		Name         func(childComplexity int) int
+		Node         func(childComplexity int) int
+		ProjectID    func(childComplexity int) int
+		SizeGiB      func(childComplexity int) int
+		Status       func(childComplexity int) int
+		StorageClass func(childComplexity int) int
+		TenantID     func(childComplexity int) int
+		UsedBytes    func(childComplexity int) int
+		Users        func(childComplexity int) int
+	}
+
+	VolumeConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	VolumeEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	VolumeUser struct {
+		InstanceID   func(childComplexity int) int
+		InstanceName func(childComplexity int) int
+		Path         func(childComplexity int) int
+		ReadOnly     func(childComplexity int) int
+		Slot         func(childComplexity int) int
 	}
 
 	Webhook struct {
@@ -4659,12 +4684,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.Status(childComplexity), true
-	case "ComputeNode.storage":
-		if e.ComplexityRoot.ComputeNode.Storage == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ComputeNode.Storage(childComplexity), true
 	case "ComputeNode.walls":
 		if e.ComplexityRoot.ComputeNode.Walls == nil {
 			break
@@ -6145,12 +6164,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.UpdatedAt(childComplexity), true
-	case "Instance.volumes":
-		if e.ComplexityRoot.Instance.Volumes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Instance.Volumes(childComplexity), true
 
 	case "InstanceConnection.edges":
 		if e.ComplexityRoot.InstanceConnection.Edges == nil {
@@ -7151,12 +7164,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.MemberBinding.Profile(childComplexity), true
-	case "MemberBinding.volumes":
-		if e.ComplexityRoot.MemberBinding.Volumes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.MemberBinding.Volumes(childComplexity), true
 
 	case "MemberConnection.edges":
 		if e.ComplexityRoot.MemberConnection.Edges == nil {
@@ -7385,37 +7392,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.MemberUsage.Status(childComplexity), true
-
-	case "MemberVolume.id":
-		if e.ComplexityRoot.MemberVolume.ID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.MemberVolume.ID(childComplexity), true
-	case "MemberVolume.path":
-		if e.ComplexityRoot.MemberVolume.Path == nil {
-			break
-		}
-
-		return e.ComplexityRoot.MemberVolume.Path(childComplexity), true
-	case "MemberVolume.readOnly":
-		if e.ComplexityRoot.MemberVolume.ReadOnly == nil {
-			break
-		}
-
-		return e.ComplexityRoot.MemberVolume.ReadOnly(childComplexity), true
-	case "MemberVolume.sizeBytes":
-		if e.ComplexityRoot.MemberVolume.SizeBytes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.MemberVolume.SizeBytes(childComplexity), true
-	case "MemberVolume.storage":
-		if e.ComplexityRoot.MemberVolume.Storage == nil {
-			break
-		}
-
-		return e.ComplexityRoot.MemberVolume.Storage(childComplexity), true
 
 	case "MeteredPrice.currency":
 		if e.ComplexityRoot.MeteredPrice.Currency == nil {
@@ -7761,6 +7737,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateServiceAccountKey(childComplexity, args["input"].(model.CreateServiceAccountKeyInput)), true
+	case "Mutation.createStorageClass":
+		if e.ComplexityRoot.Mutation.CreateStorageClass == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createStorageClass_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateStorageClass(childComplexity, args["input"].(volume.CreateClassInput)), true
 	case "Mutation.createTenant":
 		if e.ComplexityRoot.Mutation.CreateTenant == nil {
 			break
@@ -7783,6 +7770,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateUser(childComplexity, args["input"].(identity.CreateUserInput)), true
+	case "Mutation.createVolume":
+		if e.ComplexityRoot.Mutation.CreateVolume == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createVolume_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateVolume(childComplexity, args["input"].(volume.CreateInput)), true
 	case "Mutation.createWebhook":
 		if e.ComplexityRoot.Mutation.CreateWebhook == nil {
 			break
@@ -7860,6 +7858,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DeleteServiceAccount(childComplexity, args["serviceAccountId"].(ids.ID), args["reason"].(*string)), true
+	case "Mutation.deleteVolume":
+		if e.ComplexityRoot.Mutation.DeleteVolume == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteVolume_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteVolume(childComplexity, args["volumeId"].(ids.ID), args["reason"].(string)), true
 	case "Mutation.deleteWebhook":
 		if e.ComplexityRoot.Mutation.DeleteWebhook == nil {
 			break
@@ -8372,17 +8381,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ReportUsage(childComplexity, args["input"].(usage.ReportInput)), true
-	case "Mutation.reportVolumes":
-		if e.ComplexityRoot.Mutation.ReportVolumes == nil {
-			break
-		}
-
-		args, err := ec.field_Mutation_reportVolumes_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Mutation.ReportVolumes(childComplexity, args["input"].(node.ReportVolumesInput)), true
 	case "Mutation.requestAllocation":
 		if e.ComplexityRoot.Mutation.RequestAllocation == nil {
 			break
@@ -8405,6 +8403,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.Rerate(childComplexity, args["input"].(price.VersionInput)), true
+	case "Mutation.resizeVolume":
+		if e.ComplexityRoot.Mutation.ResizeVolume == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_resizeVolume_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ResizeVolume(childComplexity, args["input"].(volume.ResizeInput)), true
 	case "Mutation.retireNode":
 		if e.ComplexityRoot.Mutation.RetireNode == nil {
 			break
@@ -8796,6 +8805,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UpdateServiceAccount(childComplexity, args["input"].(identity.UpdateServiceAccountInput)), true
+	case "Mutation.updateStorageClass":
+		if e.ComplexityRoot.Mutation.UpdateStorageClass == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateStorageClass_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateStorageClass(childComplexity, args["input"].(volume.UpdateClassInput)), true
 	case "Mutation.updateTenant":
 		if e.ComplexityRoot.Mutation.UpdateTenant == nil {
 			break
@@ -9160,43 +9180,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NodeRefusal.Message(childComplexity), true
 
-	case "NodeStorage.freeBytes":
-		if e.ComplexityRoot.NodeStorage.FreeBytes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeStorage.FreeBytes(childComplexity), true
-	case "NodeStorage.kind":
-		if e.ComplexityRoot.NodeStorage.Kind == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeStorage.Kind(childComplexity), true
-	case "NodeStorage.name":
-		if e.ComplexityRoot.NodeStorage.Name == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeStorage.Name(childComplexity), true
-	case "NodeStorage.reason":
-		if e.ComplexityRoot.NodeStorage.Reason == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeStorage.Reason(childComplexity), true
-	case "NodeStorage.sizeEnforced":
-		if e.ComplexityRoot.NodeStorage.SizeEnforced == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeStorage.SizeEnforced(childComplexity), true
-	case "NodeStorage.totalBytes":
-		if e.ComplexityRoot.NodeStorage.TotalBytes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeStorage.TotalBytes(childComplexity), true
-
 	case "NodeTask.appSlug":
 		if e.ComplexityRoot.NodeTask.AppSlug == nil {
 			break
@@ -9385,44 +9368,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeTaskEdge.Node(childComplexity), true
-
-	case "NodeVolume.gone":
-		if e.ComplexityRoot.NodeVolume.Gone == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeVolume.Gone(childComplexity), true
-	case "NodeVolume.id":
-		if e.ComplexityRoot.NodeVolume.ID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeVolume.ID(childComplexity), true
-	case "NodeVolume.sizeBytes":
-		if e.ComplexityRoot.NodeVolume.SizeBytes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeVolume.SizeBytes(childComplexity), true
-	case "NodeVolume.storage":
-		if e.ComplexityRoot.NodeVolume.Storage == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeVolume.Storage(childComplexity), true
-
-	case "NodeVolumes.version":
-		if e.ComplexityRoot.NodeVolumes.Version == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeVolumes.Version(childComplexity), true
-	case "NodeVolumes.volumes":
-		if e.ComplexityRoot.NodeVolumes.Volumes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.NodeVolumes.Volumes(childComplexity), true
 
 	case "NodeWalls.cgroupVersion":
 		if e.ComplexityRoot.NodeWalls.CgroupVersion == nil {
@@ -10502,12 +10447,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PlannedMember.Reachable(childComplexity), true
-	case "PlannedMember.volumes":
-		if e.ComplexityRoot.PlannedMember.Volumes == nil {
-			break
-		}
-
-		return e.ComplexityRoot.PlannedMember.Volumes(childComplexity), true
 
 	case "PlannedRate.dimension":
 		if e.ComplexityRoot.PlannedRate.Dimension == nil {
@@ -10868,6 +10807,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Project.MaxMembers(childComplexity), true
+	case "Project.maxVolumeGiB":
+		if e.ComplexityRoot.Project.MaxVolumeGib == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Project.MaxVolumeGib(childComplexity), true
 	case "Project.slug":
 		if e.ComplexityRoot.Project.Slug == nil {
 			break
@@ -11583,17 +11528,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.NodeTasks(childComplexity, args["memberId"].(ids.ID), args["first"].(*int), args["after"].(*string)), true
-	case "Query.nodeVolumes":
-		if e.ComplexityRoot.Query.NodeVolumes == nil {
-			break
-		}
-
-		args, err := ec.field_Query_nodeVolumes_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.NodeVolumes(childComplexity, args["known"].(string), args["waitSeconds"].(int)), true
 	case "Query.nodes":
 		if e.ComplexityRoot.Query.Nodes == nil {
 			break
@@ -11920,6 +11854,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Statement(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["periodId"].(*ids.ID)), true
+	case "Query.storageClasses":
+		if e.ComplexityRoot.Query.StorageClasses == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.StorageClasses(childComplexity), true
 	case "Query.supportBundle":
 		if e.ComplexityRoot.Query.SupportBundle == nil {
 			break
@@ -12025,6 +11965,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Viewer(childComplexity), true
+	case "Query.volume":
+		if e.ComplexityRoot.Query.Volume == nil {
+			break
+		}
+
+		args, err := ec.field_Query_volume_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Volume(childComplexity, args["id"].(ids.ID)), true
+	case "Query.volumes":
+		if e.ComplexityRoot.Query.Volumes == nil {
+			break
+		}
+
+		args, err := ec.field_Query_volumes_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Volumes(childComplexity, args["projectId"].(ids.ID), args["deleted"].(bool), args["first"].(*int), args["after"].(*string)), true
 	case "Query.webhookDeliveries":
 		if e.ComplexityRoot.Query.WebhookDeliveries == nil {
 			break
@@ -13175,6 +13137,86 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.StatementLine.Unit(childComplexity), true
 
+	case "StorageClass.createdAt":
+		if e.ComplexityRoot.StorageClass.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.CreatedAt(childComplexity), true
+	case "StorageClass.description":
+		if e.ComplexityRoot.StorageClass.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.Description(childComplexity), true
+	case "StorageClass.disabled":
+		if e.ComplexityRoot.StorageClass.Disabled == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.Disabled(childComplexity), true
+	case "StorageClass.id":
+		if e.ComplexityRoot.StorageClass.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.ID(childComplexity), true
+	case "StorageClass.kind":
+		if e.ComplexityRoot.StorageClass.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.Kind(childComplexity), true
+	case "StorageClass.name":
+		if e.ComplexityRoot.StorageClass.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.Name(childComplexity), true
+	case "StorageClass.offer":
+		if e.ComplexityRoot.StorageClass.Offer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.Offer(childComplexity), true
+	case "StorageClass.title":
+		if e.ComplexityRoot.StorageClass.Title == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.Title(childComplexity), true
+	case "StorageClass.updatedAt":
+		if e.ComplexityRoot.StorageClass.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.UpdatedAt(childComplexity), true
+
+	case "StorageOffer.freeBytes":
+		if e.ComplexityRoot.StorageOffer.FreeBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageOffer.FreeBytes(childComplexity), true
+	case "StorageOffer.nodes":
+		if e.ComplexityRoot.StorageOffer.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageOffer.Nodes(childComplexity), true
+	case "StorageOffer.sizeEnforced":
+		if e.ComplexityRoot.StorageOffer.SizeEnforced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageOffer.SizeEnforced(childComplexity), true
+	case "StorageOffer.totalBytes":
+		if e.ComplexityRoot.StorageOffer.TotalBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageOffer.TotalBytes(childComplexity), true
+
 	case "Subscription.instanceTimeline":
 		if e.ComplexityRoot.Subscription.InstanceTimeline == nil {
 			break
@@ -14117,36 +14159,153 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Viewer.Tenant(childComplexity), true
 
-	case "VolumeUse.components":
-		if e.ComplexityRoot.VolumeUse.Components == nil {
+	case "Volume.createdAt":
+		if e.ComplexityRoot.Volume.CreatedAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.VolumeUse.Components(childComplexity), true
-	case "VolumeUse.path":
-		if e.ComplexityRoot.VolumeUse.Path == nil {
+		return e.ComplexityRoot.Volume.CreatedAt(childComplexity), true
+	case "Volume.createdBy":
+		if e.ComplexityRoot.Volume.CreatedBy == nil {
 			break
 		}
 
-		return e.ComplexityRoot.VolumeUse.Path(childComplexity), true
-	case "VolumeUse.readOnly":
-		if e.ComplexityRoot.VolumeUse.ReadOnly == nil {
+		return e.ComplexityRoot.Volume.CreatedBy(childComplexity), true
+	case "Volume.deletedAt":
+		if e.ComplexityRoot.Volume.DeletedAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.VolumeUse.ReadOnly(childComplexity), true
-	case "VolumeUse.slot":
-		if e.ComplexityRoot.VolumeUse.Slot == nil {
+		return e.ComplexityRoot.Volume.DeletedAt(childComplexity), true
+	case "Volume.id":
+		if e.ComplexityRoot.Volume.ID == nil {
 			break
 		}
 
-		return e.ComplexityRoot.VolumeUse.Slot(childComplexity), true
-	case "VolumeUse.volumeId":
-		if e.ComplexityRoot.VolumeUse.VolumeID == nil {
+		return e.ComplexityRoot.Volume.ID(childComplexity), true
+	case "Volume.measuredAt":
+		if e.ComplexityRoot.Volume.MeasuredAt == nil {
 			break
 		}
 
-		return e.ComplexityRoot.VolumeUse.VolumeID(childComplexity), true
+		return e.ComplexityRoot.Volume.MeasuredAt(childComplexity), true
+	case "Volume.message":
+		if e.ComplexityRoot.Volume.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.Message(childComplexity), true
+	case "Volume.name":
+		if e.ComplexityRoot.Volume.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.Name(childComplexity), true
+	case "Volume.node":
+		if e.ComplexityRoot.Volume.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.Node(childComplexity), true
+	case "Volume.projectId":
+		if e.ComplexityRoot.Volume.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.ProjectID(childComplexity), true
+	case "Volume.sizeGiB":
+		if e.ComplexityRoot.Volume.SizeGiB == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.SizeGiB(childComplexity), true
+	case "Volume.status":
+		if e.ComplexityRoot.Volume.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.Status(childComplexity), true
+	case "Volume.storageClass":
+		if e.ComplexityRoot.Volume.StorageClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.StorageClass(childComplexity), true
+	case "Volume.tenantId":
+		if e.ComplexityRoot.Volume.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.TenantID(childComplexity), true
+	case "Volume.usedBytes":
+		if e.ComplexityRoot.Volume.UsedBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.UsedBytes(childComplexity), true
+	case "Volume.users":
+		if e.ComplexityRoot.Volume.Users == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.Users(childComplexity), true
+
+	case "VolumeConnection.edges":
+		if e.ComplexityRoot.VolumeConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeConnection.Edges(childComplexity), true
+	case "VolumeConnection.pageInfo":
+		if e.ComplexityRoot.VolumeConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeConnection.PageInfo(childComplexity), true
+
+	case "VolumeEdge.cursor":
+		if e.ComplexityRoot.VolumeEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeEdge.Cursor(childComplexity), true
+	case "VolumeEdge.node":
+		if e.ComplexityRoot.VolumeEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeEdge.Node(childComplexity), true
+
+	case "VolumeUser.instanceId":
+		if e.ComplexityRoot.VolumeUser.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUser.InstanceID(childComplexity), true
+	case "VolumeUser.instanceName":
+		if e.ComplexityRoot.VolumeUser.InstanceName == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUser.InstanceName(childComplexity), true
+	case "VolumeUser.path":
+		if e.ComplexityRoot.VolumeUser.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUser.Path(childComplexity), true
+	case "VolumeUser.readOnly":
+		if e.ComplexityRoot.VolumeUser.ReadOnly == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUser.ReadOnly(childComplexity), true
+	case "VolumeUser.slot":
+		if e.ComplexityRoot.VolumeUser.Slot == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUser.Slot(childComplexity), true
 
 	case "Webhook.createdAt":
 		if e.ComplexityRoot.Webhook.CreatedAt == nil {
@@ -14558,8 +14717,10 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputCreateSandboxAppInput,
 		ec.unmarshalInputCreateServiceAccountInput,
 		ec.unmarshalInputCreateServiceAccountKeyInput,
+		ec.unmarshalInputCreateStorageClassInput,
 		ec.unmarshalInputCreateTenantInput,
 		ec.unmarshalInputCreateUserInput,
+		ec.unmarshalInputCreateVolumeInput,
 		ec.unmarshalInputCreateWebhookInput,
 		ec.unmarshalInputDecideGapInput,
 		ec.unmarshalInputDecommissionInstanceInput,
@@ -14589,7 +14750,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputNodeHeartbeatInput,
 		ec.unmarshalInputNodeInventoryInput,
 		ec.unmarshalInputNodeOperateInput,
-		ec.unmarshalInputNodeStorageInput,
 		ec.unmarshalInputNodeWallsInput,
 		ec.unmarshalInputOfferControlPlaneInput,
 		ec.unmarshalInputOpenAppInput,
@@ -14622,8 +14782,8 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputReportNodeTaskInput,
 		ec.unmarshalInputReportOperationInput,
 		ec.unmarshalInputReportUsageInput,
-		ec.unmarshalInputReportVolumesInput,
 		ec.unmarshalInputRequestAllocationInput,
+		ec.unmarshalInputResizeVolumeInput,
 		ec.unmarshalInputRetireNodeInput,
 		ec.unmarshalInputRetryOperationInput,
 		ec.unmarshalInputRollbackInstanceInput,
@@ -14647,14 +14807,13 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputUpdateArtifactSourceInput,
 		ec.unmarshalInputUpdateProjectInput,
 		ec.unmarshalInputUpdateServiceAccountInput,
+		ec.unmarshalInputUpdateStorageClassInput,
 		ec.unmarshalInputUpdateTenantInput,
 		ec.unmarshalInputUpdateUserInput,
 		ec.unmarshalInputUpdateWebhookInput,
 		ec.unmarshalInputUpgradeInstanceInput,
 		ec.unmarshalInputUsageFilter,
 		ec.unmarshalInputUsageReportRecordInput,
-		ec.unmarshalInputVolumeReportInput,
-		ec.unmarshalInputVolumeUseInput,
 	)
 	first := true
 
@@ -16965,6 +17124,8 @@ type Project implements Node {
   maxMembers: Int
   "Most GPUs that its allocations may hold together; null for no bound."
   maxGpus: Int
+  "How many GiB its volumes may be sized to together; null for no bound."
+  maxVolumeGiB: Int
   "When it was created."
   createdAt: DateTime!
 }
@@ -17635,20 +17796,6 @@ type ComponentRole {
   capacityIntent: CapacityIntent
 }
 
-"A volume of an instance: files that outlast its members."
-type VolumeUse {
-  "The slot, by the manifest's name."
-  slot: String!
-  "The volume."
-  volumeId: ID!
-  "Where members have it."
-  path: String!
-  "Whether they may only read."
-  readOnly: Boolean!
-  "The components whose members have it; none for all."
-  components: [String!]!
-}
-
 "What an allocation is to be made of."
 type CapacityIntent {
   "What it is made of."
@@ -17715,8 +17862,6 @@ type Instance implements Node {
   system: Boolean!
   "The service account of its project that its adapter may act by for it, outside of operations; null for none."
   operatorServiceAccountId: ID
-  "The volumes that it uses, by slot."
-  volumes: [VolumeUse!]!
   "Why it failed; null when it did not."
   failure: Failure
   "The number of the manifest and config it runs, from 1."
@@ -18018,14 +18163,6 @@ input ComponentInput {
   intent: CapacityIntentInput
 }
 
-"A volume that a launch uses."
-input VolumeUseInput {
-  "The slot, by the manifest's name."
-  slot: String!
-  "A volume of the project, ready."
-  volumeId: ID!
-}
-
 "What a launch is made from."
 input LaunchInstanceInput {
   "The project it lives in."
@@ -18048,8 +18185,6 @@ input LaunchInstanceInput {
   controlPlaneScope: ControlPlaneScope! = PROJECT
   "The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none."
   operatorServiceAccountId: ID
-  "The volumes that it uses, at most one in each slot of the manifest, at most 8; asks for volume.use as well. They stay when it is torn down."
-  volumes: [VolumeUseInput!]
   "Seconds until it counts as failed, 30 to 86,400."
   deadlineSeconds: Int! = 900
   "Launch a manifest that is not active yet to test it; asks for manifest.smoke as well."
@@ -18747,74 +18882,6 @@ type Device {
   cdi: String!
 }
 
-"How far the files of a storage reach."
-enum StorageKind {
-  "A file system that every node which serves it mounts: members on any of them use a volume at once."
-  SHARED
-  "A node's own disk: a volume is on the node of its first use, and only members there use it."
-  LOCAL
-}
-
-"What a node serves volumes from, as its agent reports it."
-type NodeStorage {
-  "What the node's operator calls it; the storage class of the same name is served by it."
-  name: String!
-  "How far its files reach."
-  kind: StorageKind!
-  "Size of its file system, bytes."
-  totalBytes: Float!
-  "What is free of it, bytes."
-  freeBytes: Float!
-  "Whether a volume cannot hold more than its size; else its use is measured and shown."
-  sizeEnforced: Boolean!
-  "Why the node offers no volumes of it; empty where it does."
-  reason: String!
-}
-
-"A volume of a member, as its node is to mount it."
-type MemberVolume {
-  "The volume, ` + "`" + `vol_…` + "`" + `."
-  id: ID!
-  "The node's name for what it lies in."
-  storage: String!
-  "Where the member has it."
-  path: String!
-  "Whether the member may only read."
-  readOnly: Boolean!
-  "How much it is to hold, bytes."
-  sizeBytes: Float!
-}
-
-"The volumes that the agent of a node looks after."
-type NodeVolumes {
-  "Changes with the volumes."
-  version: String!
-  "Those that members of the node have or had, and those that it is to delete."
-  volumes: [NodeVolume!]!
-}
-
-"A volume that the agent of a node looks after."
-type NodeVolume {
-  "The volume, ` + "`" + `vol_…` + "`" + `."
-  id: ID!
-  "The node's name for what it lies in."
-  storage: String!
-  "How much it is to hold, bytes."
-  sizeBytes: Float!
-  "Whether the agent is to delete it, and to prove that nothing is left."
-  gone: Boolean!
-}
-
-"What the agent of a node found of a volume."
-enum VolumeFinding {
-  "It is there and was measured."
-  PRESENT
-  "Nothing of it is left."
-  GONE
-  "It could not be measured, grown or deleted now; the message says why."
-  BUSY
-}
-
 "The walls of a member, as its node is to build them."
 type MemberBinding {
   "The allocation whose limits its members share."
@@ -18833,8 +18900,6 @@ type MemberBinding {
   cpuMillis: Int
   "Most processes and threads of the member."
   pids: Int!
-  "The files that outlast it, by path."
-  volumes: [MemberVolume!]!
 }
 
 "What a check of a node's agent found."
@@ -18997,8 +19062,6 @@ type ComputeNode implements Node {
   walls: NodeWalls
   "Its GPUs by identity; null when its agent has never reported them."
   devices: [Device!]
-  "What it serves volumes from; null when its agent has never reported it."
-  storage: [NodeStorage!]
   "The agent's version."
   agentVersion: String!
   "Whether an operator keeps new members away."
@@ -19216,8 +19279,6 @@ extend type Query {
   fleet: Fleet!
   "The members' network as the calling node needs it; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version is another than ` + "`" + `known` + "`" + `, or the time is over."
   nodeNetwork("The version that is known." known: String! = "", "Seconds to wait, 0 to 20." waitSeconds: Int! = 0): NodeNetwork!
-  "The volumes that the calling node's agent looks after; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version is another than ` + "`" + `known` + "`" + `, or the time is over."
-  nodeVolumes("The version that is known." known: String! = "", "Seconds to wait, 0 to 20." waitSeconds: Int! = 0): NodeVolumes!
   "A node task; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until the task has ended or the time is over. Key: task.read on its project."
   nodeTask("The task." id: ID!, "Seconds to wait for its end, 0 to 20." waitSeconds: Int = 0): NodeTask!
   "The tasks of a member, newest first. Key: task.read on its project."
@@ -19286,40 +19347,6 @@ input DeviceInput {
   cdi: String!
 }
 
-"What a node serves volumes from."
-input NodeStorageInput {
-  "What its operator calls it: 1 to 40 lower-case letters, digits and hyphens, each name once."
-  name: String!
-  "How far its files reach."
-  kind: StorageKind!
-  "Size of its file system, bytes."
-  totalBytes: Float!
-  "What is free of it, bytes."
-  freeBytes: Float!
-  "Whether a volume cannot hold more than its size."
-  sizeEnforced: Boolean!
-  "Why the node offers no volumes of it, at most 500 bytes; empty where it does."
-  reason: String! = ""
-}
-
-"What an agent says of a volume."
-input VolumeReportInput {
-  "The volume."
-  id: ID!
-  "What it found."
-  state: VolumeFinding!
-  "How much the volume holds, bytes; of PRESENT alone."
-  usedBytes: Float! = 0
-  "What to tell a person, at most 500 bytes; empty for nothing."
-  message: String! = ""
-}
-
-"What an agent says of the volumes that it looks after."
-input ReportVolumesInput {
-  "At most 1,000. Volumes that are not the calling node's are ignored."
-  volumes: [VolumeReportInput!]!
-}
-
 "What a node says it has."
 input NodeInventoryInput {
   "Processors, 1 to 4,096."
@@ -19338,8 +19365,6 @@ input NodeInventoryInput {
   walls: NodeWallsInput
   "Its GPUs by identity, exactly as many as ` + "`" + `gpus` + "`" + `; left out by agents that do not know."
   devices: [DeviceInput!]
-  "What it serves volumes from, at most 16; left out by agents that do not know."
-  storage: [NodeStorageInput!]
   "Where it is."
   region: String
   "What it is sold as."
@@ -19553,8 +19578,6 @@ extend type Mutation {
   rotateNodeCredential: NodeCredentialPayload!
   "The calling node is alive."
   nodeHeartbeat("What it says." input: NodeHeartbeatInput!): ComputeNode!
-  "Report the volumes that the calling node's agent looks after. Answers those that were deleted by it."
-  reportVolumes("What it says." input: ReportVolumesInput!): [ID!]!
   "Report the state of one of the calling node's own tasks. STALE_FENCE when a newer dispatch exists."
   reportNodeTask("What it says." input: ReportNodeTaskInput!): NodeTask!
   "The calling node sends a piece of a task's output; the answer is the next offset wanted."
@@ -20120,6 +20143,8 @@ input SetProjectQuotaInput {
   maxMembers: Int
   "Most GPUs that its allocations may hold together, 0 to 100,000; left out for no bound."
   maxGpus: Int
+  "How many GiB its volumes may be sized to together, 0 to 1,000,000,000; left out for no bound."
+  maxVolumeGiB: Int
   "Why, kept in the audit."
   reason: String!
 }
@@ -20167,8 +20192,6 @@ type PlannedMember {
   profile: MemberProfile!
   "What keeps it apart on its node; null when the node has not reported its walls."
   isolationClass: IsolationClass
-  "The volumes that one which comes would have; empty for one that is there."
-  volumes: [VolumeUse!]!
 }
 
 "What the platform has chosen to rent for a member. The plan's hash holds for it: the change is refused with PLAN_STALE when something else would be chosen."
@@ -20553,8 +20576,6 @@ input PlanLaunchInstanceInput {
   controlPlaneScope: ControlPlaneScope! = PROJECT
   "The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none."
   operatorServiceAccountId: ID
-  "The volumes that it would use."
-  volumes: [VolumeUseInput!]
   "Seconds until it would count as failed, 30 to 86,400."
   deadlineSeconds: Int! = 900
   "Whether a manifest that is not active yet would be launched to test it."
@@ -21819,6 +21840,194 @@ extend type Mutation {
   reportUsage("What." input: ReportUsageInput!): UsageReport!
 }
 `, BuiltIn: false},
+	{Name: "../../schema/volume.graphql", Input: `"How far the files of a storage reach."
+enum StorageKind {
+  "A file system that every node which serves it mounts: members on any of them use a volume at once."
+  SHARED
+  "A node's own disk: a volume is on the node of its first use, and only members there use it."
+  LOCAL
+}
+
+"Where a volume stands."
+enum VolumeStatus {
+  "Instances may use it. Its files come to be with the first member."
+  READY
+  "It takes no more users, until a node has proved that nothing is left of it."
+  DELETING
+  "Nothing is left of it."
+  DELETED
+}
+
+"What nodes serve volumes from under one name, offered by an operator."
+type StorageClass {
+  "Typed id, ` + "`" + `stc_…` + "`" + `."
+  id: ID!
+  "What nodes call the storage."
+  name: String!
+  "How far its files reach."
+  kind: StorageKind!
+  "For people."
+  title: String!
+  "What it is, for people; empty for nothing."
+  description: String!
+  "Whether it takes no new volumes."
+  disabled: Boolean!
+  "What the nodes that are online offer of it; null when none does."
+  offer: StorageOffer
+  "When it was made."
+  createdAt: DateTime!
+  "When it was last changed."
+  updatedAt: DateTime!
+}
+
+"What the nodes that are online offer of a storage class."
+type StorageOffer {
+  "How many nodes offer it."
+  nodes: Int!
+  "Bytes of all of them; of a shared file system its own."
+  totalBytes: Float!
+  "Bytes that are free."
+  freeBytes: Float!
+  "Whether no volume on any of them holds more than its size; else its use is measured and shown."
+  sizeEnforced: Boolean!
+}
+
+"Files of a project that outlast the members which use them."
+type Volume implements Node {
+  "Typed id, ` + "`" + `vol_…` + "`" + `."
+  id: ID!
+  "The tenant that it belongs to."
+  tenantId: ID!
+  "The project that it belongs to."
+  projectId: ID!
+  "Unique among the project's volumes that are not deleted."
+  name: String!
+  "What it lies in."
+  storageClass: StorageClass!
+  "How much it is to hold, GiB."
+  sizeGiB: Int!
+  "Where it stands."
+  status: VolumeStatus!
+  "The newest measure of what it holds, bytes; null before there is one."
+  usedBytes: Float
+  "When that was measured."
+  measuredAt: DateTime
+  "What a node last said of it; empty for nothing."
+  message: String!
+  "The node of a local one, from its first use on. Null to whom the node is hidden."
+  node: ComputeNode
+  "The instances that use it, as far as the caller may see them."
+  users: [VolumeUser!]!
+  "Who made it: a person or a service account."
+  createdBy: ID!
+  "When it was made."
+  createdAt: DateTime!
+  "When nothing was left of it; null until then."
+  deletedAt: DateTime
+}
+
+"An instance that has a volume in a slot of its manifest."
+type VolumeUser {
+  "The instance."
+  instanceId: ID!
+  "Its name."
+  instanceName: String!
+  "The slot of its manifest."
+  slot: String!
+  "Where its members have the volume."
+  path: String!
+  "Whether they can only read it."
+  readOnly: Boolean!
+}
+
+"A page of volumes."
+type VolumeConnection {
+  "The rows, each with its cursor."
+  edges: [VolumeEdge!]!
+  "The page's place in the list."
+  pageInfo: PageInfo!
+}
+
+"A volume in a page."
+type VolumeEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The volume."
+  node: Volume!
+}
+
+"A new storage class."
+input CreateStorageClassInput {
+  "What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it stays."
+  name: String!
+  "How far its files reach. It stays."
+  kind: StorageKind!
+  "For people, 1 to 80 characters."
+  title: String!
+  "What it is, for people, at most 500 characters."
+  description: String! = ""
+}
+
+"A change of a storage class; what is left out stays."
+input UpdateStorageClassInput {
+  "The storage class."
+  storageClassId: ID!
+  "For people, 1 to 80 characters."
+  title: String
+  "What it is, for people, at most 500 characters."
+  description: String
+  "Whether it takes no new volumes; those that there are stay."
+  disabled: Boolean
+  "Why, kept in the audit."
+  reason: String
+}
+
+"A new volume."
+input CreateVolumeInput {
+  "The project that has it."
+  projectId: ID!
+  "1 to 40 lower-case letters, digits and hyphens, starting with a letter; unique among the project's volumes."
+  name: String!
+  "The storage class, by name or id."
+  storageClass: String!
+  "How much it is to hold, GiB, 1 to 1,048,576."
+  sizeGiB: Int!
+  "Makes a repeat harmless: same key and input, same volume."
+  idempotencyKey: String!
+}
+
+"The size that a volume grows to."
+input ResizeVolumeInput {
+  "The volume."
+  volumeId: ID!
+  "GiB, no less than it has; at most 1,048,576."
+  sizeGiB: Int!
+  "Why, kept in the audit."
+  reason: String
+}
+
+extend type Query {
+  "The storage classes by name, at most 500, for everyone who is logged in."
+  storageClasses: [StorageClass!]!
+  "A volume. Key: volume.read."
+  volume("The volume." id: ID!): Volume!
+  "The volumes of a project, newest first. Key: volume.read."
+  volumes("The project." projectId: ID!, "Those of which nothing is left too." deleted: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): VolumeConnection!
+}
+
+extend type Mutation {
+  "Offer what nodes serve under a name. Key: storage.class.manage on the platform."
+  createStorageClass("The storage class." input: CreateStorageClassInput!): StorageClass!
+  "Change a storage class. Key: storage.class.manage on the platform."
+  updateStorageClass("What changes." input: UpdateStorageClassInput!): StorageClass!
+  "Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size. Key: volume.create on the project."
+  createVolume("The volume." input: CreateVolumeInput!): Volume!
+  "Make a volume larger, also while it is in use. Key: volume.update on the project."
+  resizeVolume("The size." input: ResizeVolumeInput!): Volume!
+  "Delete a volume with its files; there is no way back. CONFLICT names the instances that use it. Key: volume.delete on the project."
+  deleteVolume("The volume." volumeId: ID!, "Why, kept in the audit." reason: String!): Volume!
+}
+`, BuiltIn: false},
 	{Name: "../../schema/webhook.graphql", Input: `"Whether a webhook is served."
 enum WebhookStatus {
   "Served."
@@ -22910,8 +23119,6 @@ func (ec *executionContext) childFields_ComputeNode(ctx context.Context, field g
 		return ec.fieldContext_ComputeNode_walls(ctx, field)
 	case "devices":
 		return ec.fieldContext_ComputeNode_devices(ctx, field)
-	case "storage":
-		return ec.fieldContext_ComputeNode_storage(ctx, field)
 	case "agentVersion":
 		return ec.fieldContext_ComputeNode_agentVersion(ctx, field)
 	case "cordoned":
@@ -23588,8 +23795,6 @@ func (ec *executionContext) childFields_Instance(ctx context.Context, field grap
 		return ec.fieldContext_Instance_system(ctx, field)
 	case "operatorServiceAccountId":
 		return ec.fieldContext_Instance_operatorServiceAccountId(ctx, field)
-	case "volumes":
-		return ec.fieldContext_Instance_volumes(ctx, field)
 	case "failure":
 		return ec.fieldContext_Instance_failure(ctx, field)
 	case "generation":
@@ -24100,8 +24305,6 @@ func (ec *executionContext) childFields_MemberBinding(ctx context.Context, field
 		return ec.fieldContext_MemberBinding_cpuMillis(ctx, field)
 	case "pids":
 		return ec.fieldContext_MemberBinding_pids(ctx, field)
-	case "volumes":
-		return ec.fieldContext_MemberBinding_volumes(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MemberBinding", field.Name)
 }
@@ -24214,22 +24417,6 @@ func (ec *executionContext) childFields_MemberUsage(ctx context.Context, field g
 		return ec.fieldContext_MemberUsage_gpuMemoryTotalBytes(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MemberUsage", field.Name)
-}
-
-func (ec *executionContext) childFields_MemberVolume(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "id":
-		return ec.fieldContext_MemberVolume_id(ctx, field)
-	case "storage":
-		return ec.fieldContext_MemberVolume_storage(ctx, field)
-	case "path":
-		return ec.fieldContext_MemberVolume_path(ctx, field)
-	case "readOnly":
-		return ec.fieldContext_MemberVolume_readOnly(ctx, field)
-	case "sizeBytes":
-		return ec.fieldContext_MemberVolume_sizeBytes(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type MemberVolume", field.Name)
 }
 
 func (ec *executionContext) childFields_MeteredPrice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -24446,24 +24633,6 @@ func (ec *executionContext) childFields_NodeRefusal(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type NodeRefusal", field.Name)
 }
 
-func (ec *executionContext) childFields_NodeStorage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "name":
-		return ec.fieldContext_NodeStorage_name(ctx, field)
-	case "kind":
-		return ec.fieldContext_NodeStorage_kind(ctx, field)
-	case "totalBytes":
-		return ec.fieldContext_NodeStorage_totalBytes(ctx, field)
-	case "freeBytes":
-		return ec.fieldContext_NodeStorage_freeBytes(ctx, field)
-	case "sizeEnforced":
-		return ec.fieldContext_NodeStorage_sizeEnforced(ctx, field)
-	case "reason":
-		return ec.fieldContext_NodeStorage_reason(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type NodeStorage", field.Name)
-}
-
 func (ec *executionContext) childFields_NodeTask(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -24542,30 +24711,6 @@ func (ec *executionContext) childFields_NodeTaskEdge(ctx context.Context, field 
 		return ec.fieldContext_NodeTaskEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NodeTaskEdge", field.Name)
-}
-
-func (ec *executionContext) childFields_NodeVolume(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "id":
-		return ec.fieldContext_NodeVolume_id(ctx, field)
-	case "storage":
-		return ec.fieldContext_NodeVolume_storage(ctx, field)
-	case "sizeBytes":
-		return ec.fieldContext_NodeVolume_sizeBytes(ctx, field)
-	case "gone":
-		return ec.fieldContext_NodeVolume_gone(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type NodeVolume", field.Name)
-}
-
-func (ec *executionContext) childFields_NodeVolumes(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-	switch field.Name {
-	case "version":
-		return ec.fieldContext_NodeVolumes_version(ctx, field)
-	case "volumes":
-		return ec.fieldContext_NodeVolumes_volumes(ctx, field)
-	}
-	return nil, fmt.Errorf("no field named %q was found under type NodeVolumes", field.Name)
 }
 
 func (ec *executionContext) childFields_NodeWalls(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -25058,8 +25203,6 @@ func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field
 		return ec.fieldContext_PlannedMember_profile(ctx, field)
 	case "isolationClass":
 		return ec.fieldContext_PlannedMember_isolationClass(ctx, field)
-	case "volumes":
-		return ec.fieldContext_PlannedMember_volumes(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlannedMember", field.Name)
 }
@@ -25250,6 +25393,8 @@ func (ec *executionContext) childFields_Project(ctx context.Context, field graph
 		return ec.fieldContext_Project_maxMembers(ctx, field)
 	case "maxGpus":
 		return ec.fieldContext_Project_maxGpus(ctx, field)
+	case "maxVolumeGiB":
+		return ec.fieldContext_Project_maxVolumeGiB(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Project_createdAt(ctx, field)
 	}
@@ -25962,6 +26107,44 @@ func (ec *executionContext) childFields_StatementLine(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type StatementLine", field.Name)
 }
 
+func (ec *executionContext) childFields_StorageClass(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_StorageClass_id(ctx, field)
+	case "name":
+		return ec.fieldContext_StorageClass_name(ctx, field)
+	case "kind":
+		return ec.fieldContext_StorageClass_kind(ctx, field)
+	case "title":
+		return ec.fieldContext_StorageClass_title(ctx, field)
+	case "description":
+		return ec.fieldContext_StorageClass_description(ctx, field)
+	case "disabled":
+		return ec.fieldContext_StorageClass_disabled(ctx, field)
+	case "offer":
+		return ec.fieldContext_StorageClass_offer(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_StorageClass_createdAt(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_StorageClass_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StorageClass", field.Name)
+}
+
+func (ec *executionContext) childFields_StorageOffer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "nodes":
+		return ec.fieldContext_StorageOffer_nodes(ctx, field)
+	case "totalBytes":
+		return ec.fieldContext_StorageOffer_totalBytes(ctx, field)
+	case "freeBytes":
+		return ec.fieldContext_StorageOffer_freeBytes(ctx, field)
+	case "sizeEnforced":
+		return ec.fieldContext_StorageOffer_sizeEnforced(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StorageOffer", field.Name)
+}
+
 func (ec *executionContext) childFields_SupportBundle(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "name":
@@ -26386,20 +26569,76 @@ func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphq
 	return nil, fmt.Errorf("no field named %q was found under type Viewer", field.Name)
 }
 
-func (ec *executionContext) childFields_VolumeUse(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+func (ec *executionContext) childFields_Volume(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
-	case "slot":
-		return ec.fieldContext_VolumeUse_slot(ctx, field)
-	case "volumeId":
-		return ec.fieldContext_VolumeUse_volumeId(ctx, field)
-	case "path":
-		return ec.fieldContext_VolumeUse_path(ctx, field)
-	case "readOnly":
-		return ec.fieldContext_VolumeUse_readOnly(ctx, field)
-	case "components":
-		return ec.fieldContext_VolumeUse_components(ctx, field)
+	case "id":
+		return ec.fieldContext_Volume_id(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_Volume_tenantId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_Volume_projectId(ctx, field)
+	case "name":
+		return ec.fieldContext_Volume_name(ctx, field)
+	case "storageClass":
+		return ec.fieldContext_Volume_storageClass(ctx, field)
+	case "sizeGiB":
+		return ec.fieldContext_Volume_sizeGiB(ctx, field)
+	case "status":
+		return ec.fieldContext_Volume_status(ctx, field)
+	case "usedBytes":
+		return ec.fieldContext_Volume_usedBytes(ctx, field)
+	case "measuredAt":
+		return ec.fieldContext_Volume_measuredAt(ctx, field)
+	case "message":
+		return ec.fieldContext_Volume_message(ctx, field)
+	case "node":
+		return ec.fieldContext_Volume_node(ctx, field)
+	case "users":
+		return ec.fieldContext_Volume_users(ctx, field)
+	case "createdBy":
+		return ec.fieldContext_Volume_createdBy(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Volume_createdAt(ctx, field)
+	case "deletedAt":
+		return ec.fieldContext_Volume_deletedAt(ctx, field)
 	}
-	return nil, fmt.Errorf("no field named %q was found under type VolumeUse", field.Name)
+	return nil, fmt.Errorf("no field named %q was found under type Volume", field.Name)
+}
+
+func (ec *executionContext) childFields_VolumeConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_VolumeConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_VolumeConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type VolumeConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_VolumeEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_VolumeEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_VolumeEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type VolumeEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_VolumeUser(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "instanceId":
+		return ec.fieldContext_VolumeUser_instanceId(ctx, field)
+	case "instanceName":
+		return ec.fieldContext_VolumeUser_instanceName(ctx, field)
+	case "slot":
+		return ec.fieldContext_VolumeUser_slot(ctx, field)
+	case "path":
+		return ec.fieldContext_VolumeUser_path(ctx, field)
+	case "readOnly":
+		return ec.fieldContext_VolumeUser_readOnly(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type VolumeUser", field.Name)
 }
 
 func (ec *executionContext) childFields_Webhook(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

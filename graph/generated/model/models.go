@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/service/price"
 	"github.com/gpuaas/app-platform/service/secret"
 	"github.com/gpuaas/app-platform/service/usage"
+	"github.com/gpuaas/app-platform/service/volume"
 )
 
 // An object with a globally unique, typed, prefixed id, such as `ins_01h455vb4pex5vsknk084sn02q`.
@@ -753,6 +754,22 @@ type UserEdge struct {
 	Cursor string `json:"cursor"`
 	// The person.
 	Node *db.User `json:"node"`
+}
+
+// A page of volumes.
+type VolumeConnection struct {
+	// The rows, each with its cursor.
+	Edges []*VolumeEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A volume in a page.
+type VolumeEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The volume.
+	Node *volume.Volume `json:"node"`
 }
 
 // A page of webhooks.

@@ -2658,8 +2658,6 @@ type ComputeNode struct {
 	Walls *NodeWalls `json:"walls"`
 	// Its GPUs by identity; null when its agent has never reported them.
 	Devices []Device `json:"devices"`
-	// What it serves volumes from; null when its agent has never reported it.
-	Storage []NodeStorage `json:"storage"`
 	// The agent's version.
 	AgentVersion string `json:"agentVersion"`
 	// When the agent was last heard.
@@ -2709,9 +2707,6 @@ func (v *ComputeNode) GetWalls() *NodeWalls { return v.Walls }
 
 // GetDevices returns ComputeNode.Devices, and is useful for accessing the field via an interface.
 func (v *ComputeNode) GetDevices() []Device { return v.Devices }
-
-// GetStorage returns ComputeNode.Storage, and is useful for accessing the field via an interface.
-func (v *ComputeNode) GetStorage() []NodeStorage { return v.Storage }
 
 // GetAgentVersion returns ComputeNode.AgentVersion, and is useful for accessing the field via an interface.
 func (v *ComputeNode) GetAgentVersion() string { return v.AgentVersion }
@@ -3282,6 +3277,41 @@ func (v *CreateServiceAccountResponse) GetCreateServiceAccount() ServiceAccount 
 	return v.CreateServiceAccount
 }
 
+// A new storage class.
+type CreateStorageClassInput struct {
+	// What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it stays.
+	Name string `json:"name"`
+	// How far its files reach. It stays.
+	Kind StorageKind `json:"kind"`
+	// For people, 1 to 80 characters.
+	Title string `json:"title"`
+	// What it is, for people, at most 500 characters.
+	Description string `json:"description,omitempty"`
+}
+
+// GetName returns CreateStorageClassInput.Name, and is useful for accessing the field via an interface.
+func (v *CreateStorageClassInput) GetName() string { return v.Name }
+
+// GetKind returns CreateStorageClassInput.Kind, and is useful for accessing the field via an interface.
+func (v *CreateStorageClassInput) GetKind() StorageKind { return v.Kind }
+
+// GetTitle returns CreateStorageClassInput.Title, and is useful for accessing the field via an interface.
+func (v *CreateStorageClassInput) GetTitle() string { return v.Title }
+
+// GetDescription returns CreateStorageClassInput.Description, and is useful for accessing the field via an interface.
+func (v *CreateStorageClassInput) GetDescription() string { return v.Description }
+
+// CreateStorageClassResponse is returned by CreateStorageClass on success.
+type CreateStorageClassResponse struct {
+	// Offer what nodes serve under a name. Key: storage.class.manage on the platform.
+	CreateStorageClass StorageClass `json:"createStorageClass"`
+}
+
+// GetCreateStorageClass returns CreateStorageClassResponse.CreateStorageClass, and is useful for accessing the field via an interface.
+func (v *CreateStorageClassResponse) GetCreateStorageClass() StorageClass {
+	return v.CreateStorageClass
+}
+
 // What a new tenant is made from.
 type CreateTenantInput struct {
 	// Short name: 2 to 40 lower-case letters, digits and hyphens, starting with a letter.
@@ -3347,6 +3377,44 @@ type CreateUserResponse struct {
 
 // GetCreateUser returns CreateUserResponse.CreateUser, and is useful for accessing the field via an interface.
 func (v *CreateUserResponse) GetCreateUser() User { return v.CreateUser }
+
+// A new volume.
+type CreateVolumeInput struct {
+	// The project that has it.
+	ProjectId string `json:"projectId"`
+	// 1 to 40 lower-case letters, digits and hyphens, starting with a letter; unique among the project's volumes.
+	Name string `json:"name"`
+	// The storage class, by name or id.
+	StorageClass string `json:"storageClass"`
+	// How much it is to hold, GiB, 1 to 1,048,576.
+	SizeGiB int `json:"sizeGiB"`
+	// Makes a repeat harmless: same key and input, same volume.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetProjectId returns CreateVolumeInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *CreateVolumeInput) GetProjectId() string { return v.ProjectId }
+
+// GetName returns CreateVolumeInput.Name, and is useful for accessing the field via an interface.
+func (v *CreateVolumeInput) GetName() string { return v.Name }
+
+// GetStorageClass returns CreateVolumeInput.StorageClass, and is useful for accessing the field via an interface.
+func (v *CreateVolumeInput) GetStorageClass() string { return v.StorageClass }
+
+// GetSizeGiB returns CreateVolumeInput.SizeGiB, and is useful for accessing the field via an interface.
+func (v *CreateVolumeInput) GetSizeGiB() int { return v.SizeGiB }
+
+// GetIdempotencyKey returns CreateVolumeInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *CreateVolumeInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// CreateVolumeResponse is returned by CreateVolume on success.
+type CreateVolumeResponse struct {
+	// Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size. Key: volume.create on the project.
+	CreateVolume Volume `json:"createVolume"`
+}
+
+// GetCreateVolume returns CreateVolumeResponse.CreateVolume, and is useful for accessing the field via an interface.
+func (v *CreateVolumeResponse) GetCreateVolume() Volume { return v.CreateVolume }
 
 // What a new webhook is made from.
 type CreateWebhookInput struct {
@@ -3587,6 +3655,15 @@ type DeleteServiceAccountResponse struct {
 func (v *DeleteServiceAccountResponse) GetDeleteServiceAccount() ServiceAccount {
 	return v.DeleteServiceAccount
 }
+
+// DeleteVolumeResponse is returned by DeleteVolume on success.
+type DeleteVolumeResponse struct {
+	// Delete a volume with its files; there is no way back. CONFLICT names the instances that use it. Key: volume.delete on the project.
+	DeleteVolume Volume `json:"deleteVolume"`
+}
+
+// GetDeleteVolume returns DeleteVolumeResponse.DeleteVolume, and is useful for accessing the field via an interface.
+func (v *DeleteVolumeResponse) GetDeleteVolume() Volume { return v.DeleteVolume }
 
 // DeleteWebhookResponse is returned by DeleteWebhook on success.
 type DeleteWebhookResponse struct {
@@ -4763,6 +4840,7 @@ func (v *GetAppResponse) GetApp() AppDetail { return v.App }
 // GetArtifactDetailNodeServiceAccountKey
 // GetArtifactDetailNodeTenant
 // GetArtifactDetailNodeUser
+// GetArtifactDetailNodeVolume
 // GetArtifactDetailNodeWebhook
 // GetArtifactDetailNodeWebhookDelivery
 // The GraphQL type's documentation follows.
@@ -4800,6 +4878,7 @@ func (v *GetArtifactDetailNodeServiceAccount) implementsGraphQLInterfaceGetArtif
 func (v *GetArtifactDetailNodeServiceAccountKey) implementsGraphQLInterfaceGetArtifactDetailNode() {}
 func (v *GetArtifactDetailNodeTenant) implementsGraphQLInterfaceGetArtifactDetailNode()            {}
 func (v *GetArtifactDetailNodeUser) implementsGraphQLInterfaceGetArtifactDetailNode()              {}
+func (v *GetArtifactDetailNodeVolume) implementsGraphQLInterfaceGetArtifactDetailNode()            {}
 func (v *GetArtifactDetailNodeWebhook) implementsGraphQLInterfaceGetArtifactDetailNode()           {}
 func (v *GetArtifactDetailNodeWebhookDelivery) implementsGraphQLInterfaceGetArtifactDetailNode()   {}
 
@@ -4891,6 +4970,9 @@ func __unmarshalGetArtifactDetailNode(b []byte, v *GetArtifactDetailNode) error 
 		return json.Unmarshal(b, *v)
 	case "User":
 		*v = new(GetArtifactDetailNodeUser)
+		return json.Unmarshal(b, *v)
+	case "Volume":
+		*v = new(GetArtifactDetailNodeVolume)
 		return json.Unmarshal(b, *v)
 	case "Webhook":
 		*v = new(GetArtifactDetailNodeWebhook)
@@ -5113,6 +5195,14 @@ func __marshalGetArtifactDetailNode(v *GetArtifactDetailNode) ([]byte, error) {
 		result := struct {
 			TypeName string `json:"__typename"`
 			*GetArtifactDetailNodeUser
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeVolume:
+		typename = "Volume"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeVolume
 		}{typename, v}
 		return json.Marshal(result)
 	case *GetArtifactDetailNodeWebhook:
@@ -5623,6 +5713,17 @@ type GetArtifactDetailNodeUser struct {
 // GetTypename returns GetArtifactDetailNodeUser.Typename, and is useful for accessing the field via an interface.
 func (v *GetArtifactDetailNodeUser) GetTypename() *string { return v.Typename }
 
+// GetArtifactDetailNodeVolume includes the requested fields of the GraphQL type Volume.
+// The GraphQL type's documentation follows.
+//
+// Files of a project that outlast the members which use them.
+type GetArtifactDetailNodeVolume struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeVolume.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeVolume) GetTypename() *string { return v.Typename }
+
 // GetArtifactDetailNodeWebhook includes the requested fields of the GraphQL type Webhook.
 // The GraphQL type's documentation follows.
 //
@@ -5802,6 +5903,7 @@ func (v *GetEntitledResponse) GetApp() GetEntitledApp { return v.App }
 // GetGapNodeServiceAccountKey
 // GetGapNodeTenant
 // GetGapNodeUser
+// GetGapNodeVolume
 // GetGapNodeWebhook
 // GetGapNodeWebhookDelivery
 // The GraphQL type's documentation follows.
@@ -5838,6 +5940,7 @@ func (v *GetGapNodeServiceAccount) implementsGraphQLInterfaceGetGapNode()      {
 func (v *GetGapNodeServiceAccountKey) implementsGraphQLInterfaceGetGapNode()   {}
 func (v *GetGapNodeTenant) implementsGraphQLInterfaceGetGapNode()              {}
 func (v *GetGapNodeUser) implementsGraphQLInterfaceGetGapNode()                {}
+func (v *GetGapNodeVolume) implementsGraphQLInterfaceGetGapNode()              {}
 func (v *GetGapNodeWebhook) implementsGraphQLInterfaceGetGapNode()             {}
 func (v *GetGapNodeWebhookDelivery) implementsGraphQLInterfaceGetGapNode()     {}
 
@@ -5929,6 +6032,9 @@ func __unmarshalGetGapNode(b []byte, v *GetGapNode) error {
 		return json.Unmarshal(b, *v)
 	case "User":
 		*v = new(GetGapNodeUser)
+		return json.Unmarshal(b, *v)
+	case "Volume":
+		*v = new(GetGapNodeVolume)
 		return json.Unmarshal(b, *v)
 	case "Webhook":
 		*v = new(GetGapNodeWebhook)
@@ -6151,6 +6257,14 @@ func __marshalGetGapNode(v *GetGapNode) ([]byte, error) {
 		result := struct {
 			TypeName string `json:"__typename"`
 			*GetGapNodeUser
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeVolume:
+		typename = "Volume"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeVolume
 		}{typename, v}
 		return json.Marshal(result)
 	case *GetGapNodeWebhook:
@@ -6623,6 +6737,17 @@ type GetGapNodeUser struct {
 // GetTypename returns GetGapNodeUser.Typename, and is useful for accessing the field via an interface.
 func (v *GetGapNodeUser) GetTypename() *string { return v.Typename }
 
+// GetGapNodeVolume includes the requested fields of the GraphQL type Volume.
+// The GraphQL type's documentation follows.
+//
+// Files of a project that outlast the members which use them.
+type GetGapNodeVolume struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeVolume.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeVolume) GetTypename() *string { return v.Typename }
+
 // GetGapNodeWebhook includes the requested fields of the GraphQL type Webhook.
 // The GraphQL type's documentation follows.
 //
@@ -6763,6 +6888,7 @@ func (v *GetLaunchOptionsResponse) GetLaunchOptions() LaunchOptions { return v.L
 // GetManifestNodeServiceAccountKey
 // GetManifestNodeTenant
 // GetManifestNodeUser
+// GetManifestNodeVolume
 // GetManifestNodeWebhook
 // GetManifestNodeWebhookDelivery
 // The GraphQL type's documentation follows.
@@ -6799,6 +6925,7 @@ func (v *GetManifestNodeServiceAccount) implementsGraphQLInterfaceGetManifestNod
 func (v *GetManifestNodeServiceAccountKey) implementsGraphQLInterfaceGetManifestNode()   {}
 func (v *GetManifestNodeTenant) implementsGraphQLInterfaceGetManifestNode()              {}
 func (v *GetManifestNodeUser) implementsGraphQLInterfaceGetManifestNode()                {}
+func (v *GetManifestNodeVolume) implementsGraphQLInterfaceGetManifestNode()              {}
 func (v *GetManifestNodeWebhook) implementsGraphQLInterfaceGetManifestNode()             {}
 func (v *GetManifestNodeWebhookDelivery) implementsGraphQLInterfaceGetManifestNode()     {}
 
@@ -6890,6 +7017,9 @@ func __unmarshalGetManifestNode(b []byte, v *GetManifestNode) error {
 		return json.Unmarshal(b, *v)
 	case "User":
 		*v = new(GetManifestNodeUser)
+		return json.Unmarshal(b, *v)
+	case "Volume":
+		*v = new(GetManifestNodeVolume)
 		return json.Unmarshal(b, *v)
 	case "Webhook":
 		*v = new(GetManifestNodeWebhook)
@@ -7112,6 +7242,14 @@ func __marshalGetManifestNode(v *GetManifestNode) ([]byte, error) {
 		result := struct {
 			TypeName string `json:"__typename"`
 			*GetManifestNodeUser
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeVolume:
+		typename = "Volume"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeVolume
 		}{typename, v}
 		return json.Marshal(result)
 	case *GetManifestNodeWebhook:
@@ -7602,6 +7740,17 @@ type GetManifestNodeUser struct {
 // GetTypename returns GetManifestNodeUser.Typename, and is useful for accessing the field via an interface.
 func (v *GetManifestNodeUser) GetTypename() *string { return v.Typename }
 
+// GetManifestNodeVolume includes the requested fields of the GraphQL type Volume.
+// The GraphQL type's documentation follows.
+//
+// Files of a project that outlast the members which use them.
+type GetManifestNodeVolume struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeVolume.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeVolume) GetTypename() *string { return v.Typename }
+
 // GetManifestNodeWebhook includes the requested fields of the GraphQL type Webhook.
 // The GraphQL type's documentation follows.
 //
@@ -7976,6 +8125,15 @@ func (v *GetViewerViewer) GetTenant() *Tenant { return v.Tenant }
 
 // GetBindings returns GetViewerViewer.Bindings, and is useful for accessing the field via an interface.
 func (v *GetViewerViewer) GetBindings() []RoleBinding { return v.Bindings }
+
+// GetVolumeResponse is returned by GetVolume on success.
+type GetVolumeResponse struct {
+	// A volume. Key: volume.read.
+	Volume Volume `json:"volume"`
+}
+
+// GetVolume returns GetVolumeResponse.Volume, and is useful for accessing the field via an interface.
+func (v *GetVolumeResponse) GetVolume() Volume { return v.Volume }
 
 // Credit for a tenant.
 type GrantCreditInput struct {
@@ -8366,10 +8524,7 @@ func (v *InstanceChange) GetInstance() Instance { return v.Instance }
 // GetOperation returns InstanceChange.Operation, and is useful for accessing the field via an interface.
 func (v *InstanceChange) GetOperation() Operation { return v.Operation }
 
-// InstanceDetail includes the GraphQL fields of Instance requested by the fragment InstanceDetail.
-// The GraphQL type's documentation follows.
-//
-// A running (or once running) app: a cluster of members in a project's allocations.
+// An instance with its members, allocations, actions and newest operations.
 type InstanceDetail struct {
 	// Typed id, `ins_…`.
 	Id string `json:"id"`
@@ -8403,8 +8558,6 @@ type InstanceDetail struct {
 	System bool `json:"system"`
 	// The service account of its project that its adapter may act by for it, outside of operations; null for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId"`
-	// The volumes that it uses, by slot.
-	Volumes []VolumeUse `json:"volumes"`
 	// What runs it: the adapter's name.
 	RuntimeBackend string `json:"runtimeBackend"`
 	// Whether it was launched to test a manifest.
@@ -8488,9 +8641,6 @@ func (v *InstanceDetail) GetSystem() bool { return v.System }
 
 // GetOperatorServiceAccountId returns InstanceDetail.OperatorServiceAccountId, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetOperatorServiceAccountId() string { return v.OperatorServiceAccountId }
-
-// GetVolumes returns InstanceDetail.Volumes, and is useful for accessing the field via an interface.
-func (v *InstanceDetail) GetVolumes() []VolumeUse { return v.Volumes }
 
 // GetRuntimeBackend returns InstanceDetail.RuntimeBackend, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetRuntimeBackend() string { return v.RuntimeBackend }
@@ -9130,8 +9280,6 @@ type LaunchInstanceInput struct {
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
 	// The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
-	// The volumes that it uses, at most one in each slot of the manifest, at most 8; asks for volume.use as well. They stay when it is torn down.
-	Volumes []VolumeUseInput `json:"volumes,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
@@ -9173,9 +9321,6 @@ func (v *LaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope { return 
 
 // GetOperatorServiceAccountId returns LaunchInstanceInput.OperatorServiceAccountId, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetOperatorServiceAccountId() string { return v.OperatorServiceAccountId }
-
-// GetVolumes returns LaunchInstanceInput.Volumes, and is useful for accessing the field via an interface.
-func (v *LaunchInstanceInput) GetVolumes() []VolumeUseInput { return v.Volumes }
 
 // GetDeadlineSeconds returns LaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
@@ -10108,6 +10253,15 @@ type ListSkuPricesResponse struct {
 // GetSkuPrices returns ListSkuPricesResponse.SkuPrices, and is useful for accessing the field via an interface.
 func (v *ListSkuPricesResponse) GetSkuPrices() []SkuPrice { return v.SkuPrices }
 
+// ListStorageClassesResponse is returned by ListStorageClasses on success.
+type ListStorageClassesResponse struct {
+	// The storage classes by name, at most 500, for everyone who is logged in.
+	StorageClasses []StorageClass `json:"storageClasses"`
+}
+
+// GetStorageClasses returns ListStorageClassesResponse.StorageClasses, and is useful for accessing the field via an interface.
+func (v *ListStorageClassesResponse) GetStorageClasses() []StorageClass { return v.StorageClasses }
+
 // ListSystemAppsResponse is returned by ListSystemApps on success.
 type ListSystemAppsResponse struct {
 	// The catalog, by slug. Key: <family>.catalog.read in any scope.
@@ -10152,6 +10306,15 @@ type ListUsersResponse struct {
 
 // GetUsers returns ListUsersResponse.Users, and is useful for accessing the field via an interface.
 func (v *ListUsersResponse) GetUsers() UserPage { return v.Users }
+
+// ListVolumesResponse is returned by ListVolumes on success.
+type ListVolumesResponse struct {
+	// The volumes of a project, newest first. Key: volume.read.
+	Volumes VolumePage `json:"volumes"`
+}
+
+// GetVolumes returns ListVolumesResponse.Volumes, and is useful for accessing the field via an interface.
+func (v *ListVolumesResponse) GetVolumes() VolumePage { return v.Volumes }
 
 // ListWebhookDeliveriesResponse is returned by ListWebhookDeliveries on success.
 type ListWebhookDeliveriesResponse struct {
@@ -10631,8 +10794,6 @@ type MemberBinding struct {
 	CpuMillis *int `json:"cpuMillis"`
 	// Most processes and threads of the member.
 	Pids int `json:"pids"`
-	// The files that outlast it, by path.
-	Volumes []MemberVolume `json:"volumes"`
 }
 
 // GetAllocationId returns MemberBinding.AllocationId, and is useful for accessing the field via an interface.
@@ -10658,9 +10819,6 @@ func (v *MemberBinding) GetCpuMillis() *int { return v.CpuMillis }
 
 // GetPids returns MemberBinding.Pids, and is useful for accessing the field via an interface.
 func (v *MemberBinding) GetPids() int { return v.Pids }
-
-// GetVolumes returns MemberBinding.Volumes, and is useful for accessing the field via an interface.
-func (v *MemberBinding) GetVolumes() []MemberVolume { return v.Volumes }
 
 // MemberChange includes the requested fields of the GraphQL type MemberPayload.
 // The GraphQL type's documentation follows.
@@ -11164,38 +11322,6 @@ func (v *MemberUsageInput) GetGpuMemoryBytes() *float64 { return v.GpuMemoryByte
 // GetGpuMemoryTotalBytes returns MemberUsageInput.GpuMemoryTotalBytes, and is useful for accessing the field via an interface.
 func (v *MemberUsageInput) GetGpuMemoryTotalBytes() *float64 { return v.GpuMemoryTotalBytes }
 
-// MemberVolume includes the requested fields of the GraphQL type MemberVolume.
-// The GraphQL type's documentation follows.
-//
-// A volume of a member, as its node is to mount it.
-type MemberVolume struct {
-	// The volume, `vol_…`.
-	Id string `json:"id"`
-	// The node's name for what it lies in.
-	Storage string `json:"storage"`
-	// Where the member has it.
-	Path string `json:"path"`
-	// Whether the member may only read.
-	ReadOnly bool `json:"readOnly"`
-	// How much it is to hold, bytes.
-	SizeBytes float64 `json:"sizeBytes"`
-}
-
-// GetId returns MemberVolume.Id, and is useful for accessing the field via an interface.
-func (v *MemberVolume) GetId() string { return v.Id }
-
-// GetStorage returns MemberVolume.Storage, and is useful for accessing the field via an interface.
-func (v *MemberVolume) GetStorage() string { return v.Storage }
-
-// GetPath returns MemberVolume.Path, and is useful for accessing the field via an interface.
-func (v *MemberVolume) GetPath() string { return v.Path }
-
-// GetReadOnly returns MemberVolume.ReadOnly, and is useful for accessing the field via an interface.
-func (v *MemberVolume) GetReadOnly() bool { return v.ReadOnly }
-
-// GetSizeBytes returns MemberVolume.SizeBytes, and is useful for accessing the field via an interface.
-func (v *MemberVolume) GetSizeBytes() float64 { return v.SizeBytes }
-
 // MembersAdded includes the requested fields of the GraphQL type AddMembersPayload.
 // The GraphQL type's documentation follows.
 //
@@ -11673,8 +11799,6 @@ type NodeInventoryInput struct {
 	Walls *NodeWallsInput `json:"walls,omitempty"`
 	// Its GPUs by identity, exactly as many as `gpus`; left out by agents that do not know.
 	Devices []DeviceInput `json:"devices,omitempty"`
-	// What it serves volumes from, at most 16; left out by agents that do not know.
-	Storage []NodeStorageInput `json:"storage,omitempty"`
 	// Where it is.
 	Region string `json:"region,omitempty"`
 	// What it is sold as.
@@ -11708,9 +11832,6 @@ func (v *NodeInventoryInput) GetWalls() *NodeWallsInput { return v.Walls }
 
 // GetDevices returns NodeInventoryInput.Devices, and is useful for accessing the field via an interface.
 func (v *NodeInventoryInput) GetDevices() []DeviceInput { return v.Devices }
-
-// GetStorage returns NodeInventoryInput.Storage, and is useful for accessing the field via an interface.
-func (v *NodeInventoryInput) GetStorage() []NodeStorageInput { return v.Storage }
 
 // GetRegion returns NodeInventoryInput.Region, and is useful for accessing the field via an interface.
 func (v *NodeInventoryInput) GetRegion() string { return v.Region }
@@ -11945,77 +12066,6 @@ var AllNodeStatus = []NodeStatus{
 	NodeStatusOffline,
 	NodeStatusRetired,
 }
-
-// NodeStorage includes the requested fields of the GraphQL type NodeStorage.
-// The GraphQL type's documentation follows.
-//
-// What a node serves volumes from, as its agent reports it.
-type NodeStorage struct {
-	// What the node's operator calls it; the storage class of the same name is served by it.
-	Name string `json:"name"`
-	// How far its files reach.
-	Kind StorageKind `json:"kind"`
-	// Size of its file system, bytes.
-	TotalBytes float64 `json:"totalBytes"`
-	// What is free of it, bytes.
-	FreeBytes float64 `json:"freeBytes"`
-	// Whether a volume cannot hold more than its size; else its use is measured and shown.
-	SizeEnforced bool `json:"sizeEnforced"`
-	// Why the node offers no volumes of it; empty where it does.
-	Reason string `json:"reason"`
-}
-
-// GetName returns NodeStorage.Name, and is useful for accessing the field via an interface.
-func (v *NodeStorage) GetName() string { return v.Name }
-
-// GetKind returns NodeStorage.Kind, and is useful for accessing the field via an interface.
-func (v *NodeStorage) GetKind() StorageKind { return v.Kind }
-
-// GetTotalBytes returns NodeStorage.TotalBytes, and is useful for accessing the field via an interface.
-func (v *NodeStorage) GetTotalBytes() float64 { return v.TotalBytes }
-
-// GetFreeBytes returns NodeStorage.FreeBytes, and is useful for accessing the field via an interface.
-func (v *NodeStorage) GetFreeBytes() float64 { return v.FreeBytes }
-
-// GetSizeEnforced returns NodeStorage.SizeEnforced, and is useful for accessing the field via an interface.
-func (v *NodeStorage) GetSizeEnforced() bool { return v.SizeEnforced }
-
-// GetReason returns NodeStorage.Reason, and is useful for accessing the field via an interface.
-func (v *NodeStorage) GetReason() string { return v.Reason }
-
-// What a node serves volumes from.
-type NodeStorageInput struct {
-	// What its operator calls it: 1 to 40 lower-case letters, digits and hyphens, each name once.
-	Name string `json:"name"`
-	// How far its files reach.
-	Kind StorageKind `json:"kind"`
-	// Size of its file system, bytes.
-	TotalBytes float64 `json:"totalBytes"`
-	// What is free of it, bytes.
-	FreeBytes float64 `json:"freeBytes"`
-	// Whether a volume cannot hold more than its size.
-	SizeEnforced bool `json:"sizeEnforced"`
-	// Why the node offers no volumes of it, at most 500 bytes; empty where it does.
-	Reason string `json:"reason"`
-}
-
-// GetName returns NodeStorageInput.Name, and is useful for accessing the field via an interface.
-func (v *NodeStorageInput) GetName() string { return v.Name }
-
-// GetKind returns NodeStorageInput.Kind, and is useful for accessing the field via an interface.
-func (v *NodeStorageInput) GetKind() StorageKind { return v.Kind }
-
-// GetTotalBytes returns NodeStorageInput.TotalBytes, and is useful for accessing the field via an interface.
-func (v *NodeStorageInput) GetTotalBytes() float64 { return v.TotalBytes }
-
-// GetFreeBytes returns NodeStorageInput.FreeBytes, and is useful for accessing the field via an interface.
-func (v *NodeStorageInput) GetFreeBytes() float64 { return v.FreeBytes }
-
-// GetSizeEnforced returns NodeStorageInput.SizeEnforced, and is useful for accessing the field via an interface.
-func (v *NodeStorageInput) GetSizeEnforced() bool { return v.SizeEnforced }
-
-// GetReason returns NodeStorageInput.Reason, and is useful for accessing the field via an interface.
-func (v *NodeStorageInput) GetReason() string { return v.Reason }
 
 // NodeTask includes the GraphQL fields of NodeTask requested by the fragment NodeTask.
 // The GraphQL type's documentation follows.
@@ -12253,50 +12303,6 @@ var AllNodeTaskState = []NodeTaskState{
 	NodeTaskStateTimedOut,
 	NodeTaskStateCanceled,
 }
-
-// NodeVolume includes the requested fields of the GraphQL type NodeVolume.
-// The GraphQL type's documentation follows.
-//
-// A volume that the agent of a node looks after.
-type NodeVolume struct {
-	// The volume, `vol_…`.
-	Id string `json:"id"`
-	// The node's name for what it lies in.
-	Storage string `json:"storage"`
-	// How much it is to hold, bytes.
-	SizeBytes float64 `json:"sizeBytes"`
-	// Whether the agent is to delete it, and to prove that nothing is left.
-	Gone bool `json:"gone"`
-}
-
-// GetId returns NodeVolume.Id, and is useful for accessing the field via an interface.
-func (v *NodeVolume) GetId() string { return v.Id }
-
-// GetStorage returns NodeVolume.Storage, and is useful for accessing the field via an interface.
-func (v *NodeVolume) GetStorage() string { return v.Storage }
-
-// GetSizeBytes returns NodeVolume.SizeBytes, and is useful for accessing the field via an interface.
-func (v *NodeVolume) GetSizeBytes() float64 { return v.SizeBytes }
-
-// GetGone returns NodeVolume.Gone, and is useful for accessing the field via an interface.
-func (v *NodeVolume) GetGone() bool { return v.Gone }
-
-// NodeVolumes includes the requested fields of the GraphQL type NodeVolumes.
-// The GraphQL type's documentation follows.
-//
-// The volumes that the agent of a node looks after.
-type NodeVolumes struct {
-	// Changes with the volumes.
-	Version string `json:"version"`
-	// Those that members of the node have or had, and those that it is to delete.
-	Volumes []NodeVolume `json:"volumes"`
-}
-
-// GetVersion returns NodeVolumes.Version, and is useful for accessing the field via an interface.
-func (v *NodeVolumes) GetVersion() string { return v.Version }
-
-// GetVolumes returns NodeVolumes.Volumes, and is useful for accessing the field via an interface.
-func (v *NodeVolumes) GetVolumes() []NodeVolume { return v.Volumes }
 
 // NodeWalls includes the requested fields of the GraphQL type NodeWalls.
 // The GraphQL type's documentation follows.
@@ -13854,8 +13860,6 @@ type PlanLaunchInstanceInput struct {
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
 	// The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
-	// The volumes that it would use.
-	Volumes []VolumeUseInput `json:"volumes,omitempty"`
 	// Seconds until it would count as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Whether a manifest that is not active yet would be launched to test it.
@@ -13895,9 +13899,6 @@ func (v *PlanLaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope {
 func (v *PlanLaunchInstanceInput) GetOperatorServiceAccountId() string {
 	return v.OperatorServiceAccountId
 }
-
-// GetVolumes returns PlanLaunchInstanceInput.Volumes, and is useful for accessing the field via an interface.
-func (v *PlanLaunchInstanceInput) GetVolumes() []VolumeUseInput { return v.Volumes }
 
 // GetDeadlineSeconds returns PlanLaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
 func (v *PlanLaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
@@ -14305,8 +14306,6 @@ type PlannedMember struct {
 	Profile MemberProfile `json:"profile"`
 	// What keeps it apart on its node; null when the node has not reported its walls.
 	IsolationClass *IsolationClass `json:"isolationClass"`
-	// The volumes that one which comes would have; empty for one that is there.
-	Volumes []VolumeUse `json:"volumes"`
 }
 
 // GetMember returns PlannedMember.Member, and is useful for accessing the field via an interface.
@@ -14332,9 +14331,6 @@ func (v *PlannedMember) GetProfile() MemberProfile { return v.Profile }
 
 // GetIsolationClass returns PlannedMember.IsolationClass, and is useful for accessing the field via an interface.
 func (v *PlannedMember) GetIsolationClass() *IsolationClass { return v.IsolationClass }
-
-// GetVolumes returns PlannedMember.Volumes, and is useful for accessing the field via an interface.
-func (v *PlannedMember) GetVolumes() []VolumeUse { return v.Volumes }
 
 // PlannedRate includes the GraphQL fields of PlannedRate requested by the fragment PlannedRate.
 // The GraphQL type's documentation follows.
@@ -14844,6 +14840,8 @@ type Project struct {
 	MaxMembers *int `json:"maxMembers"`
 	// Most GPUs that its allocations may hold together; null for no bound.
 	MaxGpus *int `json:"maxGpus"`
+	// How many GiB its volumes may be sized to together; null for no bound.
+	MaxVolumeGiB *int `json:"maxVolumeGiB"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -14865,6 +14863,9 @@ func (v *Project) GetMaxMembers() *int { return v.MaxMembers }
 
 // GetMaxGpus returns Project.MaxGpus, and is useful for accessing the field via an interface.
 func (v *Project) GetMaxGpus() *int { return v.MaxGpus }
+
+// GetMaxVolumeGiB returns Project.MaxVolumeGiB, and is useful for accessing the field via an interface.
+func (v *Project) GetMaxVolumeGiB() *int { return v.MaxVolumeGiB }
 
 // GetCreatedAt returns Project.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Project) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -15358,15 +15359,6 @@ type ReadNodeNetworkResponse struct {
 
 // GetNodeNetwork returns ReadNodeNetworkResponse.NodeNetwork, and is useful for accessing the field via an interface.
 func (v *ReadNodeNetworkResponse) GetNodeNetwork() NodeNetwork { return v.NodeNetwork }
-
-// ReadNodeVolumesResponse is returned by ReadNodeVolumes on success.
-type ReadNodeVolumesResponse struct {
-	// The volumes that the calling node's agent looks after; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over.
-	NodeVolumes NodeVolumes `json:"nodeVolumes"`
-}
-
-// GetNodeVolumes returns ReadNodeVolumesResponse.NodeVolumes, and is useful for accessing the field via an interface.
-func (v *ReadNodeVolumesResponse) GetNodeVolumes() NodeVolumes { return v.NodeVolumes }
 
 // One cause of a refusal or verdict.
 type Reason struct {
@@ -16121,24 +16113,6 @@ func (v *ReportUsageResponse) GetReportUsage() ReportUsageReportUsageUsageReport
 	return v.ReportUsage
 }
 
-// What an agent says of the volumes that it looks after.
-type ReportVolumesInput struct {
-	// At most 1,000. Volumes that are not the calling node's are ignored.
-	Volumes []VolumeReportInput `json:"volumes"`
-}
-
-// GetVolumes returns ReportVolumesInput.Volumes, and is useful for accessing the field via an interface.
-func (v *ReportVolumesInput) GetVolumes() []VolumeReportInput { return v.Volumes }
-
-// ReportVolumesResponse is returned by ReportVolumes on success.
-type ReportVolumesResponse struct {
-	// Report the volumes that the calling node's agent looks after. Answers those that were deleted by it.
-	ReportVolumes []string `json:"reportVolumes"`
-}
-
-// GetReportVolumes returns ReportVolumesResponse.ReportVolumes, and is useful for accessing the field via an interface.
-func (v *ReportVolumesResponse) GetReportVolumes() []string { return v.ReportVolumes }
-
 // The capacity that is requested.
 type RequestAllocationInput struct {
 	// The project that rents it.
@@ -16236,6 +16210,34 @@ type RerateResponse struct {
 
 // GetRerate returns RerateResponse.Rerate, and is useful for accessing the field via an interface.
 func (v *RerateResponse) GetRerate() Price { return v.Rerate }
+
+// The size that a volume grows to.
+type ResizeVolumeInput struct {
+	// The volume.
+	VolumeId string `json:"volumeId"`
+	// GiB, no less than it has; at most 1,048,576.
+	SizeGiB int `json:"sizeGiB"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetVolumeId returns ResizeVolumeInput.VolumeId, and is useful for accessing the field via an interface.
+func (v *ResizeVolumeInput) GetVolumeId() string { return v.VolumeId }
+
+// GetSizeGiB returns ResizeVolumeInput.SizeGiB, and is useful for accessing the field via an interface.
+func (v *ResizeVolumeInput) GetSizeGiB() int { return v.SizeGiB }
+
+// GetReason returns ResizeVolumeInput.Reason, and is useful for accessing the field via an interface.
+func (v *ResizeVolumeInput) GetReason() string { return v.Reason }
+
+// ResizeVolumeResponse is returned by ResizeVolume on success.
+type ResizeVolumeResponse struct {
+	// Make a volume larger, also while it is in use. Key: volume.update on the project.
+	ResizeVolume Volume `json:"resizeVolume"`
+}
+
+// GetResizeVolume returns ResizeVolumeResponse.ResizeVolume, and is useful for accessing the field via an interface.
+func (v *ResizeVolumeResponse) GetResizeVolume() Volume { return v.ResizeVolume }
 
 // Names a node that is taken out for good.
 type RetireNodeInput struct {
@@ -17456,6 +17458,8 @@ type SetProjectQuotaInput struct {
 	MaxMembers *int `json:"maxMembers,omitempty"`
 	// Most GPUs that its allocations may hold together, 0 to 100,000; left out for no bound.
 	MaxGpus *int `json:"maxGpus,omitempty"`
+	// How many GiB its volumes may be sized to together, 0 to 1,000,000,000; left out for no bound.
+	MaxVolumeGiB *int `json:"maxVolumeGiB,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason"`
 }
@@ -17468,6 +17472,9 @@ func (v *SetProjectQuotaInput) GetMaxMembers() *int { return v.MaxMembers }
 
 // GetMaxGpus returns SetProjectQuotaInput.MaxGpus, and is useful for accessing the field via an interface.
 func (v *SetProjectQuotaInput) GetMaxGpus() *int { return v.MaxGpus }
+
+// GetMaxVolumeGiB returns SetProjectQuotaInput.MaxVolumeGiB, and is useful for accessing the field via an interface.
+func (v *SetProjectQuotaInput) GetMaxVolumeGiB() *int { return v.MaxVolumeGiB }
 
 // GetReason returns SetProjectQuotaInput.Reason, and is useful for accessing the field via an interface.
 func (v *SetProjectQuotaInput) GetReason() string { return v.Reason }
@@ -18354,9 +18361,6 @@ func (v *StandingNode) GetWalls() *NodeWalls { return v.ComputeNode.Walls }
 // GetDevices returns StandingNode.Devices, and is useful for accessing the field via an interface.
 func (v *StandingNode) GetDevices() []Device { return v.ComputeNode.Devices }
 
-// GetStorage returns StandingNode.Storage, and is useful for accessing the field via an interface.
-func (v *StandingNode) GetStorage() []NodeStorage { return v.ComputeNode.Storage }
-
 // GetAgentVersion returns StandingNode.AgentVersion, and is useful for accessing the field via an interface.
 func (v *StandingNode) GetAgentVersion() string { return v.ComputeNode.AgentVersion }
 
@@ -18436,8 +18440,6 @@ type __premarshalStandingNode struct {
 
 	Devices []Device `json:"devices"`
 
-	Storage []NodeStorage `json:"storage"`
-
 	AgentVersion string `json:"agentVersion"`
 
 	LastSeenAt *time.Time `json:"lastSeenAt"`
@@ -18478,7 +18480,6 @@ func (v *StandingNode) __premarshalJSON() (*__premarshalStandingNode, error) {
 	retval.Isolation = v.ComputeNode.Isolation
 	retval.Walls = v.ComputeNode.Walls
 	retval.Devices = v.ComputeNode.Devices
-	retval.Storage = v.ComputeNode.Storage
 	retval.AgentVersion = v.ComputeNode.AgentVersion
 	retval.LastSeenAt = v.ComputeNode.LastSeenAt
 	retval.CreatedAt = v.ComputeNode.CreatedAt
@@ -18724,6 +18725,80 @@ var AllStepState = []StepState{
 	StepStateUndone,
 }
 
+// StorageClass includes the GraphQL fields of StorageClass requested by the fragment StorageClass.
+// The GraphQL type's documentation follows.
+//
+// What nodes serve volumes from under one name, offered by an operator.
+type StorageClass struct {
+	// Typed id, `stc_…`.
+	Id string `json:"id"`
+	// What nodes call the storage.
+	Name string `json:"name"`
+	// How far its files reach.
+	Kind StorageKind `json:"kind"`
+	// For people.
+	Title string `json:"title"`
+	// What it is, for people; empty for nothing.
+	Description string `json:"description"`
+	// Whether it takes no new volumes.
+	Disabled bool `json:"disabled"`
+	// What the nodes that are online offer of it; null when none does.
+	Offer *StorageOffer `json:"offer"`
+	// When it was made.
+	CreatedAt time.Time `json:"createdAt"`
+	// When it was last changed.
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// GetId returns StorageClass.Id, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetId() string { return v.Id }
+
+// GetName returns StorageClass.Name, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetName() string { return v.Name }
+
+// GetKind returns StorageClass.Kind, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetKind() StorageKind { return v.Kind }
+
+// GetTitle returns StorageClass.Title, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetTitle() string { return v.Title }
+
+// GetDescription returns StorageClass.Description, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetDescription() string { return v.Description }
+
+// GetDisabled returns StorageClass.Disabled, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetDisabled() bool { return v.Disabled }
+
+// GetOffer returns StorageClass.Offer, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetOffer() *StorageOffer { return v.Offer }
+
+// GetCreatedAt returns StorageClass.CreatedAt, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetUpdatedAt returns StorageClass.UpdatedAt, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetUpdatedAt() time.Time { return v.UpdatedAt }
+
+// StorageClassRef includes the requested fields of the GraphQL type StorageClass.
+// The GraphQL type's documentation follows.
+//
+// What nodes serve volumes from under one name, offered by an operator.
+type StorageClassRef struct {
+	// Typed id, `stc_…`.
+	Id string `json:"id"`
+	// What nodes call the storage.
+	Name string `json:"name"`
+	// How far its files reach.
+	Kind StorageKind `json:"kind"`
+}
+
+// GetId returns StorageClassRef.Id, and is useful for accessing the field via an interface.
+func (v *StorageClassRef) GetId() string { return v.Id }
+
+// GetName returns StorageClassRef.Name, and is useful for accessing the field via an interface.
+func (v *StorageClassRef) GetName() string { return v.Name }
+
+// GetKind returns StorageClassRef.Kind, and is useful for accessing the field via an interface.
+func (v *StorageClassRef) GetKind() StorageKind { return v.Kind }
+
 // How far the files of a storage reach.
 type StorageKind string
 
@@ -18738,6 +18813,33 @@ var AllStorageKind = []StorageKind{
 	StorageKindShared,
 	StorageKindLocal,
 }
+
+// StorageOffer includes the requested fields of the GraphQL type StorageOffer.
+// The GraphQL type's documentation follows.
+//
+// What the nodes that are online offer of a storage class.
+type StorageOffer struct {
+	// How many nodes offer it.
+	Nodes int `json:"nodes"`
+	// Bytes of all of them; of a shared file system its own.
+	TotalBytes float64 `json:"totalBytes"`
+	// Bytes that are free.
+	FreeBytes float64 `json:"freeBytes"`
+	// Whether no volume on any of them holds more than its size; else its use is measured and shown.
+	SizeEnforced bool `json:"sizeEnforced"`
+}
+
+// GetNodes returns StorageOffer.Nodes, and is useful for accessing the field via an interface.
+func (v *StorageOffer) GetNodes() int { return v.Nodes }
+
+// GetTotalBytes returns StorageOffer.TotalBytes, and is useful for accessing the field via an interface.
+func (v *StorageOffer) GetTotalBytes() float64 { return v.TotalBytes }
+
+// GetFreeBytes returns StorageOffer.FreeBytes, and is useful for accessing the field via an interface.
+func (v *StorageOffer) GetFreeBytes() float64 { return v.FreeBytes }
+
+// GetSizeEnforced returns StorageOffer.SizeEnforced, and is useful for accessing the field via an interface.
+func (v *StorageOffer) GetSizeEnforced() bool { return v.SizeEnforced }
 
 // StuckOperation includes the requested fields of the GraphQL type Operation.
 // The GraphQL type's documentation follows.
@@ -19464,6 +19566,46 @@ func (v *UpdateServiceAccountResponse) GetUpdateServiceAccount() ServiceAccount 
 	return v.UpdateServiceAccount
 }
 
+// A change of a storage class; what is left out stays.
+type UpdateStorageClassInput struct {
+	// The storage class.
+	StorageClassId string `json:"storageClassId"`
+	// For people, 1 to 80 characters.
+	Title *string `json:"title,omitempty"`
+	// What it is, for people, at most 500 characters.
+	Description *string `json:"description,omitempty"`
+	// Whether it takes no new volumes; those that there are stay.
+	Disabled *bool `json:"disabled,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetStorageClassId returns UpdateStorageClassInput.StorageClassId, and is useful for accessing the field via an interface.
+func (v *UpdateStorageClassInput) GetStorageClassId() string { return v.StorageClassId }
+
+// GetTitle returns UpdateStorageClassInput.Title, and is useful for accessing the field via an interface.
+func (v *UpdateStorageClassInput) GetTitle() *string { return v.Title }
+
+// GetDescription returns UpdateStorageClassInput.Description, and is useful for accessing the field via an interface.
+func (v *UpdateStorageClassInput) GetDescription() *string { return v.Description }
+
+// GetDisabled returns UpdateStorageClassInput.Disabled, and is useful for accessing the field via an interface.
+func (v *UpdateStorageClassInput) GetDisabled() *bool { return v.Disabled }
+
+// GetReason returns UpdateStorageClassInput.Reason, and is useful for accessing the field via an interface.
+func (v *UpdateStorageClassInput) GetReason() string { return v.Reason }
+
+// UpdateStorageClassResponse is returned by UpdateStorageClass on success.
+type UpdateStorageClassResponse struct {
+	// Change a storage class. Key: storage.class.manage on the platform.
+	UpdateStorageClass StorageClass `json:"updateStorageClass"`
+}
+
+// GetUpdateStorageClass returns UpdateStorageClassResponse.UpdateStorageClass, and is useful for accessing the field via an interface.
+func (v *UpdateStorageClassResponse) GetUpdateStorageClass() StorageClass {
+	return v.UpdateStorageClass
+}
+
 // What changes of a tenant.
 type UpdateTenantInput struct {
 	// The tenant.
@@ -20132,90 +20274,166 @@ func (v *VerifyBillingRunResponse) GetVerifyBillingRun() BillingVerification {
 	return v.VerifyBillingRun
 }
 
-// What the agent of a node found of a volume.
-type VolumeFinding string
+// Volume includes the GraphQL fields of Volume requested by the fragment Volume.
+// The GraphQL type's documentation follows.
+//
+// Files of a project that outlast the members which use them.
+type Volume struct {
+	// Typed id, `vol_…`.
+	Id string `json:"id"`
+	// The project that it belongs to.
+	ProjectId string `json:"projectId"`
+	// Unique among the project's volumes that are not deleted.
+	Name string `json:"name"`
+	// What it lies in.
+	StorageClass StorageClassRef `json:"storageClass"`
+	// How much it is to hold, GiB.
+	SizeGiB int `json:"sizeGiB"`
+	// Where it stands.
+	Status VolumeStatus `json:"status"`
+	// The newest measure of what it holds, bytes; null before there is one.
+	UsedBytes *float64 `json:"usedBytes"`
+	// When that was measured.
+	MeasuredAt *time.Time `json:"measuredAt"`
+	// What a node last said of it; empty for nothing.
+	Message string `json:"message"`
+	// The node of a local one, from its first use on. Null to whom the node is hidden.
+	Node *NodeRef `json:"node"`
+	// The instances that use it, as far as the caller may see them.
+	Users []VolumeUser `json:"users"`
+	// Who made it: a person or a service account.
+	CreatedBy string `json:"createdBy"`
+	// When it was made.
+	CreatedAt time.Time `json:"createdAt"`
+	// When nothing was left of it; null until then.
+	DeletedAt *time.Time `json:"deletedAt"`
+}
+
+// GetId returns Volume.Id, and is useful for accessing the field via an interface.
+func (v *Volume) GetId() string { return v.Id }
+
+// GetProjectId returns Volume.ProjectId, and is useful for accessing the field via an interface.
+func (v *Volume) GetProjectId() string { return v.ProjectId }
+
+// GetName returns Volume.Name, and is useful for accessing the field via an interface.
+func (v *Volume) GetName() string { return v.Name }
+
+// GetStorageClass returns Volume.StorageClass, and is useful for accessing the field via an interface.
+func (v *Volume) GetStorageClass() StorageClassRef { return v.StorageClass }
+
+// GetSizeGiB returns Volume.SizeGiB, and is useful for accessing the field via an interface.
+func (v *Volume) GetSizeGiB() int { return v.SizeGiB }
+
+// GetStatus returns Volume.Status, and is useful for accessing the field via an interface.
+func (v *Volume) GetStatus() VolumeStatus { return v.Status }
+
+// GetUsedBytes returns Volume.UsedBytes, and is useful for accessing the field via an interface.
+func (v *Volume) GetUsedBytes() *float64 { return v.UsedBytes }
+
+// GetMeasuredAt returns Volume.MeasuredAt, and is useful for accessing the field via an interface.
+func (v *Volume) GetMeasuredAt() *time.Time { return v.MeasuredAt }
+
+// GetMessage returns Volume.Message, and is useful for accessing the field via an interface.
+func (v *Volume) GetMessage() string { return v.Message }
+
+// GetNode returns Volume.Node, and is useful for accessing the field via an interface.
+func (v *Volume) GetNode() *NodeRef { return v.Node }
+
+// GetUsers returns Volume.Users, and is useful for accessing the field via an interface.
+func (v *Volume) GetUsers() []VolumeUser { return v.Users }
+
+// GetCreatedBy returns Volume.CreatedBy, and is useful for accessing the field via an interface.
+func (v *Volume) GetCreatedBy() string { return v.CreatedBy }
+
+// GetCreatedAt returns Volume.CreatedAt, and is useful for accessing the field via an interface.
+func (v *Volume) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetDeletedAt returns Volume.DeletedAt, and is useful for accessing the field via an interface.
+func (v *Volume) GetDeletedAt() *time.Time { return v.DeletedAt }
+
+// VolumePage includes the GraphQL fields of VolumeConnection requested by the fragment VolumePage.
+// The GraphQL type's documentation follows.
+//
+// A page of volumes.
+type VolumePage struct {
+	// The rows, each with its cursor.
+	Edges []VolumePageEdgesVolumeEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns VolumePage.Edges, and is useful for accessing the field via an interface.
+func (v *VolumePage) GetEdges() []VolumePageEdgesVolumeEdge { return v.Edges }
+
+// GetPageInfo returns VolumePage.PageInfo, and is useful for accessing the field via an interface.
+func (v *VolumePage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// VolumePageEdgesVolumeEdge includes the requested fields of the GraphQL type VolumeEdge.
+// The GraphQL type's documentation follows.
+//
+// A volume in a page.
+type VolumePageEdgesVolumeEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The volume.
+	Node Volume `json:"node"`
+}
+
+// GetCursor returns VolumePageEdgesVolumeEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *VolumePageEdgesVolumeEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns VolumePageEdgesVolumeEdge.Node, and is useful for accessing the field via an interface.
+func (v *VolumePageEdgesVolumeEdge) GetNode() Volume { return v.Node }
+
+// Where a volume stands.
+type VolumeStatus string
 
 const (
-	// It is there and was measured.
-	VolumeFindingPresent VolumeFinding = "PRESENT"
-	// Nothing of it is left.
-	VolumeFindingGone VolumeFinding = "GONE"
-	// It could not be measured, grown or deleted now; the message says why.
-	VolumeFindingBusy VolumeFinding = "BUSY"
+	// Instances may use it. Its files come to be with the first member.
+	VolumeStatusReady VolumeStatus = "READY"
+	// It takes no more users, until a node has proved that nothing is left of it.
+	VolumeStatusDeleting VolumeStatus = "DELETING"
+	// Nothing is left of it.
+	VolumeStatusDeleted VolumeStatus = "DELETED"
 )
 
-var AllVolumeFinding = []VolumeFinding{
-	VolumeFindingPresent,
-	VolumeFindingGone,
-	VolumeFindingBusy,
+var AllVolumeStatus = []VolumeStatus{
+	VolumeStatusReady,
+	VolumeStatusDeleting,
+	VolumeStatusDeleted,
 }
 
-// What an agent says of a volume.
-type VolumeReportInput struct {
-	// The volume.
-	Id string `json:"id"`
-	// What it found.
-	State VolumeFinding `json:"state"`
-	// How much the volume holds, bytes; of PRESENT alone.
-	UsedBytes float64 `json:"usedBytes"`
-	// What to tell a person, at most 500 bytes; empty for nothing.
-	Message string `json:"message"`
-}
-
-// GetId returns VolumeReportInput.Id, and is useful for accessing the field via an interface.
-func (v *VolumeReportInput) GetId() string { return v.Id }
-
-// GetState returns VolumeReportInput.State, and is useful for accessing the field via an interface.
-func (v *VolumeReportInput) GetState() VolumeFinding { return v.State }
-
-// GetUsedBytes returns VolumeReportInput.UsedBytes, and is useful for accessing the field via an interface.
-func (v *VolumeReportInput) GetUsedBytes() float64 { return v.UsedBytes }
-
-// GetMessage returns VolumeReportInput.Message, and is useful for accessing the field via an interface.
-func (v *VolumeReportInput) GetMessage() string { return v.Message }
-
-// An instance with its members, allocations, actions and newest operations.
-type VolumeUse struct {
-	// The slot, by the manifest's name.
+// VolumeUser includes the requested fields of the GraphQL type VolumeUser.
+// The GraphQL type's documentation follows.
+//
+// An instance that has a volume in a slot of its manifest.
+type VolumeUser struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// Its name.
+	InstanceName string `json:"instanceName"`
+	// The slot of its manifest.
 	Slot string `json:"slot"`
-	// The volume.
-	VolumeId string `json:"volumeId"`
-	// Where members have it.
+	// Where its members have the volume.
 	Path string `json:"path"`
-	// Whether they may only read.
+	// Whether they can only read it.
 	ReadOnly bool `json:"readOnly"`
-	// The components whose members have it; none for all.
-	Components []string `json:"components"`
 }
 
-// GetSlot returns VolumeUse.Slot, and is useful for accessing the field via an interface.
-func (v *VolumeUse) GetSlot() string { return v.Slot }
+// GetInstanceId returns VolumeUser.InstanceId, and is useful for accessing the field via an interface.
+func (v *VolumeUser) GetInstanceId() string { return v.InstanceId }
 
-// GetVolumeId returns VolumeUse.VolumeId, and is useful for accessing the field via an interface.
-func (v *VolumeUse) GetVolumeId() string { return v.VolumeId }
+// GetInstanceName returns VolumeUser.InstanceName, and is useful for accessing the field via an interface.
+func (v *VolumeUser) GetInstanceName() string { return v.InstanceName }
 
-// GetPath returns VolumeUse.Path, and is useful for accessing the field via an interface.
-func (v *VolumeUse) GetPath() string { return v.Path }
+// GetSlot returns VolumeUser.Slot, and is useful for accessing the field via an interface.
+func (v *VolumeUser) GetSlot() string { return v.Slot }
 
-// GetReadOnly returns VolumeUse.ReadOnly, and is useful for accessing the field via an interface.
-func (v *VolumeUse) GetReadOnly() bool { return v.ReadOnly }
+// GetPath returns VolumeUser.Path, and is useful for accessing the field via an interface.
+func (v *VolumeUser) GetPath() string { return v.Path }
 
-// GetComponents returns VolumeUse.Components, and is useful for accessing the field via an interface.
-func (v *VolumeUse) GetComponents() []string { return v.Components }
-
-// A volume that a launch uses.
-type VolumeUseInput struct {
-	// The slot, by the manifest's name.
-	Slot string `json:"slot"`
-	// A volume of the project, ready.
-	VolumeId string `json:"volumeId"`
-}
-
-// GetSlot returns VolumeUseInput.Slot, and is useful for accessing the field via an interface.
-func (v *VolumeUseInput) GetSlot() string { return v.Slot }
-
-// GetVolumeId returns VolumeUseInput.VolumeId, and is useful for accessing the field via an interface.
-func (v *VolumeUseInput) GetVolumeId() string { return v.VolumeId }
+// GetReadOnly returns VolumeUser.ReadOnly, and is useful for accessing the field via an interface.
+func (v *VolumeUser) GetReadOnly() bool { return v.ReadOnly }
 
 // WatchMemberLogsResponse is returned by WatchMemberLogs on success.
 type WatchMemberLogsResponse struct {
@@ -20748,6 +20966,14 @@ type __CreateServiceAccountKeyInput struct {
 // GetInput returns __CreateServiceAccountKeyInput.Input, and is useful for accessing the field via an interface.
 func (v *__CreateServiceAccountKeyInput) GetInput() CreateServiceAccountKeyInput { return v.Input }
 
+// __CreateStorageClassInput is used internally by genqlient
+type __CreateStorageClassInput struct {
+	Input CreateStorageClassInput `json:"input"`
+}
+
+// GetInput returns __CreateStorageClassInput.Input, and is useful for accessing the field via an interface.
+func (v *__CreateStorageClassInput) GetInput() CreateStorageClassInput { return v.Input }
+
 // __CreateTenantInput is used internally by genqlient
 type __CreateTenantInput struct {
 	Input CreateTenantInput `json:"input"`
@@ -20763,6 +20989,14 @@ type __CreateUserInput struct {
 
 // GetInput returns __CreateUserInput.Input, and is useful for accessing the field via an interface.
 func (v *__CreateUserInput) GetInput() CreateUserInput { return v.Input }
+
+// __CreateVolumeInput is used internally by genqlient
+type __CreateVolumeInput struct {
+	Input CreateVolumeInput `json:"input"`
+}
+
+// GetInput returns __CreateVolumeInput.Input, and is useful for accessing the field via an interface.
+func (v *__CreateVolumeInput) GetInput() CreateVolumeInput { return v.Input }
 
 // __CreateWebhookInput is used internally by genqlient
 type __CreateWebhookInput struct {
@@ -20831,6 +21065,18 @@ func (v *__DeleteServiceAccountInput) GetServiceAccountId() string { return v.Se
 
 // GetReason returns __DeleteServiceAccountInput.Reason, and is useful for accessing the field via an interface.
 func (v *__DeleteServiceAccountInput) GetReason() string { return v.Reason }
+
+// __DeleteVolumeInput is used internally by genqlient
+type __DeleteVolumeInput struct {
+	VolumeId string `json:"volumeId"`
+	Reason   string `json:"reason"`
+}
+
+// GetVolumeId returns __DeleteVolumeInput.VolumeId, and is useful for accessing the field via an interface.
+func (v *__DeleteVolumeInput) GetVolumeId() string { return v.VolumeId }
+
+// GetReason returns __DeleteVolumeInput.Reason, and is useful for accessing the field via an interface.
+func (v *__DeleteVolumeInput) GetReason() string { return v.Reason }
 
 // __DeleteWebhookInput is used internally by genqlient
 type __DeleteWebhookInput struct {
@@ -21179,6 +21425,14 @@ func (v *__GetStatementInput) GetProjectId() *string { return v.ProjectId }
 
 // GetPeriodId returns __GetStatementInput.PeriodId, and is useful for accessing the field via an interface.
 func (v *__GetStatementInput) GetPeriodId() *string { return v.PeriodId }
+
+// __GetVolumeInput is used internally by genqlient
+type __GetVolumeInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __GetVolumeInput.Id, and is useful for accessing the field via an interface.
+func (v *__GetVolumeInput) GetId() string { return v.Id }
 
 // __GrantCreditInput is used internally by genqlient
 type __GrantCreditInput struct {
@@ -21948,6 +22202,26 @@ func (v *__ListUsersInput) GetFirst() int { return v.First }
 // GetAfter returns __ListUsersInput.After, and is useful for accessing the field via an interface.
 func (v *__ListUsersInput) GetAfter() string { return v.After }
 
+// __ListVolumesInput is used internally by genqlient
+type __ListVolumesInput struct {
+	ProjectId string `json:"projectId"`
+	Deleted   bool   `json:"deleted"`
+	First     int    `json:"first,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetProjectId returns __ListVolumesInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListVolumesInput) GetProjectId() string { return v.ProjectId }
+
+// GetDeleted returns __ListVolumesInput.Deleted, and is useful for accessing the field via an interface.
+func (v *__ListVolumesInput) GetDeleted() bool { return v.Deleted }
+
+// GetFirst returns __ListVolumesInput.First, and is useful for accessing the field via an interface.
+func (v *__ListVolumesInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListVolumesInput.After, and is useful for accessing the field via an interface.
+func (v *__ListVolumesInput) GetAfter() string { return v.After }
+
 // __ListWebhookDeliveriesInput is used internally by genqlient
 type __ListWebhookDeliveriesInput struct {
 	WebhookId string          `json:"webhookId"`
@@ -22244,18 +22518,6 @@ func (v *__ReadNodeNetworkInput) GetKnown() string { return v.Known }
 // GetWaitSeconds returns __ReadNodeNetworkInput.WaitSeconds, and is useful for accessing the field via an interface.
 func (v *__ReadNodeNetworkInput) GetWaitSeconds() int { return v.WaitSeconds }
 
-// __ReadNodeVolumesInput is used internally by genqlient
-type __ReadNodeVolumesInput struct {
-	Known       string `json:"known"`
-	WaitSeconds int    `json:"waitSeconds"`
-}
-
-// GetKnown returns __ReadNodeVolumesInput.Known, and is useful for accessing the field via an interface.
-func (v *__ReadNodeVolumesInput) GetKnown() string { return v.Known }
-
-// GetWaitSeconds returns __ReadNodeVolumesInput.WaitSeconds, and is useful for accessing the field via an interface.
-func (v *__ReadNodeVolumesInput) GetWaitSeconds() int { return v.WaitSeconds }
-
 // __RecoverMemberInput is used internally by genqlient
 type __RecoverMemberInput struct {
 	Input MemberInput `json:"input"`
@@ -22428,14 +22690,6 @@ type __ReportUsageInput struct {
 // GetInput returns __ReportUsageInput.Input, and is useful for accessing the field via an interface.
 func (v *__ReportUsageInput) GetInput() ReportUsageInput { return v.Input }
 
-// __ReportVolumesInput is used internally by genqlient
-type __ReportVolumesInput struct {
-	Input ReportVolumesInput `json:"input"`
-}
-
-// GetInput returns __ReportVolumesInput.Input, and is useful for accessing the field via an interface.
-func (v *__ReportVolumesInput) GetInput() ReportVolumesInput { return v.Input }
-
 // __RequestAllocationInput is used internally by genqlient
 type __RequestAllocationInput struct {
 	Input RequestAllocationInput `json:"input"`
@@ -22451,6 +22705,14 @@ type __RerateInput struct {
 
 // GetInput returns __RerateInput.Input, and is useful for accessing the field via an interface.
 func (v *__RerateInput) GetInput() SetPriceInput { return v.Input }
+
+// __ResizeVolumeInput is used internally by genqlient
+type __ResizeVolumeInput struct {
+	Input ResizeVolumeInput `json:"input"`
+}
+
+// GetInput returns __ResizeVolumeInput.Input, and is useful for accessing the field via an interface.
+func (v *__ResizeVolumeInput) GetInput() ResizeVolumeInput { return v.Input }
 
 // __RetireNodeInput is used internally by genqlient
 type __RetireNodeInput struct {
@@ -22835,6 +23097,14 @@ type __UpdateServiceAccountInput struct {
 
 // GetInput returns __UpdateServiceAccountInput.Input, and is useful for accessing the field via an interface.
 func (v *__UpdateServiceAccountInput) GetInput() UpdateServiceAccountInput { return v.Input }
+
+// __UpdateStorageClassInput is used internally by genqlient
+type __UpdateStorageClassInput struct {
+	Input UpdateStorageClassInput `json:"input"`
+}
+
+// GetInput returns __UpdateStorageClassInput.Input, and is useful for accessing the field via an interface.
+func (v *__UpdateStorageClassInput) GetInput() UpdateStorageClassInput { return v.Input }
 
 // __UpdateTenantInput is used internally by genqlient
 type __UpdateTenantInput struct {
@@ -23933,14 +24203,6 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
-	storage {
-		name
-		kind
-		totalBytes
-		freeBytes
-		sizeEnforced
-		reason
-	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -24197,6 +24459,7 @@ fragment Project on Project {
 	displayName
 	maxMembers
 	maxGpus
+	maxVolumeGiB
 	createdAt
 }
 `
@@ -24398,6 +24661,56 @@ func CreateServiceAccountKey(
 	return data_, err_
 }
 
+// The mutation executed by CreateStorageClass.
+const CreateStorageClass_Operation = `
+mutation CreateStorageClass ($input: CreateStorageClassInput!) {
+	createStorageClass(input: $input) {
+		... StorageClass
+	}
+}
+fragment StorageClass on StorageClass {
+	id
+	name
+	kind
+	title
+	description
+	disabled
+	offer {
+		nodes
+		totalBytes
+		freeBytes
+		sizeEnforced
+	}
+	createdAt
+	updatedAt
+}
+`
+
+func CreateStorageClass(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input CreateStorageClassInput,
+) (data_ *CreateStorageClassResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CreateStorageClass",
+		Query:  CreateStorageClass_Operation,
+		Variables: &__CreateStorageClassInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CreateStorageClassResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by CreateTenant.
 const CreateTenant_Operation = `
 mutation CreateTenant ($input: CreateTenantInput!) {
@@ -24474,6 +24787,69 @@ func CreateUser(
 	}
 
 	data_ = &CreateUserResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by CreateVolume.
+const CreateVolume_Operation = `
+mutation CreateVolume ($input: CreateVolumeInput!) {
+	createVolume(input: $input) {
+		... Volume
+	}
+}
+fragment Volume on Volume {
+	id
+	projectId
+	name
+	storageClass {
+		id
+		name
+		kind
+	}
+	sizeGiB
+	status
+	usedBytes
+	measuredAt
+	message
+	node {
+		id
+		name
+	}
+	users {
+		instanceId
+		instanceName
+		slot
+		path
+		readOnly
+	}
+	createdBy
+	createdAt
+	deletedAt
+}
+`
+
+func CreateVolume(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input CreateVolumeInput,
+) (data_ *CreateVolumeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CreateVolume",
+		Query:  CreateVolume_Operation,
+		Variables: &__CreateVolumeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CreateVolumeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -24845,6 +25221,7 @@ fragment Project on Project {
 	displayName
 	maxMembers
 	maxGpus
+	maxVolumeGiB
 	createdAt
 }
 `
@@ -24929,6 +25306,71 @@ func DeleteServiceAccount(
 	}
 
 	data_ = &DeleteServiceAccountResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by DeleteVolume.
+const DeleteVolume_Operation = `
+mutation DeleteVolume ($volumeId: ID!, $reason: String!) {
+	deleteVolume(volumeId: $volumeId, reason: $reason) {
+		... Volume
+	}
+}
+fragment Volume on Volume {
+	id
+	projectId
+	name
+	storageClass {
+		id
+		name
+		kind
+	}
+	sizeGiB
+	status
+	usedBytes
+	measuredAt
+	message
+	node {
+		id
+		name
+	}
+	users {
+		instanceId
+		instanceName
+		slot
+		path
+		readOnly
+	}
+	createdBy
+	createdAt
+	deletedAt
+}
+`
+
+func DeleteVolume(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	volumeId string,
+	reason string,
+) (data_ *DeleteVolumeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DeleteVolume",
+		Query:  DeleteVolume_Operation,
+		Variables: &__DeleteVolumeInput{
+			VolumeId: volumeId,
+			Reason:   reason,
+		},
+	}
+
+	data_ = &DeleteVolumeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -25232,14 +25674,6 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
-	storage {
-		name
-		kind
-		totalBytes
-		freeBytes
-		sizeEnforced
-		reason
-	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -25363,14 +25797,6 @@ fragment ComputeNode on ComputeNode {
 	}
 	devices {
 		... Device
-	}
-	storage {
-		name
-		kind
-		totalBytes
-		freeBytes
-		sizeEnforced
-		reason
 	}
 	agentVersion
 	lastSeenAt
@@ -26393,9 +26819,6 @@ fragment InstanceDetail on Instance {
 	controlPlaneScope
 	system
 	operatorServiceAccountId
-	volumes {
-		... VolumeUse
-	}
 	runtimeBackend
 	smoke
 	failure {
@@ -26432,13 +26855,6 @@ fragment InstanceDetail on Instance {
 	createdAt
 	updatedAt
 	releasedAt
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Failure on Failure {
 	code
@@ -27524,6 +27940,7 @@ fragment Project on Project {
 	displayName
 	maxMembers
 	maxGpus
+	maxVolumeGiB
 	createdAt
 }
 `
@@ -27723,6 +28140,69 @@ func GetViewer(
 	}
 
 	data_ = &GetViewerResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetVolume.
+const GetVolume_Operation = `
+query GetVolume ($id: ID!) {
+	volume(id: $id) {
+		... Volume
+	}
+}
+fragment Volume on Volume {
+	id
+	projectId
+	name
+	storageClass {
+		id
+		name
+		kind
+	}
+	sizeGiB
+	status
+	usedBytes
+	measuredAt
+	message
+	node {
+		id
+		name
+	}
+	users {
+		instanceId
+		instanceName
+		slot
+		path
+		readOnly
+	}
+	createdBy
+	createdAt
+	deletedAt
+}
+`
+
+func GetVolume(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *GetVolumeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetVolume",
+		Query:  GetVolume_Operation,
+		Variables: &__GetVolumeInput{
+			Id: id,
+		},
+	}
+
+	data_ = &GetVolumeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -30296,14 +30776,6 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
-	storage {
-		name
-		kind
-		totalBytes
-		freeBytes
-		sizeEnforced
-		reason
-	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -30766,6 +31238,7 @@ fragment Project on Project {
 	displayName
 	maxMembers
 	maxGpus
+	maxVolumeGiB
 	createdAt
 }
 fragment PageInfo on PageInfo {
@@ -31317,6 +31790,52 @@ func ListSkuPrices(
 	return data_, err_
 }
 
+// The query executed by ListStorageClasses.
+const ListStorageClasses_Operation = `
+query ListStorageClasses {
+	storageClasses {
+		... StorageClass
+	}
+}
+fragment StorageClass on StorageClass {
+	id
+	name
+	kind
+	title
+	description
+	disabled
+	offer {
+		nodes
+		totalBytes
+		freeBytes
+		sizeEnforced
+	}
+	createdAt
+	updatedAt
+}
+`
+
+func ListStorageClasses(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *ListStorageClassesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListStorageClasses",
+		Query:  ListStorageClasses_Operation,
+	}
+
+	data_ = &ListStorageClassesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListSystemApps.
 const ListSystemApps_Operation = `
 query ListSystemApps ($first: Int, $after: String) {
@@ -31638,6 +32157,90 @@ func ListUsers(
 	return data_, err_
 }
 
+// The query executed by ListVolumes.
+const ListVolumes_Operation = `
+query ListVolumes ($projectId: ID!, $deleted: Boolean!, $first: Int, $after: String) {
+	volumes(projectId: $projectId, deleted: $deleted, first: $first, after: $after) {
+		... VolumePage
+	}
+}
+fragment VolumePage on VolumeConnection {
+	edges {
+		cursor
+		node {
+			... Volume
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment Volume on Volume {
+	id
+	projectId
+	name
+	storageClass {
+		id
+		name
+		kind
+	}
+	sizeGiB
+	status
+	usedBytes
+	measuredAt
+	message
+	node {
+		id
+		name
+	}
+	users {
+		instanceId
+		instanceName
+		slot
+		path
+		readOnly
+	}
+	createdBy
+	createdAt
+	deletedAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListVolumes(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	deleted bool,
+	first int,
+	after string,
+) (data_ *ListVolumesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListVolumes",
+		Query:  ListVolumes_Operation,
+		Variables: &__ListVolumesInput{
+			ProjectId: projectId,
+			Deleted:   deleted,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListVolumesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListWebhookDeliveries.
 const ListWebhookDeliveries_Operation = `
 query ListWebhookDeliveries ($webhookId: ID!, $states: [DeliveryState!], $first: Int, $after: String) {
@@ -31875,14 +32478,6 @@ fragment ComputeNode on ComputeNode {
 	}
 	devices {
 		... Device
-	}
-	storage {
-		name
-		kind
-		totalBytes
-		freeBytes
-		sizeEnforced
-		reason
 	}
 	agentVersion
 	lastSeenAt
@@ -32210,9 +32805,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -32329,13 +32921,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -32473,9 +33058,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -32592,13 +33174,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -32736,9 +33311,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -32856,13 +33428,6 @@ fragment PlannedCapacity on PlannedCapacity {
 		... Money
 	}
 }
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
-}
 fragment Reason on Reason {
 	code
 	message
@@ -32974,9 +33539,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Verdict on Verdict {
 	source
@@ -33042,13 +33604,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -33318,9 +33873,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -33437,13 +33989,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -33581,9 +34126,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -33700,13 +34242,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -33891,9 +34426,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -34010,13 +34542,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -34201,9 +34726,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -34320,13 +34842,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -34464,9 +34979,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -34583,13 +35095,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -34727,9 +35232,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -34846,13 +35348,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -35037,9 +35532,6 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
-	volumes {
-		... VolumeUse
-	}
 }
 fragment Work on Work {
 	kind
@@ -35156,13 +35648,6 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
-}
-fragment VolumeUse on VolumeUse {
-	slot
-	volumeId
-	path
-	readOnly
-	components
 }
 fragment Reason on Reason {
 	code
@@ -35821,14 +36306,6 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
-	storage {
-		name
-		kind
-		totalBytes
-		freeBytes
-		sizeEnforced
-		reason
-	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -35913,49 +36390,6 @@ func ReadNodeNetwork(
 	}
 
 	data_ = &ReadNodeNetworkResponse{}
-	resp_ := &graphql.Response{Data: data_}
-
-	err_ = client_.MakeRequest(
-		ctx_,
-		req_,
-		resp_,
-	)
-
-	return data_, err_
-}
-
-// The query executed by ReadNodeVolumes.
-const ReadNodeVolumes_Operation = `
-query ReadNodeVolumes ($known: String!, $waitSeconds: Int!) {
-	nodeVolumes(known: $known, waitSeconds: $waitSeconds) {
-		version
-		volumes {
-			id
-			storage
-			sizeBytes
-			gone
-		}
-	}
-}
-`
-
-// The volumes that the calling node's agent looks after; with waitSeconds the answer waits for another version than known.
-func ReadNodeVolumes(
-	ctx_ context.Context,
-	client_ graphql.Client,
-	known string,
-	waitSeconds int,
-) (data_ *ReadNodeVolumesResponse, err_ error) {
-	req_ := &graphql.Request{
-		OpName: "ReadNodeVolumes",
-		Query:  ReadNodeVolumes_Operation,
-		Variables: &__ReadNodeVolumesInput{
-			Known:       known,
-			WaitSeconds: waitSeconds,
-		},
-	}
-
-	data_ = &ReadNodeVolumesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -36916,14 +37350,6 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
-	storage {
-		name
-		kind
-		totalBytes
-		freeBytes
-		sizeEnforced
-		reason
-	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -37220,13 +37646,6 @@ fragment MemberBinding on MemberBinding {
 	memoryMiB
 	cpuMillis
 	pids
-	volumes {
-		id
-		storage
-		path
-		readOnly
-		sizeBytes
-	}
 }
 fragment Device on Device {
 	uuid
@@ -37374,39 +37793,6 @@ func ReportUsage(
 	return data_, err_
 }
 
-// The mutation executed by ReportVolumes.
-const ReportVolumes_Operation = `
-mutation ReportVolumes ($input: ReportVolumesInput!) {
-	reportVolumes(input: $input)
-}
-`
-
-// What the calling node's agent found of its volumes. The answer names those that it has proved to be deleted.
-func ReportVolumes(
-	ctx_ context.Context,
-	client_ graphql.Client,
-	input ReportVolumesInput,
-) (data_ *ReportVolumesResponse, err_ error) {
-	req_ := &graphql.Request{
-		OpName: "ReportVolumes",
-		Query:  ReportVolumes_Operation,
-		Variables: &__ReportVolumesInput{
-			Input: input,
-		},
-	}
-
-	data_ = &ReportVolumesResponse{}
-	resp_ := &graphql.Response{Data: data_}
-
-	err_ = client_.MakeRequest(
-		ctx_,
-		req_,
-		resp_,
-	)
-
-	return data_, err_
-}
-
 // The mutation executed by RequestAllocation.
 const RequestAllocation_Operation = `
 mutation RequestAllocation ($input: RequestAllocationInput!) {
@@ -37539,6 +37925,69 @@ func Rerate(
 	return data_, err_
 }
 
+// The mutation executed by ResizeVolume.
+const ResizeVolume_Operation = `
+mutation ResizeVolume ($input: ResizeVolumeInput!) {
+	resizeVolume(input: $input) {
+		... Volume
+	}
+}
+fragment Volume on Volume {
+	id
+	projectId
+	name
+	storageClass {
+		id
+		name
+		kind
+	}
+	sizeGiB
+	status
+	usedBytes
+	measuredAt
+	message
+	node {
+		id
+		name
+	}
+	users {
+		instanceId
+		instanceName
+		slot
+		path
+		readOnly
+	}
+	createdBy
+	createdAt
+	deletedAt
+}
+`
+
+func ResizeVolume(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input ResizeVolumeInput,
+) (data_ *ResizeVolumeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ResizeVolume",
+		Query:  ResizeVolume_Operation,
+		Variables: &__ResizeVolumeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &ResizeVolumeResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RetireNode.
 const RetireNode_Operation = `
 mutation RetireNode ($input: RetireNodeInput!) {
@@ -37596,14 +38045,6 @@ fragment ComputeNode on ComputeNode {
 	}
 	devices {
 		... Device
-	}
-	storage {
-		name
-		kind
-		totalBytes
-		freeBytes
-		sizeEnforced
-		reason
 	}
 	agentVersion
 	lastSeenAt
@@ -39064,6 +39505,7 @@ fragment Project on Project {
 	displayName
 	maxMembers
 	maxGpus
+	maxVolumeGiB
 	createdAt
 }
 `
@@ -39940,14 +40382,6 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
-	storage {
-		name
-		kind
-		totalBytes
-		freeBytes
-		sizeEnforced
-		reason
-	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -40069,6 +40503,7 @@ fragment Project on Project {
 	displayName
 	maxMembers
 	maxGpus
+	maxVolumeGiB
 	createdAt
 }
 `
@@ -40149,6 +40584,56 @@ func UpdateServiceAccount(
 	}
 
 	data_ = &UpdateServiceAccountResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UpdateStorageClass.
+const UpdateStorageClass_Operation = `
+mutation UpdateStorageClass ($input: UpdateStorageClassInput!) {
+	updateStorageClass(input: $input) {
+		... StorageClass
+	}
+}
+fragment StorageClass on StorageClass {
+	id
+	name
+	kind
+	title
+	description
+	disabled
+	offer {
+		nodes
+		totalBytes
+		freeBytes
+		sizeEnforced
+	}
+	createdAt
+	updatedAt
+}
+`
+
+func UpdateStorageClass(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input UpdateStorageClassInput,
+) (data_ *UpdateStorageClassResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UpdateStorageClass",
+		Query:  UpdateStorageClass_Operation,
+		Variables: &__UpdateStorageClassInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UpdateStorageClassResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -40658,13 +41143,6 @@ fragment MemberBinding on MemberBinding {
 	memoryMiB
 	cpuMillis
 	pids
-	volumes {
-		id
-		storage
-		path
-		readOnly
-		sizeBytes
-	}
 }
 fragment Device on Device {
 	uuid

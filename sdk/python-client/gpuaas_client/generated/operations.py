@@ -914,6 +914,7 @@ class SetProjectQuotaInput(TypedDict):
     projectId: str
     maxMembers: NotRequired[int | None]
     maxGpus: NotRequired[int | None]
+    maxVolumeGiB: NotRequired[int | None]
     reason: str
 
 
@@ -1152,6 +1153,41 @@ class ReportUsageInput(TypedDict):
     """Usage that an adapter reports."""
     instanceId: str
     records: list[UsageReportRecordInput]
+
+StorageKind = Literal["SHARED", "LOCAL"]
+
+
+class CreateStorageClassInput(TypedDict):
+    """A new storage class."""
+    name: str
+    kind: StorageKind
+    title: str
+    description: NotRequired[str]
+
+
+class UpdateStorageClassInput(TypedDict):
+    """A change of a storage class; what is left out stays."""
+    storageClassId: str
+    title: NotRequired[str | None]
+    description: NotRequired[str | None]
+    disabled: NotRequired[bool | None]
+    reason: NotRequired[str | None]
+
+
+class CreateVolumeInput(TypedDict):
+    """A new volume."""
+    projectId: str
+    name: str
+    storageClass: str
+    sizeGiB: int
+    idempotencyKey: NotRequired[str]
+
+
+class ResizeVolumeInput(TypedDict):
+    """The size that a volume grows to."""
+    volumeId: str
+    sizeGiB: int
+    reason: NotRequired[str | None]
 
 DeliveryState = Literal["PENDING", "DELIVERED", "DEAD"]
 
@@ -1750,6 +1786,7 @@ class Project(TypedDict):
     displayName: str
     maxMembers: int | None
     maxGpus: int | None
+    maxVolumeGiB: int | None
     createdAt: str
 
 
@@ -3113,6 +3150,76 @@ class QuarantinedUsage(TypedDict):
     record: Any
     createdAt: str
 
+
+class StorageClassOffer(TypedDict):
+    nodes: int
+    totalBytes: float
+    freeBytes: float
+    sizeEnforced: bool
+
+
+class StorageClass(TypedDict):
+    """What nodes serve volumes from under one name, offered by an operator."""
+    id: str
+    name: str
+    kind: StorageKind
+    title: str
+    description: str
+    disabled: bool
+    offer: StorageClassOffer | None
+    createdAt: str
+    updatedAt: str
+
+
+class VolumeStorageClass(TypedDict):
+    id: str
+    name: str
+    kind: StorageKind
+
+VolumeStatus = Literal["READY", "DELETING", "DELETED"]
+
+
+class VolumeNode(TypedDict):
+    id: str
+    name: str
+
+
+class VolumeUsers(TypedDict):
+    instanceId: str
+    instanceName: str
+    slot: str
+    path: str
+    readOnly: bool
+
+
+class Volume(TypedDict):
+    """Files of a project that outlast the members which use them."""
+    id: str
+    projectId: str
+    name: str
+    storageClass: VolumeStorageClass
+    sizeGiB: int
+    status: VolumeStatus
+    usedBytes: float | None
+    measuredAt: str | None
+    message: str
+    node: VolumeNode | None
+    users: list[VolumeUsers]
+    createdBy: str
+    createdAt: str
+    deletedAt: str | None
+
+
+class VolumePageEdges(TypedDict):
+    cursor: str
+    node: Volume
+
+
+class VolumePage(TypedDict):
+    """A page of volumes."""
+    edges: list[VolumePageEdges]
+    pageInfo: PageInfo
+
 WebhookStatus = Literal["ACTIVE", "PAUSED", "FAILING"]
 
 
@@ -3187,7 +3294,7 @@ _FRAGMENTS = {
     "Gap": "fragment Gap on Gap { id kind state appSlug manifestId version condition title description evidence instanceId raisedBy { ... Actor } createdAt decidedBy { ... Actor } decidedAt decision closedBy { ... Actor } closedAt release releaseManifestId closeReason }",
     "GapPage": "fragment GapPage on GapConnection { edges { node { ... Gap } } pageInfo { ... PageInfo } }",
     "Tenant": "fragment Tenant on Tenant { id slug displayName platform createdAt }",
-    "Project": "fragment Project on Project { id tenantId slug displayName maxMembers maxGpus createdAt }",
+    "Project": "fragment Project on Project { id tenantId slug displayName maxMembers maxGpus maxVolumeGiB createdAt }",
     "User": "fragment User on User { id tenantId email displayName createdAt disabledAt lastLoginAt invitedAt invitationEndsAt acceptedAt }",
     "ServiceAccountKey": "fragment ServiceAccountKey on ServiceAccountKey { id serviceAccountId createdAt expiresAt revokedAt lastUsedAt replacedBy }",
     "Session": "fragment Session on Session { id userId method origin agent createdAt expiresAt current }",
@@ -3276,6 +3383,9 @@ _FRAGMENTS = {
     "UsageSum": "fragment UsageSum on UsageSum { hour basis meter unit borneBy borneReason quantity records }",
     "UsageSource": "fragment UsageSource on UsageSource { source basis recordedTo provedTo failures lastError }",
     "QuarantinedUsage": "fragment QuarantinedUsage on QuarantinedUsage { id projectId source meter usageId code field message record createdAt }",
+    "StorageClass": "fragment StorageClass on StorageClass { id name kind title description disabled offer { nodes totalBytes freeBytes sizeEnforced } createdAt updatedAt }",
+    "Volume": "fragment Volume on Volume { id projectId name storageClass { id name kind } sizeGiB status usedBytes measuredAt message node { id name } users { instanceId instanceName slot path readOnly } createdBy createdAt deletedAt }",
+    "VolumePage": "fragment VolumePage on VolumeConnection { edges { cursor node { ... Volume } } pageInfo { ... PageInfo } }",
     "Webhook": "fragment Webhook on Webhook { id projectId url description eventTypes status cursor secretRotatedAt previousUntil lastDeliveredAt failingSince lastError createdAt deletedAt }",
     "WebhookDelivery": "fragment WebhookDelivery on WebhookDelivery { id webhookId eventId eventType state attempts responseStatus error nextAttemptAt deliveredAt createdAt }",
 }
@@ -7661,6 +7771,134 @@ _REPORT_USAGE = Document(
 def report_usage(input: ReportUsageInput) -> Mutation[ReportUsageData]:
     """Report metered usage of an instance. A record that was reported before with the same content is not recorded again; one that is wrong is refused with its field, and nothing of the report is recorded then. Key: usage.report."""
     return Mutation(_REPORT_USAGE, given({"input": input}))
+
+
+class ListStorageClassesData(TypedDict):
+    storageClasses: list[StorageClass]
+
+
+_LIST_STORAGE_CLASSES = Document(
+    "ListStorageClasses",
+    "query ListStorageClasses { storageClasses { ... StorageClass } }",
+    [_FRAGMENTS["StorageClass"]],
+)
+
+
+def list_storage_classes() -> Query[ListStorageClassesData]:
+    """The storage classes by name, at most 500, for everyone who is logged in."""
+    return Query(_LIST_STORAGE_CLASSES, given({}))
+
+
+class GetVolumeData(TypedDict):
+    volume: Volume
+
+
+_GET_VOLUME = Document(
+    "GetVolume",
+    "query GetVolume ($id: ID!) { volume(id: $id) { ... Volume } }",
+    [_FRAGMENTS["Volume"]],
+)
+
+
+def get_volume(id: str) -> Query[GetVolumeData]:
+    """A volume. Key: volume.read."""
+    return Query(_GET_VOLUME, given({"id": id}))
+
+
+class ListVolumesData(TypedDict):
+    volumes: VolumePage
+
+
+_LIST_VOLUMES = Document(
+    "ListVolumes",
+    "query ListVolumes ($projectId: ID!, $deleted: Boolean!, $first: Int, $after: String) { volumes(projectId: $projectId, deleted: $deleted, first: $first, after: $after) { ... VolumePage } }",
+    [_FRAGMENTS["VolumePage"], _FRAGMENTS["Volume"], _FRAGMENTS["PageInfo"]],
+)
+
+
+def list_volumes(*, project_id: str, deleted: bool, first: int | None = None, after: str | None = None) -> Query[ListVolumesData]:
+    """The volumes of a project, newest first. Key: volume.read."""
+    return Query(_LIST_VOLUMES, given({"projectId": project_id, "deleted": deleted, "first": first, "after": after}))
+
+
+class CreateStorageClassData(TypedDict):
+    createStorageClass: StorageClass
+
+
+_CREATE_STORAGE_CLASS = Document(
+    "CreateStorageClass",
+    "mutation CreateStorageClass ($input: CreateStorageClassInput!) { createStorageClass(input: $input) { ... StorageClass } }",
+    [_FRAGMENTS["StorageClass"]],
+)
+
+
+def create_storage_class(input: CreateStorageClassInput) -> Mutation[CreateStorageClassData]:
+    """Offer what nodes serve under a name. Key: storage.class.manage on the platform."""
+    return Mutation(_CREATE_STORAGE_CLASS, given({"input": input}))
+
+
+class UpdateStorageClassData(TypedDict):
+    updateStorageClass: StorageClass
+
+
+_UPDATE_STORAGE_CLASS = Document(
+    "UpdateStorageClass",
+    "mutation UpdateStorageClass ($input: UpdateStorageClassInput!) { updateStorageClass(input: $input) { ... StorageClass } }",
+    [_FRAGMENTS["StorageClass"]],
+)
+
+
+def update_storage_class(input: UpdateStorageClassInput) -> Mutation[UpdateStorageClassData]:
+    """Change a storage class. Key: storage.class.manage on the platform."""
+    return Mutation(_UPDATE_STORAGE_CLASS, given({"input": input}))
+
+
+class CreateVolumeData(TypedDict):
+    createVolume: Volume
+
+
+_CREATE_VOLUME = Document(
+    "CreateVolume",
+    "mutation CreateVolume ($input: CreateVolumeInput!) { createVolume(input: $input) { ... Volume } }",
+    [_FRAGMENTS["Volume"]],
+)
+
+
+def create_volume(input: CreateVolumeInput) -> Mutation[CreateVolumeData]:
+    """Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size. Key: volume.create on the project."""
+    return Mutation(_CREATE_VOLUME, given({"input": input}), keyed=True)
+
+
+class ResizeVolumeData(TypedDict):
+    resizeVolume: Volume
+
+
+_RESIZE_VOLUME = Document(
+    "ResizeVolume",
+    "mutation ResizeVolume ($input: ResizeVolumeInput!) { resizeVolume(input: $input) { ... Volume } }",
+    [_FRAGMENTS["Volume"]],
+)
+
+
+def resize_volume(input: ResizeVolumeInput) -> Mutation[ResizeVolumeData]:
+    """Make a volume larger, also while it is in use. Key: volume.update on the project."""
+    return Mutation(_RESIZE_VOLUME, given({"input": input}))
+
+
+class DeleteVolumeData(TypedDict):
+    deleteVolume: Volume
+
+
+_DELETE_VOLUME = Document(
+    "DeleteVolume",
+    "mutation DeleteVolume ($volumeId: ID!, $reason: String!) { deleteVolume(volumeId: $volumeId, reason: $reason) { ... Volume } }",
+    [_FRAGMENTS["Volume"]],
+)
+
+
+def delete_volume(*, volume_id: str, reason: str) -> Mutation[DeleteVolumeData]:
+    """Delete a volume with its files; there is no way back. CONFLICT names the instances that use it. Key: volume.delete on the project."""
+    return Mutation(_DELETE_VOLUME, given({"volumeId": volume_id, "reason": reason}))
 
 
 class ListWebhooksDataWebhooksEdges(TypedDict):

@@ -101,6 +101,7 @@ export const errorCodes = [
   'SOURCE_UNKNOWN',
   'SPENDING_CEILING',
   'STALE_FENCE',
+  'STORAGE_CLASS_DENIED',
   'TASK_FAILED',
   'TOKEN_EXPIRED',
   'TOO_DEEP',
@@ -116,7 +117,8 @@ export const errorCodes = [
   'USAGE_IN_FUTURE',
   'USAGE_QUANTITY',
   'VERSION_DENIED',
-  'VOLUME_UNAVAILABLE',
+  'VOLUMES_CEILING',
+  'VOLUME_IN_USE',
 ] as const;
 
 /** ErrorCode is one of them. A newer platform may have more. */

@@ -1892,6 +1892,8 @@ export type SetProjectQuotaInput = {
   readonly maxMembers?: number | null | undefined;
   /** Most GPUs that its allocations may hold together, 0 to 100,000; left out for no bound. */
   readonly maxGpus?: number | null | undefined;
+  /** How many GiB its volumes may be sized to together, 0 to 1,000,000,000; left out for no bound. */
+  readonly maxVolumeGiB?: number | null | undefined;
   /** Why, kept in the audit. */
   readonly reason: string;
 };
@@ -2417,6 +2419,72 @@ export type ReportUsageInput = {
   readonly instanceId: string;
   /** The records, 1 to 1,000. */
   readonly records: ReadonlyArray<UsageReportRecordInput>;
+};
+
+/** How far the files of a storage reach. */
+export type StorageKind =
+  /** A file system that every node which serves it mounts: members on any of them use a volume at once. */
+  | 'SHARED'
+  /** A node's own disk: a volume is on the node of its first use, and only members there use it. */
+  | 'LOCAL';
+
+/** Where a volume stands. */
+export type VolumeStatus =
+  /** Instances may use it. Its files come to be with the first member. */
+  | 'READY'
+  /** It takes no more users, until a node has proved that nothing is left of it. */
+  | 'DELETING'
+  /** Nothing is left of it. */
+  | 'DELETED';
+
+/** A new storage class. */
+export type CreateStorageClassInput = {
+  /** What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it stays. */
+  readonly name: string;
+  /** How far its files reach. It stays. */
+  readonly kind: StorageKind;
+  /** For people, 1 to 80 characters. */
+  readonly title: string;
+  /** What it is, for people, at most 500 characters. */
+  readonly description?: string;
+};
+
+/** A change of a storage class; what is left out stays. */
+export type UpdateStorageClassInput = {
+  /** The storage class. */
+  readonly storageClassId: string;
+  /** For people, 1 to 80 characters. */
+  readonly title?: string | null | undefined;
+  /** What it is, for people, at most 500 characters. */
+  readonly description?: string | null | undefined;
+  /** Whether it takes no new volumes; those that there are stay. */
+  readonly disabled?: boolean | null | undefined;
+  /** Why, kept in the audit. */
+  readonly reason?: string | null | undefined;
+};
+
+/** A new volume. */
+export type CreateVolumeInput = {
+  /** The project that has it. */
+  readonly projectId: string;
+  /** 1 to 40 lower-case letters, digits and hyphens, starting with a letter; unique among the project's volumes. */
+  readonly name: string;
+  /** The storage class, by name or id. */
+  readonly storageClass: string;
+  /** How much it is to hold, GiB, 1 to 1,048,576. */
+  readonly sizeGiB: number;
+  /** Makes a repeat harmless: same key and input, same volume. */
+  readonly idempotencyKey: string;
+};
+
+/** The size that a volume grows to. */
+export type ResizeVolumeInput = {
+  /** The volume. */
+  readonly volumeId: string;
+  /** GiB, no less than it has; at most 1,048,576. */
+  readonly sizeGiB: number;
+  /** Why, kept in the audit. */
+  readonly reason?: string | null | undefined;
 };
 
 /** Whether a webhook is served. */
@@ -3169,7 +3237,7 @@ export type CloseGapMutation = { readonly closeGap: { readonly id: string, reado
 
 export type TenantFragment = { readonly id: string, readonly slug: string, readonly displayName: string, readonly platform: boolean, readonly createdAt: string };
 
-export type ProjectFragment = { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string };
+export type ProjectFragment = { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly maxVolumeGiB: number | null, readonly createdAt: string };
 
 export type UserFragment = { readonly id: string, readonly tenantId: string | null, readonly email: string, readonly displayName: string, readonly createdAt: string, readonly disabledAt: string | null, readonly lastLoginAt: string | null, readonly invitedAt: string | null, readonly invitationEndsAt: string | null, readonly acceptedAt: string | null };
 
@@ -3183,7 +3251,7 @@ export type ServiceAccountFragment = { readonly id: string, readonly projectId: 
 
 export type RoleBindingFragment = { readonly id: string, readonly subjectId: string, readonly role: string, readonly tenantId: string | null, readonly projectId: string | null, readonly expiresAt: string | null, readonly createdAt: string, readonly breakGlass: boolean };
 
-export type ProjectPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
+export type ProjectPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly maxVolumeGiB: number | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
 export type UserPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly tenantId: string | null, readonly email: string, readonly displayName: string, readonly createdAt: string, readonly disabledAt: string | null, readonly lastLoginAt: string | null, readonly invitedAt: string | null, readonly invitationEndsAt: string | null, readonly acceptedAt: string | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
@@ -3200,7 +3268,7 @@ export type ListProjectsQueryVariables = Exact<{
 }>;
 
 
-export type ListProjectsQuery = { readonly viewer: { readonly projects: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } } };
+export type ListProjectsQuery = { readonly viewer: { readonly projects: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly maxVolumeGiB: number | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } } };
 
 export type ListPermissionsQueryVariables = Exact<{
   projectId: string;
@@ -3214,7 +3282,7 @@ export type GetProjectQueryVariables = Exact<{
 }>;
 
 
-export type GetProjectQuery = { readonly project: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string } };
+export type GetProjectQuery = { readonly project: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly maxVolumeGiB: number | null, readonly createdAt: string } };
 
 export type TenantPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly platform: boolean, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
@@ -3265,7 +3333,7 @@ export type CreateProjectMutationVariables = Exact<{
 }>;
 
 
-export type CreateProjectMutation = { readonly createProject: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string } };
+export type CreateProjectMutation = { readonly createProject: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly maxVolumeGiB: number | null, readonly createdAt: string } };
 
 export type UpdateTenantMutationVariables = Exact<{
   input: UpdateTenantInput;
@@ -3279,7 +3347,7 @@ export type UpdateProjectMutationVariables = Exact<{
 }>;
 
 
-export type UpdateProjectMutation = { readonly updateProject: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string } };
+export type UpdateProjectMutation = { readonly updateProject: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly maxVolumeGiB: number | null, readonly createdAt: string } };
 
 export type DeleteProjectMutationVariables = Exact<{
   projectId: string;
@@ -3287,7 +3355,7 @@ export type DeleteProjectMutationVariables = Exact<{
 }>;
 
 
-export type DeleteProjectMutation = { readonly deleteProject: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string } };
+export type DeleteProjectMutation = { readonly deleteProject: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly maxVolumeGiB: number | null, readonly createdAt: string } };
 
 export type UpdateUserMutationVariables = Exact<{
   input: UpdateUserInput;
@@ -4022,7 +4090,7 @@ export type SetProjectQuotaMutationVariables = Exact<{
 }>;
 
 
-export type SetProjectQuotaMutation = { readonly setProjectQuota: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string } };
+export type SetProjectQuotaMutation = { readonly setProjectQuota: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly maxVolumeGiB: number | null, readonly createdAt: string } };
 
 export type PlannedMemberFragment = { readonly componentKey: string, readonly action: PlanAction, readonly reachable: boolean, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly member: { readonly id: string, readonly instanceId: string, readonly componentKey: string, readonly index: number, readonly status: MemberStatus, readonly cordoned: boolean, readonly health: Health, readonly healthMessage: string, readonly labels: unknown, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly address: string, readonly correlationId: string, readonly adapterDetail: unknown, readonly createdAt: string, readonly updatedAt: string, readonly failure: MemberFailure | null, readonly failedAt: string | null, readonly restarts: number, readonly allocation: { readonly id: string, readonly name: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly lastOperation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly traceId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } | null } | null, readonly allocation: { readonly id: string, readonly name: string } | null, readonly capacity: { readonly shape: CapacityShape, readonly gpuCount: number, readonly sku: string, readonly region: string, readonly hourlyPrice: { readonly currency: string, readonly amount: string } | null } | null, readonly volumes: ReadonlyArray<{ readonly slot: string, readonly volumeId: string, readonly path: string, readonly readOnly: boolean, readonly components: ReadonlyArray<string> }> };
 
@@ -4470,6 +4538,70 @@ export type ReportUsageMutationVariables = Exact<{
 
 
 export type ReportUsageMutation = { readonly reportUsage: { readonly recorded: number, readonly known: number, readonly quarantined: number } };
+
+export type StorageClassFragment = { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null };
+
+export type VolumeFragment = { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> };
+
+export type VolumePageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
+
+export type ListStorageClassesQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type ListStorageClassesQuery = { readonly storageClasses: ReadonlyArray<{ readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null }> };
+
+export type GetVolumeQueryVariables = Exact<{
+  id: string;
+}>;
+
+
+export type GetVolumeQuery = { readonly volume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+
+export type ListVolumesQueryVariables = Exact<{
+  projectId: string;
+  deleted: boolean;
+  first?: number | null | undefined;
+  after?: string | null | undefined;
+}>;
+
+
+export type ListVolumesQuery = { readonly volumes: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+
+export type CreateStorageClassMutationVariables = Exact<{
+  input: CreateStorageClassInput;
+}>;
+
+
+export type CreateStorageClassMutation = { readonly createStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
+
+export type UpdateStorageClassMutationVariables = Exact<{
+  input: UpdateStorageClassInput;
+}>;
+
+
+export type UpdateStorageClassMutation = { readonly updateStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
+
+export type CreateVolumeMutationVariables = Exact<{
+  input: CreateVolumeInput;
+}>;
+
+
+export type CreateVolumeMutation = { readonly createVolume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+
+export type ResizeVolumeMutationVariables = Exact<{
+  input: ResizeVolumeInput;
+}>;
+
+
+export type ResizeVolumeMutation = { readonly resizeVolume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+
+export type DeleteVolumeMutationVariables = Exact<{
+  volumeId: string;
+  reason: string;
+}>;
+
+
+export type DeleteVolumeMutation = { readonly deleteVolume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
 
 export type WebhookFragment = { readonly id: string, readonly projectId: string, readonly url: string, readonly description: string, readonly eventTypes: ReadonlyArray<string>, readonly status: WebhookStatus, readonly cursor: string, readonly secretRotatedAt: string | null, readonly previousUntil: string | null, readonly lastDeliveredAt: string | null, readonly failingSince: string | null, readonly lastError: string, readonly createdAt: string, readonly deletedAt: string | null };
 
@@ -7142,6 +7274,7 @@ fragment Project on Project {
   displayName
   maxMembers
   maxGpus
+  maxVolumeGiB
   createdAt
 }
 fragment ProjectPage on ProjectConnection {
@@ -7175,6 +7308,7 @@ export const GetProjectDocument = /* @__PURE__ */ new TypedDocument(`
   displayName
   maxMembers
   maxGpus
+  maxVolumeGiB
   createdAt
 }`) as unknown as TypedDocument<GetProjectQuery, GetProjectQueryVariables>;
 export const ListTenantsDocument = /* @__PURE__ */ new TypedDocument(`
@@ -7346,6 +7480,7 @@ export const CreateProjectDocument = /* @__PURE__ */ new TypedDocument(`
   displayName
   maxMembers
   maxGpus
+  maxVolumeGiB
   createdAt
 }`) as unknown as TypedDocument<CreateProjectMutation, CreateProjectMutationVariables>;
 export const UpdateTenantDocument = /* @__PURE__ */ new TypedDocument(`
@@ -7374,6 +7509,7 @@ export const UpdateProjectDocument = /* @__PURE__ */ new TypedDocument(`
   displayName
   maxMembers
   maxGpus
+  maxVolumeGiB
   createdAt
 }`) as unknown as TypedDocument<UpdateProjectMutation, UpdateProjectMutationVariables>;
 export const DeleteProjectDocument = /* @__PURE__ */ new TypedDocument(`
@@ -7389,6 +7525,7 @@ export const DeleteProjectDocument = /* @__PURE__ */ new TypedDocument(`
   displayName
   maxMembers
   maxGpus
+  maxVolumeGiB
   createdAt
 }`) as unknown as TypedDocument<DeleteProjectMutation, DeleteProjectMutationVariables>;
 export const UpdateUserDocument = /* @__PURE__ */ new TypedDocument(`
@@ -11908,6 +12045,7 @@ export const SetProjectQuotaDocument = /* @__PURE__ */ new TypedDocument(`
   displayName
   maxMembers
   maxGpus
+  maxVolumeGiB
   createdAt
 }`) as unknown as TypedDocument<SetProjectQuotaMutation, SetProjectQuotaMutationVariables>;
 export const PlanLaunchInstanceDocument = /* @__PURE__ */ new TypedDocument(`
@@ -15694,6 +15832,262 @@ export const ReportUsageDocument = /* @__PURE__ */ new TypedDocument(`
   }
 }
     `) as unknown as TypedDocument<ReportUsageMutation, ReportUsageMutationVariables>;
+export const ListStorageClassesDocument = /* @__PURE__ */ new TypedDocument(`
+    query ListStorageClasses {
+  storageClasses {
+    ...StorageClass
+  }
+}
+    fragment StorageClass on StorageClass {
+  id
+  name
+  kind
+  title
+  description
+  disabled
+  offer {
+    nodes
+    totalBytes
+    freeBytes
+    sizeEnforced
+  }
+  createdAt
+  updatedAt
+}`) as unknown as TypedDocument<ListStorageClassesQuery, ListStorageClassesQueryVariables>;
+export const GetVolumeDocument = /* @__PURE__ */ new TypedDocument(`
+    query GetVolume($id: ID!) {
+  volume(id: $id) {
+    ...Volume
+  }
+}
+    fragment Volume on Volume {
+  id
+  projectId
+  name
+  storageClass {
+    id
+    name
+    kind
+  }
+  sizeGiB
+  status
+  usedBytes
+  measuredAt
+  message
+  node {
+    id
+    name
+  }
+  users {
+    instanceId
+    instanceName
+    slot
+    path
+    readOnly
+  }
+  createdBy
+  createdAt
+  deletedAt
+}`) as unknown as TypedDocument<GetVolumeQuery, GetVolumeQueryVariables>;
+export const ListVolumesDocument = /* @__PURE__ */ new TypedDocument(`
+    query ListVolumes($projectId: ID!, $deleted: Boolean!, $first: Int, $after: String) {
+  volumes(projectId: $projectId, deleted: $deleted, first: $first, after: $after) {
+    ...VolumePage
+  }
+}
+    fragment PageInfo on PageInfo {
+  hasNextPage
+  endCursor
+}
+fragment Volume on Volume {
+  id
+  projectId
+  name
+  storageClass {
+    id
+    name
+    kind
+  }
+  sizeGiB
+  status
+  usedBytes
+  measuredAt
+  message
+  node {
+    id
+    name
+  }
+  users {
+    instanceId
+    instanceName
+    slot
+    path
+    readOnly
+  }
+  createdBy
+  createdAt
+  deletedAt
+}
+fragment VolumePage on VolumeConnection {
+  edges {
+    cursor
+    node {
+      ...Volume
+    }
+  }
+  pageInfo {
+    ...PageInfo
+  }
+}`) as unknown as TypedDocument<ListVolumesQuery, ListVolumesQueryVariables>;
+export const CreateStorageClassDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation CreateStorageClass($input: CreateStorageClassInput!) {
+  createStorageClass(input: $input) {
+    ...StorageClass
+  }
+}
+    fragment StorageClass on StorageClass {
+  id
+  name
+  kind
+  title
+  description
+  disabled
+  offer {
+    nodes
+    totalBytes
+    freeBytes
+    sizeEnforced
+  }
+  createdAt
+  updatedAt
+}`) as unknown as TypedDocument<CreateStorageClassMutation, CreateStorageClassMutationVariables>;
+export const UpdateStorageClassDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation UpdateStorageClass($input: UpdateStorageClassInput!) {
+  updateStorageClass(input: $input) {
+    ...StorageClass
+  }
+}
+    fragment StorageClass on StorageClass {
+  id
+  name
+  kind
+  title
+  description
+  disabled
+  offer {
+    nodes
+    totalBytes
+    freeBytes
+    sizeEnforced
+  }
+  createdAt
+  updatedAt
+}`) as unknown as TypedDocument<UpdateStorageClassMutation, UpdateStorageClassMutationVariables>;
+export const CreateVolumeDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation CreateVolume($input: CreateVolumeInput!) {
+  createVolume(input: $input) {
+    ...Volume
+  }
+}
+    fragment Volume on Volume {
+  id
+  projectId
+  name
+  storageClass {
+    id
+    name
+    kind
+  }
+  sizeGiB
+  status
+  usedBytes
+  measuredAt
+  message
+  node {
+    id
+    name
+  }
+  users {
+    instanceId
+    instanceName
+    slot
+    path
+    readOnly
+  }
+  createdBy
+  createdAt
+  deletedAt
+}`) as unknown as TypedDocument<CreateVolumeMutation, CreateVolumeMutationVariables>;
+export const ResizeVolumeDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation ResizeVolume($input: ResizeVolumeInput!) {
+  resizeVolume(input: $input) {
+    ...Volume
+  }
+}
+    fragment Volume on Volume {
+  id
+  projectId
+  name
+  storageClass {
+    id
+    name
+    kind
+  }
+  sizeGiB
+  status
+  usedBytes
+  measuredAt
+  message
+  node {
+    id
+    name
+  }
+  users {
+    instanceId
+    instanceName
+    slot
+    path
+    readOnly
+  }
+  createdBy
+  createdAt
+  deletedAt
+}`) as unknown as TypedDocument<ResizeVolumeMutation, ResizeVolumeMutationVariables>;
+export const DeleteVolumeDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation DeleteVolume($volumeId: ID!, $reason: String!) {
+  deleteVolume(volumeId: $volumeId, reason: $reason) {
+    ...Volume
+  }
+}
+    fragment Volume on Volume {
+  id
+  projectId
+  name
+  storageClass {
+    id
+    name
+    kind
+  }
+  sizeGiB
+  status
+  usedBytes
+  measuredAt
+  message
+  node {
+    id
+    name
+  }
+  users {
+    instanceId
+    instanceName
+    slot
+    path
+    readOnly
+  }
+  createdBy
+  createdAt
+  deletedAt
+}`) as unknown as TypedDocument<DeleteVolumeMutation, DeleteVolumeMutationVariables>;
 export const ListWebhooksDocument = /* @__PURE__ */ new TypedDocument(`
     query ListWebhooks($projectId: ID!, $first: Int, $after: String) {
   webhooks(projectId: $projectId, first: $first, after: $after) {
