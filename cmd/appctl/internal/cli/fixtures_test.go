@@ -166,6 +166,7 @@ func addFixtures(s *clienttest.Server) {
 	addBillingFixtures(s)
 	addNodeFixtures(s)
 	addPolicyFixtures(s)
+	addVolumeFixtures(s)
 	addWhyFixtures(s)
 	addTriageFixtures(s)
 	addGapFixtures(s)

@@ -56,6 +56,9 @@ var answering = []string{
 	"orphans list --resolved", "orphans retry orp_1", "usage sum --hourly", "usage list --meter gpu_seconds",
 	"usage sources",
 	"usage quarantine", "usage quarantine --all", "prices list", "prices set gpu-large 2.50 --currency eur",
+	"volumes list --deleted", "volumes show home", "volumes create scratch --class parallel --size 20",
+	"volumes resize home --size 20 --reason full", "volumes delete vol_1 --reason over", "storage-classes list",
+	"storage-classes create parallel --kind shared --title Files", "storage-classes update disk --disable",
 	"policy show", "policy show --platform", "policy effective", "policy preview testdata/policy.json --tenant ten_1",
 	"policy set testdata/policy.json --reason agreed", "entitlements list --ended", "entitlements revoke hello",
 	"entitlements grant hello --max-instances 2 --versions >=1.2 --expires 2030-01-01T00:00:00Z --reason trial",
@@ -111,7 +114,7 @@ var answering = []string{
 	"cost show", "cost by person", "cost by tenant --platform", "budget list",
 	"budget set project prj_1 500 --currency eur --reason agreed",
 	"budget remove bud_1 --reason over",
-	"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
+	"projects quota", "projects quota --max-members 8 --max-gpus none --max-volume-gib 500 --reason agreed",
 }
 
 // TestAnswers holds every command's answer as a table, as JSON and as ids to a golden file.

@@ -29,6 +29,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/reach"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/secrets"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/shell"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/volumes"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/webhooks"
 )
 
@@ -80,7 +81,7 @@ func root(t *command.Tool) *cobra.Command {
 	for _, commands := range [][]*cobra.Command{
 		instances.Commands(t), capacity.Commands(t), catalog.Commands(t), artifacts.Commands(t),
 		identity.Commands(t), policy.Commands(t), login.Commands(t), reach.Commands(t),
-		shell.Commands(t),
+		shell.Commands(t), volumes.Commands(t),
 	} {
 		root.AddCommand(commands...)
 	}

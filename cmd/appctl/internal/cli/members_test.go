@@ -123,6 +123,13 @@ func TestVerbsSendWhatWasAsked(t *testing.T) {
 			`{"operationId":"op_9","reason":"again","idempotencyKey":"k"}`},
 		"projects quota --max-members none --max-gpus 4 --reason agreed --project prj_1": {"setProjectQuota",
 			`{"projectId":"prj_1","maxGpus":4,"reason":"agreed"}`},
+		"projects quota --max-volume-gib 500 --reason agreed --project prj_1": {"setProjectQuota",
+			`{"projectId":"prj_1","maxVolumeGiB":500,"reason":"agreed"}`},
+		"volumes create data --class parallel --size 20 --idempotency-key k": {"createVolume",
+			`{"projectId":"prj_1","name":"data","storageClass":"parallel","sizeGiB":20,"idempotencyKey":"k"}`},
+		"volumes resize scratch --size 30": {"resizeVolume", `{"volumeId":"vol_2","sizeGiB":30}`},
+		"storage-classes update disk --enable --reason mended": {"updateStorageClass",
+			`{"storageClassId":"stc_2","disabled":false,"reason":"mended"}`},
 		"instances decommission one --force --reason over --idempotency-key k --plan-hash h": {"decommissionInstance",
 			`{"instanceId":"ins_1","force":true,"onDeadline":"FAIL","planHash":"h","reason":"over","idempotencyKey":"k"}`},
 	} {

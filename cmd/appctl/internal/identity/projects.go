@@ -47,11 +47,11 @@ func listPermissions(t *command.Tool) *cobra.Command {
 
 // quota shows a project's bounds, or sets those that are given.
 func quota(t *command.Tool) *cobra.Command {
-	var members, gpus, reason string
+	var members, gpus, gib, reason string
 	cmd := command.Of(t, "quota", "Show or set how much the project may have", t.InProject, viewQuota,
 		func(ctx context.Context, id string, _ []string) (*gql.Project, error) {
 			project, err := projectByID(ctx, t, id)
-			if err != nil || members == "" && gpus == "" {
+			if err != nil || members == "" && gpus == "" && gib == "" {
 				return project, err
 			}
 			input := gql.SetProjectQuotaInput{ProjectId: id, Reason: reason}
@@ -59,6 +59,9 @@ func quota(t *command.Tool) *cobra.Command {
 				return nil, err
 			}
 			if input.MaxGpus, err = bound("max-gpus", gpus, project.MaxGpus); err != nil {
+				return nil, err
+			}
+			if input.MaxVolumeGiB, err = bound("max-volume-gib", gib, project.MaxVolumeGiB); err != nil {
 				return nil, err
 			}
 			answer, err := gql.SetProjectQuota(ctx, t, input)
@@ -71,6 +74,8 @@ func quota(t *command.Tool) *cobra.Command {
 		`most members that its instances may have together, or "none"; as it is if not given`)
 	flags.StringVar(&gpus, "max-gpus", "",
 		`most GPUs that its allocations may hold together, or "none"; as it is if not given`)
+	flags.StringVar(&gib, "max-volume-gib", "",
+		`most GiB that its volumes may be sized to together, or "none"; as it is if not given`)
 	flags.StringVar(&reason, "reason", "", "why, kept in the audit; needed to set")
 	return cmd
 }
@@ -105,5 +110,6 @@ func projectByID(ctx context.Context, t *command.Tool, id string) (*gql.Project,
 
 func viewQuota(project *gql.Project) command.View {
 	return command.Fields(project, project.Id, "Project", project.Id, "Slug", project.Slug,
-		"Most members", render.Bound(project.MaxMembers, "no bound"), "Most GPUs", render.Bound(project.MaxGpus, "no bound"))
+		"Most members", render.Bound(project.MaxMembers, "no bound"), "Most GPUs", render.Bound(project.MaxGpus, "no bound"),
+		"Most GiB of volumes", render.Bound(project.MaxVolumeGiB, "no bound"))
 }

@@ -1,0 +1,150 @@
+// Package volumes is the commands about files that outlast members: the project's volumes, and the storage classes that
+// operators offer.
+package volumes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
+	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// Commands returns the commands about volumes and storage classes.
+func Commands(t *command.Tool) []*cobra.Command {
+	return []*cobra.Command{
+		command.Group("volumes", "Files of the project that outlast members", list(t), show(t), create(t), resize(t),
+			remove(t)),
+		command.Group("storage-classes", "What volumes lie in", classes(t), createClass(t), updateClass(t)),
+	}
+}
+
+func list(t *command.Tool) *cobra.Command {
+	var deleted bool
+	cmd := command.Pages(t, "list", "List the project's volumes, newest first", table, t.InProject,
+		func(ctx context.Context, project string, first int, after string) (*gql.VolumePage, error) {
+			answer, err := gql.ListVolumes(ctx, t, project, deleted, first, after)
+			return &answer.Volumes, err
+		})
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "those of which nothing is left too")
+	return cmd
+}
+
+var table = command.Table[gql.Volume]{
+	Heading: []string{"ID", "NAME", "CLASS", "SIZE", "USED", "STATUS", "USED BY"},
+	Row: func(v *gql.Volume) []string {
+		names := make([]string, len(v.Users))
+		for i, user := range v.Users {
+			names[i] = user.InstanceName
+		}
+		return []string{v.Id, v.Name, v.StorageClass.Name, size(v), used(v), string(v.Status), strings.Join(names, ", ")}
+	},
+}
+
+func size(v *gql.Volume) string { return fmt.Sprintf("%d GiB", v.SizeGiB) }
+
+// used is what the volume holds; empty before it was measured.
+func used(v *gql.Volume) string {
+	if v.UsedBytes == nil {
+		return ""
+	}
+	return render.Bytes(*v.UsedBytes)
+}
+
+func show(t *command.Tool) *cobra.Command {
+	return command.Of(t, "show VOLUME", "Show a volume and who uses it", find(t), view,
+		func(ctx context.Context, id string, _ []string) (*gql.Volume, error) {
+			answer, err := gql.GetVolume(ctx, t, id)
+			return &answer.Volume, err
+		})
+}
+
+func view(v *gql.Volume) command.View {
+	users := make([]string, len(v.Users))
+	for i, user := range v.Users {
+		users[i] = fmt.Sprintf("%s (%s at %s%s)", user.InstanceName, user.Slot, user.Path, render.If(user.ReadOnly, ", read only"))
+	}
+	return command.Fields(v, v.Id, "Volume", v.Id, "Name", v.Name, "Storage class", v.StorageClass.Name,
+		"Kind", string(v.StorageClass.Kind), "Size", size(v), "Used", used(v), "Measured", render.Time(v.MeasuredAt),
+		"Status", string(v.Status), "Node", parts.NodeName(v.Node), "Used by", strings.Join(users, ", "), "Message", v.Message,
+		"Made", render.Time(&v.CreatedAt), "Deleted", render.Time(v.DeletedAt))
+}
+
+func create(t *command.Tool) *cobra.Command {
+	var input gql.CreateVolumeInput
+	cmd := command.Verb(t, "create NAME", "Make a volume", view,
+		func(ctx context.Context, args []string) (_ *gql.Volume, err error) {
+			if input.ProjectId, err = t.ProjectID(ctx); err != nil {
+				return nil, err
+			}
+			input.Name = args[0]
+			answer, err := gql.CreateVolume(ctx, t, input)
+			return &answer.CreateVolume, err
+		})
+	cmd.Example = "  appctl volumes create home --class parallel --size 100"
+	cmd.Flags().StringVar(&input.StorageClass, "class", "", "storage class, by name or id; see appctl storage-classes list")
+	cmd.Flags().IntVar(&input.SizeGiB, "size", 0, "how much it is to hold, GiB")
+	command.Need(cmd, "class", "size")
+	command.KeyFlag(cmd, &input.IdempotencyKey)
+	return cmd
+}
+
+func resize(t *command.Tool) *cobra.Command {
+	var input gql.ResizeVolumeInput
+	cmd := command.Of(t, "resize VOLUME", "Make a volume larger, also while it is in use", find(t), view,
+		func(ctx context.Context, id string, _ []string) (*gql.Volume, error) {
+			input.VolumeId = id
+			answer, err := gql.ResizeVolume(ctx, t, input)
+			return &answer.ResizeVolume, err
+		})
+	cmd.Flags().IntVar(&input.SizeGiB, "size", 0, "GiB, more than it has")
+	command.Need(cmd, "size")
+	command.ReasonFlag(cmd, &input.Reason)
+	return cmd
+}
+
+func remove(t *command.Tool) *cobra.Command {
+	var reason string
+	cmd := command.Of(t, "delete VOLUME", "Delete a volume with its files; there is no way back", find(t), view,
+		func(ctx context.Context, id string, _ []string) (*gql.Volume, error) {
+			answer, err := gql.DeleteVolume(ctx, t, id, reason)
+			return &answer.DeleteVolume, err
+		})
+	command.NeededReasonFlag(cmd, &reason)
+	return cmd
+}
+
+// maxSearched bounds the volumes among which a name is looked for; a project has no more.
+const maxSearched = 1_000
+
+// find returns the id of the volume that the first argument names, by id or by its name in the project.
+func find(t *command.Tool) func(context.Context, []string) (string, error) {
+	return func(ctx context.Context, args []string) (string, error) {
+		if strings.HasPrefix(args[0], "vol_") {
+			return args[0], nil
+		}
+		project, err := t.ProjectID(ctx)
+		if err != nil {
+			return "", err
+		}
+		page := func(first int, after string) (*gql.VolumePage, error) {
+			answer, err := gql.ListVolumes(ctx, t, project, false, first, after)
+			return &answer.Volumes, err
+		}
+		for v, err := range client.All[gql.Volume](maxSearched, page) {
+			if err != nil {
+				return "", err
+			}
+			if v.Name == args[0] {
+				return v.Id, nil
+			}
+		}
+		return "", command.NotFoundf("the project has no volume %q", args[0])
+	}
+}
