@@ -76,6 +76,10 @@ const allocations = createRoute({ getParentRoute: () => shell, path: '/allocatio
   page(import('./allocations/AllocationsPage'), (module) => module.AllocationsPage),
 );
 
+const volumes = createRoute({ getParentRoute: () => shell, path: '/volumes' }).lazy(() =>
+  page(import('./volumes/VolumesPage'), (module) => module.VolumesPage),
+);
+
 const workloads = createRoute({
   getParentRoute: () => shell,
   path: '/workloads',
@@ -262,6 +266,7 @@ export const router = createRouter({
       app,
       launch,
       allocations,
+      volumes,
       workloads,
       workload,
       operations,

@@ -28,5 +28,6 @@ export * from './documents/sharing';
 export * from './documents/sources';
 export * from './documents/triage';
 export * from './documents/usage';
+export * from './documents/volumes';
 export * from './documents/webhooks';
 export * from './documents/workloads';

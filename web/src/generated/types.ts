@@ -1582,6 +1582,72 @@ export type UsageBearer =
   /** The platform: what failed, was left behind, or was not proved. */
   | 'PLATFORM';
 
+/** How far the files of a storage reach. */
+export type StorageKind =
+  /** A file system that every node which serves it mounts: members on any of them use a volume at once. */
+  | 'SHARED'
+  /** A node's own disk: a volume is on the node of its first use, and only members there use it. */
+  | 'LOCAL';
+
+/** Where a volume stands. */
+export type VolumeStatus =
+  /** Instances may use it. Its files come to be with the first member. */
+  | 'READY'
+  /** It takes no more users, until a node has proved that nothing is left of it. */
+  | 'DELETING'
+  /** Nothing is left of it. */
+  | 'DELETED';
+
+/** A new storage class. */
+export type CreateStorageClassInput = {
+  /** What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it stays. */
+  readonly name: string;
+  /** How far its files reach. It stays. */
+  readonly kind: StorageKind;
+  /** For people, 1 to 80 characters. */
+  readonly title: string;
+  /** What it is, for people, at most 500 characters. */
+  readonly description?: string;
+};
+
+/** A change of a storage class; what is left out stays. */
+export type UpdateStorageClassInput = {
+  /** The storage class. */
+  readonly storageClassId: string;
+  /** For people, 1 to 80 characters. */
+  readonly title?: string | null | undefined;
+  /** What it is, for people, at most 500 characters. */
+  readonly description?: string | null | undefined;
+  /** Whether it takes no new volumes; those that there are stay. */
+  readonly disabled?: boolean | null | undefined;
+  /** Why, kept in the audit. */
+  readonly reason?: string | null | undefined;
+};
+
+/** A new volume. */
+export type CreateVolumeInput = {
+  /** The project that has it. */
+  readonly projectId: string;
+  /** 1 to 40 lower-case letters, digits and hyphens, starting with a letter; unique among the project's volumes. */
+  readonly name: string;
+  /** The storage class, by name or id. */
+  readonly storageClass: string;
+  /** How much it is to hold, GiB, 1 to 1,048,576. */
+  readonly sizeGiB: number;
+  /** Makes a repeat harmless: same key and input, same volume. */
+  readonly idempotencyKey: string;
+};
+
+/** The size that a volume grows to. */
+export type ResizeVolumeInput = {
+  /** The volume. */
+  readonly volumeId: string;
+  /** GiB, no less than it has; at most 1,048,576. */
+  readonly sizeGiB: number;
+  /** Why, kept in the audit. */
+  readonly reason?: string | null | undefined;
+};
+
 /** Whether a webhook is served. */
 export type WebhookStatus =
   /** Served. */
@@ -1928,6 +1994,7 @@ export type ArtifactDetailQuery = { readonly node:
     | { readonly __typename: 'RuntimeSecret' }
     | { readonly __typename: 'ControlPlaneShare' }
     | { readonly __typename: 'ArtifactSource' }
+    | { readonly __typename: 'Volume' }
     | { readonly __typename: 'Webhook' }
     | { readonly __typename: 'WebhookDelivery' }
    };
@@ -2308,6 +2375,7 @@ export type NodeDetailQuery = { readonly node:
     | { readonly __typename: 'RuntimeSecret' }
     | { readonly __typename: 'ControlPlaneShare' }
     | { readonly __typename: 'ArtifactSource' }
+    | { readonly __typename: 'Volume' }
     | { readonly __typename: 'Webhook' }
     | { readonly __typename: 'WebhookDelivery' }
   , readonly nodeMembers: ReadonlyArray<{ readonly memberId: string, readonly componentKey: string, readonly index: number, readonly status: MemberStatus, readonly health: Health, readonly instanceName: string, readonly appSlug: string, readonly tenant: string, readonly project: string, readonly operation: { readonly id: string, readonly kind: OperationKind, readonly message: string, readonly blockers: ReadonlyArray<{ readonly code: string, readonly message: string, readonly owner: string, readonly subject: string, readonly since: string, readonly nextRetryAt: string | null, readonly permissionKey: string }> } | null, readonly refusal: { readonly code: string, readonly message: string } | null }> };
@@ -2565,6 +2633,7 @@ export type ReleaseDetailQuery = { readonly node:
     | { readonly __typename: 'RuntimeSecret' }
     | { readonly __typename: 'ControlPlaneShare' }
     | { readonly __typename: 'ArtifactSource' }
+    | { readonly __typename: 'Volume' }
     | { readonly __typename: 'Webhook' }
     | { readonly __typename: 'WebhookDelivery' }
    };
@@ -2777,6 +2846,59 @@ export type RevokeKeyMutationVariables = Exact<{
 
 
 export type RevokeKeyMutation = { readonly revokeSignerKey: { readonly id: string } };
+
+export type VolumeBitsFragment = { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> };
+
+export type StorageClassBitsFragment = { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null };
+
+export type VolumesQueryVariables = Exact<{
+  projectId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type VolumesQuery = { readonly volumes: { readonly edges: ReadonlyArray<{ readonly node: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+
+export type StorageClassesQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type StorageClassesQuery = { readonly storageClasses: ReadonlyArray<{ readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null }> };
+
+export type CreateVolumeMutationVariables = Exact<{
+  input: CreateVolumeInput;
+}>;
+
+
+export type CreateVolumeMutation = { readonly createVolume: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+
+export type ResizeVolumeMutationVariables = Exact<{
+  input: ResizeVolumeInput;
+}>;
+
+
+export type ResizeVolumeMutation = { readonly resizeVolume: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+
+export type DeleteVolumeMutationVariables = Exact<{
+  volumeId: string;
+  reason: string;
+}>;
+
+
+export type DeleteVolumeMutation = { readonly deleteVolume: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+
+export type CreateStorageClassMutationVariables = Exact<{
+  input: CreateStorageClassInput;
+}>;
+
+
+export type CreateStorageClassMutation = { readonly createStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
+
+export type UpdateStorageClassMutationVariables = Exact<{
+  input: UpdateStorageClassInput;
+}>;
+
+
+export type UpdateStorageClassMutation = { readonly updateStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
 
 export type WebhookBitsFragment = { readonly id: string, readonly url: string, readonly description: string, readonly eventTypes: ReadonlyArray<string>, readonly status: WebhookStatus, readonly secretRotatedAt: string | null, readonly previousUntil: string | null, readonly lastDeliveredAt: string | null, readonly failingSince: string | null, readonly lastError: string, readonly createdAt: string };
 

@@ -48,6 +48,8 @@ const tones: Readonly<Record<string, Tone>> = {
   UNDOING: 'warn',
   UNDONE: 'idle',
   TIMED_OUT: 'bad',
+  DELETING: 'warn',
+  DELETED: 'idle',
   PASSED: 'good',
   NOT_KNOWN: 'idle',
   OPEN: 'warn',

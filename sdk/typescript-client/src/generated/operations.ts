@@ -3039,6 +3039,7 @@ export type GetNodeQuery = { readonly node:
     | { readonly __typename: 'RuntimeSecret', readonly id: string }
     | { readonly __typename: 'ControlPlaneShare', readonly id: string }
     | { readonly __typename: 'ArtifactSource', readonly id: string }
+    | { readonly __typename: 'Volume', readonly id: string }
     | { readonly __typename: 'Webhook', readonly id: string }
     | { readonly __typename: 'WebhookDelivery', readonly id: string }
    };
@@ -3210,6 +3211,7 @@ export type GetGapQuery = { readonly node:
     | { readonly __typename: 'RuntimeSecret' }
     | { readonly __typename: 'ControlPlaneShare' }
     | { readonly __typename: 'ArtifactSource' }
+    | { readonly __typename: 'Volume' }
     | { readonly __typename: 'Webhook' }
     | { readonly __typename: 'WebhookDelivery' }
    };
