@@ -19,8 +19,9 @@ func TestACeilingIsReachedAndNotPassed(t *testing.T) {
 	}{
 		"maxMembersPerInstance": {func(e *Effective, n int) error { return e.MembersOfInstance(n, "x") },
 			fault.MembersCeiling, false},
-		"maxMembers": {func(e *Effective, n int) error { return e.Members(n, "x") }, fault.MembersCeiling, true},
-		"maxGpus":    {func(e *Effective, n int) error { return e.GPUs(n, "x") }, fault.GPUsCeiling, true},
+		"maxMembers":   {func(e *Effective, n int) error { return e.Members(n, "x") }, fault.MembersCeiling, true},
+		"maxGpus":      {func(e *Effective, n int) error { return e.GPUs(n, "x") }, fault.GPUsCeiling, true},
+		"maxVolumeGiB": {func(e *Effective, n int) error { return e.VolumeGiB(n, "x") }, fault.VolumesCeiling, false},
 		"maxInstances": {func(e *Effective, n int) error { return e.Instances(n, "x") },
 			fault.InstancesCeiling, true},
 	} {

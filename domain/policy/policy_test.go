@@ -60,6 +60,8 @@ func TestADocumentIsReadStrictly(t *testing.T) {
 		`{"operatingModes":{"allow":["MINE"]}}`:                                  "operatingModes.allow.0",
 		`{"controlPlaneScopes":{"deny":["x"]}}`:                                  "controlPlaneScopes.deny.0",
 		`{"secretPurposes":{"allow":["A b"]}}`:                                   "secretPurposes.allow.0",
+		`{"storageClasses":{"allow":["Fast_1"]}}`:                                "storageClasses.allow.0",
+		`{"maxVolumeGiB":-1}`:                                                    "maxVolumeGiB",
 		`{"maxGpus":-1}`:                                                         "maxGpus",
 		`{"maxGpus":1.5}`:                                                        "maxGpus",
 		`{"maxGpus":"4"}`:                                                        "maxGpus",

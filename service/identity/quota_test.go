@@ -19,19 +19,19 @@ func TestAQuotaIsSetAndLiftedByWhoManagesIt(t *testing.T) {
 	tenant := kit.Tenant()
 	project := kit.Project(tenant)
 	admin := kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
-	members, gpus := 12, 0
-	row, err := service.SetQuota(admin, identity.QuotaInput{ProjectID: project.ID, MaxMembers: &members, MaxGPUs: &gpus,
+	members, gpus, gib := 12, 0, 500
+	row, err := service.SetQuota(admin, identity.QuotaInput{ProjectID: project.ID, MaxMembers: &members, MaxGPUs: &gpus, MaxVolumeGiB: &gib,
 		Reason: "a trial"})
 	require.NoError(t, err)
 	require.Equal(t, []int{12, 0}, []int{*row.MaxMembers, *row.MaxGpus})
-	require.Equal(t, 1, kit.Count("project", "id = $1 AND max_members = 12 AND max_gpus = 0", project.ID))
+	require.Equal(t, 1, kit.Count("project", "id = $1 AND max_members = 12 AND max_gpus = 0 AND max_volume_gib = 500", project.ID))
 	require.Equal(t, 1, kit.Count("audit_entry",
 		"allowed AND action = 'setProjectQuota' AND permission_key = 'project.quota.manage' AND reason = 'a trial' AND "+
 			"after ->> 'maxMembers' = '12'"))
 	row, err = service.SetQuota(kit.As(kit.Operator()), identity.QuotaInput{ProjectID: project.ID, Reason: "over"})
 	require.NoError(t, err)
 	require.Nil(t, row.MaxMembers)
-	require.Equal(t, 1, kit.Count("project", "id = $1 AND max_members IS NULL AND max_gpus IS NULL", project.ID))
+	require.Equal(t, 1, kit.Count("project", "id = $1 AND max_members IS NULL AND max_gpus IS NULL AND max_volume_gib IS NULL", project.ID))
 }
 
 func TestBadQuotasAreRefused(t *testing.T) {
@@ -43,9 +43,10 @@ func TestBadQuotasAreRefused(t *testing.T) {
 	admin := kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
 	below, above := -1, 100_001
 	for path, in := range map[string]identity.QuotaInput{
-		"input.maxMembers": {ProjectID: project.ID, MaxMembers: &below, Reason: "x"},
-		"input.maxGpus":    {ProjectID: project.ID, MaxGPUs: &above, Reason: "x"},
-		"input.reason":     {ProjectID: project.ID},
+		"input.maxMembers":   {ProjectID: project.ID, MaxMembers: &below, Reason: "x"},
+		"input.maxGpus":      {ProjectID: project.ID, MaxGPUs: &above, Reason: "x"},
+		"input.maxVolumeGiB": {ProjectID: project.ID, MaxVolumeGiB: &below, Reason: "x"},
+		"input.reason":       {ProjectID: project.ID},
 	} {
 		_, err := service.SetQuota(admin, in)
 		require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
