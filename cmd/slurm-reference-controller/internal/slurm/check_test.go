@@ -82,3 +82,25 @@ func TestManifestIsValidOncePublished(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, compiled.Validate(document))
 }
+
+func TestAControllerMovesOnlyWithItsStateOnAVolume(t *testing.T) {
+	t.Parallel()
+	d := adapter.Dispatch{Kind: adapter.MemberReplace, Targets: []string{"mem_c1", "mem_c2"}, Members: []adapter.Member{
+		onHost("mem_c1", layout.ComponentController, 0), onHost("mem_c2", layout.ComponentController, 1),
+		onHost("mem_w1", layout.ComponentWorker, 0), onHost("mem_l1", layout.ComponentLogin, 0),
+	}}
+	var refused adapter.ErrorBody
+	require.ErrorAs(t, check(context.Background(), d), &refused)
+	require.Equal(t, "CONTROLLER_IS_FIXED", refused.Code)
+	require.Equal(t, "targets[0]", refused.Path)
+	d.Instance.Volumes = []adapter.Volume{{Slot: layout.SlotState, Components: []string{layout.ComponentController}}}
+	require.NoError(t, check(context.Background(), d))
+	d.Kind = adapter.MemberRemove
+	require.ErrorAs(t, check(context.Background(), d), &refused)
+	require.Equal(t, "TOPOLOGY_INVALID", refused.Code, "two controllers are none but while one replaces the other")
+	d.Kind, d.Targets, d.Members = adapter.MemberDrain, []string{"mem_c1"}, append(d.Members[:1:1], d.Members[2:]...)
+	require.ErrorAs(t, check(context.Background(), d), &refused)
+	require.Equal(t, "CONTROLLER_IS_FIXED", refused.Code)
+	d.Targets = []string{"mem_l1"}
+	require.NoError(t, check(context.Background(), d), "a login")
+}
