@@ -126,7 +126,6 @@ var bound = map[string]valued{
 	"StorageKind":     volume.Kind(""),
 	"VolumeStatus":    volume.Status(""),
 	"StatementFormat": rating.StatementFormat(""),
-	"StorageKind":     volume.Kind(""),
 	"VolumeFinding":   volume.Finding(""),
 	"BudgetScope":     spending.Scope(""),
 	"BudgetSpan":      spending.Span(""),

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gpuaas/app-platform/rig/stack/prices"
+	"github.com/gpuaas/app-platform/rig/stack/storage"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -65,7 +66,7 @@ var publisherKeys = []string{
 // seed fills the demo tenant, publishes the apps, and runs those of the platform's own. Its keys are fixed, so that
 // doing it again finds what is there.
 func (s *Stack) seed(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedPrices, s.seedSource,
+	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedPrices, storage.Seed(s.Operator), s.seedSource,
 		s.seedRunner, s.seedPublisher} {
 		if err := step(ctx); err != nil {
 			return err

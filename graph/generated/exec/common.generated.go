@@ -21,7 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/domain/spending"
-	"github.com/gpuaas/app-platform/domain/volume"
+	volume1 "github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/scalar"
@@ -250,7 +250,7 @@ type QueryResolver interface {
 	NodeMembers(ctx context.Context, nodeID ids.ID, after *ids.ID) ([]*fleet.Member, error)
 	Fleet(ctx context.Context) (*fleet.Overview, error)
 	NodeNetwork(ctx context.Context, known string, waitSeconds int) (*nodenet.View, error)
-	NodeVolumes(ctx context.Context, known string, waitSeconds int) (*volume.Charges, error)
+	NodeVolumes(ctx context.Context, known string, waitSeconds int) (*volume1.Charges, error)
 	NodeTask(ctx context.Context, id ids.ID, waitSeconds *int) (*db.NodeTask, error)
 	NodeTasks(ctx context.Context, memberID ids.ID, first *int, after *string) (*model.NodeTaskConnection, error)
 	AppOnboarding(ctx context.Context, appSlug string, version *string) (*onboarding.Report, error)
@@ -12152,7 +12152,7 @@ func (ec *executionContext) _Query_nodeVolumes(ctx context.Context, field graphq
 			return ec.Resolvers.Query().NodeVolumes(ctx, fc.Args["known"].(string), fc.Args["waitSeconds"].(int))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *volume.Charges) graphql.Marshaler {
+		func(ctx context.Context, selections ast.SelectionSet, v *volume1.Charges) graphql.Marshaler {
 			return ec.marshalNNodeVolumes2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐCharges(ctx, selections, v)
 		},
 		true,

@@ -8024,23 +8024,6 @@ func (ec *executionContext) unmarshalNRunNodeTaskInput2githubᚗcomᚋgpuaasᚋa
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNStorageKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐKind(ctx context.Context, v any) (volume.Kind, error) {
-	tmp, err := graphql.UnmarshalString(v)
-	res := volume.Kind(tmp)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalNStorageKind2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐKind(ctx context.Context, sel ast.SelectionSet, v volume.Kind) graphql.Marshaler {
-	_ = sel
-	res := graphql.MarshalString(string(v))
-	if res == graphql.Null {
-		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
-			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
-		}
-	}
-	return res
-}
-
 func (ec *executionContext) unmarshalNVolumeFinding2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋvolumeᚐFinding(ctx context.Context, v any) (volume.Finding, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := volume.Finding(tmp)

@@ -568,6 +568,7 @@ type ComplexityRoot struct {
 		RetiredAt     func(childComplexity int) int
 		Sku           func(childComplexity int) int
 		Status        func(childComplexity int) int
+		Storage       func(childComplexity int) int
 		Walls         func(childComplexity int) int
 	}
 
@@ -917,6 +918,7 @@ type ComplexityRoot struct {
 		TenantID                 func(childComplexity int) int
 		UnservedAt               func(childComplexity int) int
 		UpdatedAt                func(childComplexity int) int
+		Volumes                  func(childComplexity int) int
 	}
 
 	InstanceConnection struct {
@@ -1150,6 +1152,7 @@ type ComplexityRoot struct {
 		MemoryMiB    func(childComplexity int) int
 		Pids         func(childComplexity int) int
 		Profile      func(childComplexity int) int
+		Volumes      func(childComplexity int) int
 	}
 
 	MemberConnection struct {
@@ -1205,6 +1208,14 @@ type ComplexityRoot struct {
 		NetSentPerSecond     func(childComplexity int) int
 		Stale                func(childComplexity int) int
 		Status               func(childComplexity int) int
+	}
+
+	MemberVolume struct {
+		ID        func(childComplexity int) int
+		Path      func(childComplexity int) int
+		ReadOnly  func(childComplexity int) int
+		SizeBytes func(childComplexity int) int
+		Storage   func(childComplexity int) int
 	}
 
 	MeteredPrice struct {
@@ -1319,6 +1330,7 @@ type ComplexityRoot struct {
 		ReportNodeTask          func(childComplexity int, input task.ReportInput) int
 		ReportOperation         func(childComplexity int, input operation.ReportInput) int
 		ReportUsage             func(childComplexity int, input usage.ReportInput) int
+		ReportVolumes           func(childComplexity int, input node.ReportVolumesInput) int
 		RequestAllocation       func(childComplexity int, input allocation.RequestInput) int
 		Rerate                  func(childComplexity int, input price.VersionInput) int
 		ResizeVolume            func(childComplexity int, input volume.ResizeInput) int
@@ -1442,6 +1454,15 @@ type ComplexityRoot struct {
 		Message func(childComplexity int) int
 	}
 
+	NodeStorage struct {
+		FreeBytes    func(childComplexity int) int
+		Kind         func(childComplexity int) int
+		Name         func(childComplexity int) int
+		Reason       func(childComplexity int) int
+		SizeEnforced func(childComplexity int) int
+		TotalBytes   func(childComplexity int) int
+	}
+
 	NodeTask struct {
 		AppSlug         func(childComplexity int) int
 		Binding         func(childComplexity int) int
@@ -1480,6 +1501,18 @@ type ComplexityRoot struct {
 	NodeTaskEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	NodeVolume struct {
+		Gone      func(childComplexity int) int
+		ID        func(childComplexity int) int
+		SizeBytes func(childComplexity int) int
+		Storage   func(childComplexity int) int
+	}
+
+	NodeVolumes struct {
+		Version func(childComplexity int) int
+		Volumes func(childComplexity int) int
 	}
 
 	NodeWalls struct {
@@ -1725,6 +1758,7 @@ type ComplexityRoot struct {
 		Member         func(childComplexity int) int
 		Profile        func(childComplexity int) int
 		Reachable      func(childComplexity int) int
+		Volumes        func(childComplexity int) int
 	}
 
 	PlannedRate struct {
@@ -1932,6 +1966,7 @@ type ComplexityRoot struct {
 		NodeNetwork              func(childComplexity int, known string, waitSeconds int) int
 		NodeTask                 func(childComplexity int, id ids.ID, waitSeconds *int) int
 		NodeTasks                func(childComplexity int, memberID ids.ID, first *int, after *string) int
+		NodeVolumes              func(childComplexity int, known string, waitSeconds int) int
 		Nodes                    func(childComplexity int, first *int, after *string) int
 		Operation                func(childComplexity int, id ids.ID) int
 		Operations               func(childComplexity int, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) int
@@ -2532,6 +2567,14 @@ type ComplexityRoot struct {
 	VolumeEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	VolumeUse struct {
+		Components func(childComplexity int) int
+		Path       func(childComplexity int) int
+		ReadOnly   func(childComplexity int) int
+		Slot       func(childComplexity int) int
+		VolumeID   func(childComplexity int) int
 	}
 
 	VolumeUser struct {
@@ -4684,6 +4727,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.Status(childComplexity), true
+	case "ComputeNode.storage":
+		if e.ComplexityRoot.ComputeNode.Storage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.Storage(childComplexity), true
 	case "ComputeNode.walls":
 		if e.ComplexityRoot.ComputeNode.Walls == nil {
 			break
@@ -6164,6 +6213,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.UpdatedAt(childComplexity), true
+	case "Instance.volumes":
+		if e.ComplexityRoot.Instance.Volumes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Volumes(childComplexity), true
 
 	case "InstanceConnection.edges":
 		if e.ComplexityRoot.InstanceConnection.Edges == nil {
@@ -7164,6 +7219,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.MemberBinding.Profile(childComplexity), true
+	case "MemberBinding.volumes":
+		if e.ComplexityRoot.MemberBinding.Volumes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Volumes(childComplexity), true
 
 	case "MemberConnection.edges":
 		if e.ComplexityRoot.MemberConnection.Edges == nil {
@@ -7392,6 +7453,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.MemberUsage.Status(childComplexity), true
+
+	case "MemberVolume.id":
+		if e.ComplexityRoot.MemberVolume.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberVolume.ID(childComplexity), true
+	case "MemberVolume.path":
+		if e.ComplexityRoot.MemberVolume.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberVolume.Path(childComplexity), true
+	case "MemberVolume.readOnly":
+		if e.ComplexityRoot.MemberVolume.ReadOnly == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberVolume.ReadOnly(childComplexity), true
+	case "MemberVolume.sizeBytes":
+		if e.ComplexityRoot.MemberVolume.SizeBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberVolume.SizeBytes(childComplexity), true
+	case "MemberVolume.storage":
+		if e.ComplexityRoot.MemberVolume.Storage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberVolume.Storage(childComplexity), true
 
 	case "MeteredPrice.currency":
 		if e.ComplexityRoot.MeteredPrice.Currency == nil {
@@ -8381,6 +8473,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ReportUsage(childComplexity, args["input"].(usage.ReportInput)), true
+	case "Mutation.reportVolumes":
+		if e.ComplexityRoot.Mutation.ReportVolumes == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_reportVolumes_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReportVolumes(childComplexity, args["input"].(node.ReportVolumesInput)), true
 	case "Mutation.requestAllocation":
 		if e.ComplexityRoot.Mutation.RequestAllocation == nil {
 			break
@@ -9180,6 +9283,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NodeRefusal.Message(childComplexity), true
 
+	case "NodeStorage.freeBytes":
+		if e.ComplexityRoot.NodeStorage.FreeBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeStorage.FreeBytes(childComplexity), true
+	case "NodeStorage.kind":
+		if e.ComplexityRoot.NodeStorage.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeStorage.Kind(childComplexity), true
+	case "NodeStorage.name":
+		if e.ComplexityRoot.NodeStorage.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeStorage.Name(childComplexity), true
+	case "NodeStorage.reason":
+		if e.ComplexityRoot.NodeStorage.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeStorage.Reason(childComplexity), true
+	case "NodeStorage.sizeEnforced":
+		if e.ComplexityRoot.NodeStorage.SizeEnforced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeStorage.SizeEnforced(childComplexity), true
+	case "NodeStorage.totalBytes":
+		if e.ComplexityRoot.NodeStorage.TotalBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeStorage.TotalBytes(childComplexity), true
+
 	case "NodeTask.appSlug":
 		if e.ComplexityRoot.NodeTask.AppSlug == nil {
 			break
@@ -9368,6 +9508,44 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeTaskEdge.Node(childComplexity), true
+
+	case "NodeVolume.gone":
+		if e.ComplexityRoot.NodeVolume.Gone == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeVolume.Gone(childComplexity), true
+	case "NodeVolume.id":
+		if e.ComplexityRoot.NodeVolume.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeVolume.ID(childComplexity), true
+	case "NodeVolume.sizeBytes":
+		if e.ComplexityRoot.NodeVolume.SizeBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeVolume.SizeBytes(childComplexity), true
+	case "NodeVolume.storage":
+		if e.ComplexityRoot.NodeVolume.Storage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeVolume.Storage(childComplexity), true
+
+	case "NodeVolumes.version":
+		if e.ComplexityRoot.NodeVolumes.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeVolumes.Version(childComplexity), true
+	case "NodeVolumes.volumes":
+		if e.ComplexityRoot.NodeVolumes.Volumes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeVolumes.Volumes(childComplexity), true
 
 	case "NodeWalls.cgroupVersion":
 		if e.ComplexityRoot.NodeWalls.CgroupVersion == nil {
@@ -10447,6 +10625,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PlannedMember.Reachable(childComplexity), true
+	case "PlannedMember.volumes":
+		if e.ComplexityRoot.PlannedMember.Volumes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Volumes(childComplexity), true
 
 	case "PlannedRate.dimension":
 		if e.ComplexityRoot.PlannedRate.Dimension == nil {
@@ -11528,6 +11712,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.NodeTasks(childComplexity, args["memberId"].(ids.ID), args["first"].(*int), args["after"].(*string)), true
+	case "Query.nodeVolumes":
+		if e.ComplexityRoot.Query.NodeVolumes == nil {
+			break
+		}
+
+		args, err := ec.field_Query_nodeVolumes_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.NodeVolumes(childComplexity, args["known"].(string), args["waitSeconds"].(int)), true
 	case "Query.nodes":
 		if e.ComplexityRoot.Query.Nodes == nil {
 			break
@@ -14276,6 +14471,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.VolumeEdge.Node(childComplexity), true
 
+	case "VolumeUse.components":
+		if e.ComplexityRoot.VolumeUse.Components == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUse.Components(childComplexity), true
+	case "VolumeUse.path":
+		if e.ComplexityRoot.VolumeUse.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUse.Path(childComplexity), true
+	case "VolumeUse.readOnly":
+		if e.ComplexityRoot.VolumeUse.ReadOnly == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUse.ReadOnly(childComplexity), true
+	case "VolumeUse.slot":
+		if e.ComplexityRoot.VolumeUse.Slot == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUse.Slot(childComplexity), true
+	case "VolumeUse.volumeId":
+		if e.ComplexityRoot.VolumeUse.VolumeID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeUse.VolumeID(childComplexity), true
+
 	case "VolumeUser.instanceId":
 		if e.ComplexityRoot.VolumeUser.InstanceID == nil {
 			break
@@ -14750,6 +14976,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputNodeHeartbeatInput,
 		ec.unmarshalInputNodeInventoryInput,
 		ec.unmarshalInputNodeOperateInput,
+		ec.unmarshalInputNodeStorageInput,
 		ec.unmarshalInputNodeWallsInput,
 		ec.unmarshalInputOfferControlPlaneInput,
 		ec.unmarshalInputOpenAppInput,
@@ -14782,6 +15009,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputReportNodeTaskInput,
 		ec.unmarshalInputReportOperationInput,
 		ec.unmarshalInputReportUsageInput,
+		ec.unmarshalInputReportVolumesInput,
 		ec.unmarshalInputRequestAllocationInput,
 		ec.unmarshalInputResizeVolumeInput,
 		ec.unmarshalInputRetireNodeInput,
@@ -14814,6 +15042,8 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputUpgradeInstanceInput,
 		ec.unmarshalInputUsageFilter,
 		ec.unmarshalInputUsageReportRecordInput,
+		ec.unmarshalInputVolumeReportInput,
+		ec.unmarshalInputVolumeUseInput,
 	)
 	first := true
 
@@ -17796,6 +18026,20 @@ type ComponentRole {
   capacityIntent: CapacityIntent
 }
 
+"A volume of an instance: files that outlast its members."
+type VolumeUse {
+  "The slot, by the manifest's name."
+  slot: String!
+  "The volume."
+  volumeId: ID!
+  "Where members have it."
+  path: String!
+  "Whether they may only read."
+  readOnly: Boolean!
+  "The components whose members have it; none for all."
+  components: [String!]!
+}
+
 "What an allocation is to be made of."
 type CapacityIntent {
   "What it is made of."
@@ -17862,6 +18106,8 @@ type Instance implements Node {
   system: Boolean!
   "The service account of its project that its adapter may act by for it, outside of operations; null for none."
   operatorServiceAccountId: ID
+  "The volumes that it uses, by slot."
+  volumes: [VolumeUse!]!
   "Why it failed; null when it did not."
   failure: Failure
   "The number of the manifest and config it runs, from 1."
@@ -18163,6 +18409,14 @@ input ComponentInput {
   intent: CapacityIntentInput
 }
 
+"A volume that a launch uses."
+input VolumeUseInput {
+  "The slot, by the manifest's name."
+  slot: String!
+  "A volume of the project, ready."
+  volumeId: ID!
+}
+
 "What a launch is made from."
 input LaunchInstanceInput {
   "The project it lives in."
@@ -18185,6 +18439,8 @@ input LaunchInstanceInput {
   controlPlaneScope: ControlPlaneScope! = PROJECT
   "The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none."
   operatorServiceAccountId: ID
+  "The volumes that it uses, at most one in each slot of the manifest, at most 8; asks for volume.use as well. They stay when it is torn down."
+  volumes: [VolumeUseInput!]
   "Seconds until it counts as failed, 30 to 86,400."
   deadlineSeconds: Int! = 900
   "Launch a manifest that is not active yet to test it; asks for manifest.smoke as well."
@@ -18882,6 +19138,66 @@ type Device {
   cdi: String!
 }
 
+"What a node serves volumes from, as its agent reports it."
+type NodeStorage {
+  "What the node's operator calls it; the storage class of the same name is served by it."
+  name: String!
+  "How far its files reach."
+  kind: StorageKind!
+  "Size of its file system, bytes."
+  totalBytes: Float!
+  "What is free of it, bytes."
+  freeBytes: Float!
+  "Whether a volume cannot hold more than its size; else its use is measured and shown."
+  sizeEnforced: Boolean!
+  "Why the node offers no volumes of it; empty where it does."
+  reason: String!
+}
+
+"A volume of a member, as its node is to mount it."
+type MemberVolume {
+  "The volume, ` + "`" + `vol_…` + "`" + `."
+  id: ID!
+  "The node's name for what it lies in."
+  storage: String!
+  "Where the member has it."
+  path: String!
+  "Whether the member may only read."
+  readOnly: Boolean!
+  "How much it is to hold, bytes."
+  sizeBytes: Float!
+}
+
+"The volumes that the agent of a node looks after."
+type NodeVolumes {
+  "Changes with the volumes."
+  version: String!
+  "Those that members of the node have or had, and those that it is to delete."
+  volumes: [NodeVolume!]!
+}
+
+"A volume that the agent of a node looks after."
+type NodeVolume {
+  "The volume, ` + "`" + `vol_…` + "`" + `."
+  id: ID!
+  "The node's name for what it lies in."
+  storage: String!
+  "How much it is to hold, bytes."
+  sizeBytes: Float!
+  "Whether the agent is to delete it, and to prove that nothing is left."
+  gone: Boolean!
+}
+
+"What the agent of a node found of a volume."
+enum VolumeFinding {
+  "It is there and was measured."
+  PRESENT
+  "Nothing of it is left."
+  GONE
+  "It could not be measured, grown or deleted now; the message says why."
+  BUSY
+}
+
 "The walls of a member, as its node is to build them."
 type MemberBinding {
   "The allocation whose limits its members share."
@@ -18900,6 +19216,8 @@ type MemberBinding {
   cpuMillis: Int
   "Most processes and threads of the member."
   pids: Int!
+  "The files that outlast it, by path."
+  volumes: [MemberVolume!]!
 }
 
 "What a check of a node's agent found."
@@ -19062,6 +19380,8 @@ type ComputeNode implements Node {
   walls: NodeWalls
   "Its GPUs by identity; null when its agent has never reported them."
   devices: [Device!]
+  "What it serves volumes from; null when its agent has never reported it."
+  storage: [NodeStorage!]
   "The agent's version."
   agentVersion: String!
   "Whether an operator keeps new members away."
@@ -19279,6 +19599,8 @@ extend type Query {
   fleet: Fleet!
   "The members' network as the calling node needs it; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version is another than ` + "`" + `known` + "`" + `, or the time is over."
   nodeNetwork("The version that is known." known: String! = "", "Seconds to wait, 0 to 20." waitSeconds: Int! = 0): NodeNetwork!
+  "The volumes that the calling node's agent looks after; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version is another than ` + "`" + `known` + "`" + `, or the time is over."
+  nodeVolumes("The version that is known." known: String! = "", "Seconds to wait, 0 to 20." waitSeconds: Int! = 0): NodeVolumes!
   "A node task; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until the task has ended or the time is over. Key: task.read on its project."
   nodeTask("The task." id: ID!, "Seconds to wait for its end, 0 to 20." waitSeconds: Int = 0): NodeTask!
   "The tasks of a member, newest first. Key: task.read on its project."
@@ -19347,6 +19669,40 @@ input DeviceInput {
   cdi: String!
 }
 
+"What a node serves volumes from."
+input NodeStorageInput {
+  "What its operator calls it: 1 to 40 lower-case letters, digits and hyphens, each name once."
+  name: String!
+  "How far its files reach."
+  kind: StorageKind!
+  "Size of its file system, bytes."
+  totalBytes: Float!
+  "What is free of it, bytes."
+  freeBytes: Float!
+  "Whether a volume cannot hold more than its size."
+  sizeEnforced: Boolean!
+  "Why the node offers no volumes of it, at most 500 bytes; empty where it does."
+  reason: String! = ""
+}
+
+"What an agent says of a volume."
+input VolumeReportInput {
+  "The volume."
+  id: ID!
+  "What it found."
+  state: VolumeFinding!
+  "How much the volume holds, bytes; of PRESENT alone."
+  usedBytes: Float! = 0
+  "What to tell a person, at most 500 bytes; empty for nothing."
+  message: String! = ""
+}
+
+"What an agent says of the volumes that it looks after."
+input ReportVolumesInput {
+  "At most 1,000. Volumes that are not the calling node's are ignored."
+  volumes: [VolumeReportInput!]!
+}
+
 "What a node says it has."
 input NodeInventoryInput {
   "Processors, 1 to 4,096."
@@ -19365,6 +19721,8 @@ input NodeInventoryInput {
   walls: NodeWallsInput
   "Its GPUs by identity, exactly as many as ` + "`" + `gpus` + "`" + `; left out by agents that do not know."
   devices: [DeviceInput!]
+  "What it serves volumes from, at most 16; left out by agents that do not know."
+  storage: [NodeStorageInput!]
   "Where it is."
   region: String
   "What it is sold as."
@@ -19578,6 +19936,8 @@ extend type Mutation {
   rotateNodeCredential: NodeCredentialPayload!
   "The calling node is alive."
   nodeHeartbeat("What it says." input: NodeHeartbeatInput!): ComputeNode!
+  "Report the volumes that the calling node's agent looks after. Answers those that were deleted by it."
+  reportVolumes("What it says." input: ReportVolumesInput!): [ID!]!
   "Report the state of one of the calling node's own tasks. STALE_FENCE when a newer dispatch exists."
   reportNodeTask("What it says." input: ReportNodeTaskInput!): NodeTask!
   "The calling node sends a piece of a task's output; the answer is the next offset wanted."
@@ -20192,6 +20552,8 @@ type PlannedMember {
   profile: MemberProfile!
   "What keeps it apart on its node; null when the node has not reported its walls."
   isolationClass: IsolationClass
+  "The volumes that one which comes would have; empty for one that is there."
+  volumes: [VolumeUse!]!
 }
 
 "What the platform has chosen to rent for a member. The plan's hash holds for it: the change is refused with PLAN_STALE when something else would be chosen."
@@ -20576,6 +20938,8 @@ input PlanLaunchInstanceInput {
   controlPlaneScope: ControlPlaneScope! = PROJECT
   "The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none."
   operatorServiceAccountId: ID
+  "The volumes that it would use."
+  volumes: [VolumeUseInput!]
   "Seconds until it would count as failed, 30 to 86,400."
   deadlineSeconds: Int! = 900
   "Whether a manifest that is not active yet would be launched to test it."
@@ -23119,6 +23483,8 @@ func (ec *executionContext) childFields_ComputeNode(ctx context.Context, field g
 		return ec.fieldContext_ComputeNode_walls(ctx, field)
 	case "devices":
 		return ec.fieldContext_ComputeNode_devices(ctx, field)
+	case "storage":
+		return ec.fieldContext_ComputeNode_storage(ctx, field)
 	case "agentVersion":
 		return ec.fieldContext_ComputeNode_agentVersion(ctx, field)
 	case "cordoned":
@@ -23795,6 +24161,8 @@ func (ec *executionContext) childFields_Instance(ctx context.Context, field grap
 		return ec.fieldContext_Instance_system(ctx, field)
 	case "operatorServiceAccountId":
 		return ec.fieldContext_Instance_operatorServiceAccountId(ctx, field)
+	case "volumes":
+		return ec.fieldContext_Instance_volumes(ctx, field)
 	case "failure":
 		return ec.fieldContext_Instance_failure(ctx, field)
 	case "generation":
@@ -24305,6 +24673,8 @@ func (ec *executionContext) childFields_MemberBinding(ctx context.Context, field
 		return ec.fieldContext_MemberBinding_cpuMillis(ctx, field)
 	case "pids":
 		return ec.fieldContext_MemberBinding_pids(ctx, field)
+	case "volumes":
+		return ec.fieldContext_MemberBinding_volumes(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MemberBinding", field.Name)
 }
@@ -24417,6 +24787,22 @@ func (ec *executionContext) childFields_MemberUsage(ctx context.Context, field g
 		return ec.fieldContext_MemberUsage_gpuMemoryTotalBytes(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MemberUsage", field.Name)
+}
+
+func (ec *executionContext) childFields_MemberVolume(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_MemberVolume_id(ctx, field)
+	case "storage":
+		return ec.fieldContext_MemberVolume_storage(ctx, field)
+	case "path":
+		return ec.fieldContext_MemberVolume_path(ctx, field)
+	case "readOnly":
+		return ec.fieldContext_MemberVolume_readOnly(ctx, field)
+	case "sizeBytes":
+		return ec.fieldContext_MemberVolume_sizeBytes(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MemberVolume", field.Name)
 }
 
 func (ec *executionContext) childFields_MeteredPrice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -24633,6 +25019,24 @@ func (ec *executionContext) childFields_NodeRefusal(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type NodeRefusal", field.Name)
 }
 
+func (ec *executionContext) childFields_NodeStorage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_NodeStorage_name(ctx, field)
+	case "kind":
+		return ec.fieldContext_NodeStorage_kind(ctx, field)
+	case "totalBytes":
+		return ec.fieldContext_NodeStorage_totalBytes(ctx, field)
+	case "freeBytes":
+		return ec.fieldContext_NodeStorage_freeBytes(ctx, field)
+	case "sizeEnforced":
+		return ec.fieldContext_NodeStorage_sizeEnforced(ctx, field)
+	case "reason":
+		return ec.fieldContext_NodeStorage_reason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeStorage", field.Name)
+}
+
 func (ec *executionContext) childFields_NodeTask(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -24711,6 +25115,30 @@ func (ec *executionContext) childFields_NodeTaskEdge(ctx context.Context, field 
 		return ec.fieldContext_NodeTaskEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NodeTaskEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_NodeVolume(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_NodeVolume_id(ctx, field)
+	case "storage":
+		return ec.fieldContext_NodeVolume_storage(ctx, field)
+	case "sizeBytes":
+		return ec.fieldContext_NodeVolume_sizeBytes(ctx, field)
+	case "gone":
+		return ec.fieldContext_NodeVolume_gone(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeVolume", field.Name)
+}
+
+func (ec *executionContext) childFields_NodeVolumes(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "version":
+		return ec.fieldContext_NodeVolumes_version(ctx, field)
+	case "volumes":
+		return ec.fieldContext_NodeVolumes_volumes(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeVolumes", field.Name)
 }
 
 func (ec *executionContext) childFields_NodeWalls(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -25203,6 +25631,8 @@ func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field
 		return ec.fieldContext_PlannedMember_profile(ctx, field)
 	case "isolationClass":
 		return ec.fieldContext_PlannedMember_isolationClass(ctx, field)
+	case "volumes":
+		return ec.fieldContext_PlannedMember_volumes(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlannedMember", field.Name)
 }
@@ -26623,6 +27053,22 @@ func (ec *executionContext) childFields_VolumeEdge(ctx context.Context, field gr
 		return ec.fieldContext_VolumeEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type VolumeEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_VolumeUse(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "slot":
+		return ec.fieldContext_VolumeUse_slot(ctx, field)
+	case "volumeId":
+		return ec.fieldContext_VolumeUse_volumeId(ctx, field)
+	case "path":
+		return ec.fieldContext_VolumeUse_path(ctx, field)
+	case "readOnly":
+		return ec.fieldContext_VolumeUse_readOnly(ctx, field)
+	case "components":
+		return ec.fieldContext_VolumeUse_components(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type VolumeUse", field.Name)
 }
 
 func (ec *executionContext) childFields_VolumeUser(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

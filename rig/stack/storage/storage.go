@@ -3,11 +3,16 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"github.com/Khan/genqlient/graphql"
 
 	"github.com/gpuaas/app-platform/rig/lab"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // The names of the storages, and so of their classes.
@@ -32,4 +37,29 @@ func Prepare(installation, state string) (lab.Bind, error) {
 // Flags returns the flags of a node's agent, which sees the node's state at a path.
 func Flags(state string) []string {
 	return []string{"--storage", Shared + "=shared:" + sharedPath, "--storage", Local + "=local:" + filepath.Join(state, own)}
+}
+
+// classes are the storage classes of a demonstration.
+var classes = []gql.CreateStorageClassInput{
+	{Name: Shared, Kind: gql.StorageKindShared, Title: "Shared file system", Description: "Files that members on all nodes have at once."},
+	{Name: Local, Kind: gql.StorageKindLocal, Title: "A node's own disk", Description: "Fast, of a fixed size, and lost with its node."},
+}
+
+// Seed returns what makes the storage classes of a demonstration that are not there.
+func Seed(operator graphql.Client) func(context.Context) error {
+	return func(ctx context.Context) error {
+		known, err := gql.ListStorageClasses(ctx, operator)
+		if err != nil {
+			return err
+		}
+		for _, class := range classes {
+			if slices.ContainsFunc(known.StorageClasses, func(c gql.StorageClass) bool { return c.Name == class.Name }) {
+				continue
+			}
+			if _, err := gql.CreateStorageClass(ctx, operator, class); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }

@@ -5,7 +5,7 @@ import "github.com/gpuaas/app-platform/sdk/client/clienttest"
 func volume() object {
 	return object{"id": "vol_1", "projectId": "prj_1", "name": "home", "sizeGiB": 20, "status": "READY", "usedBytes": 5368709120,
 		"storageClass": object{"id": "stc_1", "name": "parallel", "kind": "SHARED"}, "measuredAt": at, "message": "",
-		"users": []object{{"instanceId": "ins_1", "instanceName": "one", "slot": "home", "path": "/home", "readOnly": true}},
+		"users":     []object{{"instanceId": "ins_1", "instanceName": "one", "slot": "home", "path": "/home", "readOnly": true}},
 		"createdBy": "usr_1", "createdAt": at}
 }
 

@@ -122,6 +122,7 @@ func page(p *render.Page, instance *gql.InstanceDetail) {
 	drift.Under(p, "Drift", instance.Drift)
 	leftBehind.Under(p, "Left behind", instance.Orphans)
 	components.Under(p, "Components", instance.Roles)
+	volumes.Under(p, "Volumes", instance.Volumes)
 	pageMembers(p, instance.Members)
 	parts.Actions.Under(p, "Actions", instance.Actions)
 }
@@ -151,6 +152,20 @@ var members = command.Table[gql.Member]{
 
 // components is the table of an instance's components, with what their app says of them and what further members live
 // in.
+var volumes = command.Table[gql.VolumeUse]{
+	Heading: []string{"SLOT", "VOLUME", "PATH", "ACCESS", "COMPONENTS"},
+	Row: func(use *gql.VolumeUse) []string {
+		access, of := "read and write", "all"
+		if use.ReadOnly {
+			access = "read"
+		}
+		if len(use.Components) > 0 {
+			of = strings.Join(use.Components, ", ")
+		}
+		return []string{use.Slot, use.VolumeId, use.Path, access, of}
+	},
+}
+
 var components = command.Table[gql.ComponentRole]{
 	Heading: []string{"COMPONENT", "DESIRED", "CURRENT", "HEALTHY", "SUMMARY", "THE APP SAYS", "FURTHER MEMBERS IN"},
 	Row: func(role *gql.ComponentRole) []string {

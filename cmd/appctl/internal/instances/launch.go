@@ -103,6 +103,7 @@ type launchFlags struct {
 	input        gql.LaunchInstanceInput
 	shape        Shape
 	allocations  []string
+	volumes      []string
 	mode, serves string
 	operator     string
 	plan         bool
@@ -120,6 +121,7 @@ func launch(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.input.Name, "name", "", "name of the instance: 2 to 40 lower-case letters, digits and hyphens")
 	flags.StringSliceVar(&f.allocations, "allocation", nil, "allocation by id or name; repeat or separate by commas")
+	flags.StringArrayVar(&f.volumes, "volume", nil, "volume for a slot of the app, SLOT=VOLUME by id or name; may be repeated")
 	f.shape.Register(cmd)
 	flags.StringVar(&f.input.Version, "version", "",
 		"version; if not given the canary that has chosen the project, or else the active one")
@@ -161,6 +163,9 @@ func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (
 			return err
 		}
 	}
+	if err := f.bind(ctx, t); err != nil {
+		return err
+	}
 	input.AppSlug = app
 	if f.plan {
 		return f.show(ctx, t)
@@ -175,6 +180,22 @@ func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (
 	return operations.Finish(ctx, t, f.wait, begun)
 }
 
+// bind reads which volumes are for which slots.
+func (f *launchFlags) bind(ctx context.Context, t *command.Tool) error {
+	for _, pair := range f.volumes {
+		slot, given, ok := strings.Cut(pair, "=")
+		if !ok || slot == "" || given == "" {
+			return command.Usagef("--volume %q: must be SLOT=VOLUME", pair)
+		}
+		id, err := lookup.Volume(ctx, t, given)
+		if err != nil {
+			return err
+		}
+		f.input.Volumes = append(f.input.Volumes, gql.VolumeUseInput{Slot: slot, VolumeId: id})
+	}
+	return nil
+}
+
 // show plans the launch.
 func (f *launchFlags) show(ctx context.Context, t *command.Tool) error {
 	in := &f.input
@@ -183,6 +204,7 @@ func (f *launchFlags) show(ctx context.Context, t *command.Tool) error {
 		Components: in.Components, Config: in.Config, OperatingMode: in.OperatingMode,
 		ControlPlaneScope: in.ControlPlaneScope,
 		DeadlineSeconds:   in.DeadlineSeconds, Smoke: in.Smoke, OperatorServiceAccountId: in.OperatorServiceAccountId,
+		Volumes: in.Volumes,
 	})
 	if err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
-	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -58,7 +58,7 @@ func used(v *gql.Volume) string {
 }
 
 func show(t *command.Tool) *cobra.Command {
-	return command.Of(t, "show VOLUME", "Show a volume and who uses it", find(t), view,
+	return command.Of(t, "show VOLUME", "Show a volume and who uses it", lookup.OfVolume(t), view,
 		func(ctx context.Context, id string, _ []string) (*gql.Volume, error) {
 			answer, err := gql.GetVolume(ctx, t, id)
 			return &answer.Volume, err
@@ -97,7 +97,7 @@ func create(t *command.Tool) *cobra.Command {
 
 func resize(t *command.Tool) *cobra.Command {
 	var input gql.ResizeVolumeInput
-	cmd := command.Of(t, "resize VOLUME", "Make a volume larger, also while it is in use", find(t), view,
+	cmd := command.Of(t, "resize VOLUME", "Make a volume larger, also while it is in use", lookup.OfVolume(t), view,
 		func(ctx context.Context, id string, _ []string) (*gql.Volume, error) {
 			input.VolumeId = id
 			answer, err := gql.ResizeVolume(ctx, t, input)
@@ -111,40 +111,11 @@ func resize(t *command.Tool) *cobra.Command {
 
 func remove(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Of(t, "delete VOLUME", "Delete a volume with its files; there is no way back", find(t), view,
+	cmd := command.Of(t, "delete VOLUME", "Delete a volume with its files; there is no way back", lookup.OfVolume(t), view,
 		func(ctx context.Context, id string, _ []string) (*gql.Volume, error) {
 			answer, err := gql.DeleteVolume(ctx, t, id, reason)
 			return &answer.DeleteVolume, err
 		})
 	command.NeededReasonFlag(cmd, &reason)
 	return cmd
-}
-
-// maxSearched bounds the volumes among which a name is looked for; a project has no more.
-const maxSearched = 1_000
-
-// find returns the id of the volume that the first argument names, by id or by its name in the project.
-func find(t *command.Tool) func(context.Context, []string) (string, error) {
-	return func(ctx context.Context, args []string) (string, error) {
-		if strings.HasPrefix(args[0], "vol_") {
-			return args[0], nil
-		}
-		project, err := t.ProjectID(ctx)
-		if err != nil {
-			return "", err
-		}
-		page := func(first int, after string) (*gql.VolumePage, error) {
-			answer, err := gql.ListVolumes(ctx, t, project, false, first, after)
-			return &answer.Volumes, err
-		}
-		for v, err := range client.All[gql.Volume](maxSearched, page) {
-			if err != nil {
-				return "", err
-			}
-			if v.Name == args[0] {
-				return v.Id, nil
-			}
-		}
-		return "", command.NotFoundf("the project has no volume %q", args[0])
-	}
 }

@@ -2658,6 +2658,8 @@ type ComputeNode struct {
 	Walls *NodeWalls `json:"walls"`
 	// Its GPUs by identity; null when its agent has never reported them.
 	Devices []Device `json:"devices"`
+	// What it serves volumes from; null when its agent has never reported it.
+	Storage []NodeStorage `json:"storage"`
 	// The agent's version.
 	AgentVersion string `json:"agentVersion"`
 	// When the agent was last heard.
@@ -2707,6 +2709,9 @@ func (v *ComputeNode) GetWalls() *NodeWalls { return v.Walls }
 
 // GetDevices returns ComputeNode.Devices, and is useful for accessing the field via an interface.
 func (v *ComputeNode) GetDevices() []Device { return v.Devices }
+
+// GetStorage returns ComputeNode.Storage, and is useful for accessing the field via an interface.
+func (v *ComputeNode) GetStorage() []NodeStorage { return v.Storage }
 
 // GetAgentVersion returns ComputeNode.AgentVersion, and is useful for accessing the field via an interface.
 func (v *ComputeNode) GetAgentVersion() string { return v.AgentVersion }
@@ -8524,7 +8529,10 @@ func (v *InstanceChange) GetInstance() Instance { return v.Instance }
 // GetOperation returns InstanceChange.Operation, and is useful for accessing the field via an interface.
 func (v *InstanceChange) GetOperation() Operation { return v.Operation }
 
-// An instance with its members, allocations, actions and newest operations.
+// InstanceDetail includes the GraphQL fields of Instance requested by the fragment InstanceDetail.
+// The GraphQL type's documentation follows.
+//
+// A running (or once running) app: a cluster of members in a project's allocations.
 type InstanceDetail struct {
 	// Typed id, `ins_…`.
 	Id string `json:"id"`
@@ -8558,6 +8566,8 @@ type InstanceDetail struct {
 	System bool `json:"system"`
 	// The service account of its project that its adapter may act by for it, outside of operations; null for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId"`
+	// The volumes that it uses, by slot.
+	Volumes []VolumeUse `json:"volumes"`
 	// What runs it: the adapter's name.
 	RuntimeBackend string `json:"runtimeBackend"`
 	// Whether it was launched to test a manifest.
@@ -8641,6 +8651,9 @@ func (v *InstanceDetail) GetSystem() bool { return v.System }
 
 // GetOperatorServiceAccountId returns InstanceDetail.OperatorServiceAccountId, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetOperatorServiceAccountId() string { return v.OperatorServiceAccountId }
+
+// GetVolumes returns InstanceDetail.Volumes, and is useful for accessing the field via an interface.
+func (v *InstanceDetail) GetVolumes() []VolumeUse { return v.Volumes }
 
 // GetRuntimeBackend returns InstanceDetail.RuntimeBackend, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetRuntimeBackend() string { return v.RuntimeBackend }
@@ -9280,6 +9293,8 @@ type LaunchInstanceInput struct {
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
 	// The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
+	// The volumes that it uses, at most one in each slot of the manifest, at most 8; asks for volume.use as well. They stay when it is torn down.
+	Volumes []VolumeUseInput `json:"volumes,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
@@ -9321,6 +9336,9 @@ func (v *LaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope { return 
 
 // GetOperatorServiceAccountId returns LaunchInstanceInput.OperatorServiceAccountId, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetOperatorServiceAccountId() string { return v.OperatorServiceAccountId }
+
+// GetVolumes returns LaunchInstanceInput.Volumes, and is useful for accessing the field via an interface.
+func (v *LaunchInstanceInput) GetVolumes() []VolumeUseInput { return v.Volumes }
 
 // GetDeadlineSeconds returns LaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
@@ -10794,6 +10812,8 @@ type MemberBinding struct {
 	CpuMillis *int `json:"cpuMillis"`
 	// Most processes and threads of the member.
 	Pids int `json:"pids"`
+	// The files that outlast it, by path.
+	Volumes []MemberVolume `json:"volumes"`
 }
 
 // GetAllocationId returns MemberBinding.AllocationId, and is useful for accessing the field via an interface.
@@ -10819,6 +10839,9 @@ func (v *MemberBinding) GetCpuMillis() *int { return v.CpuMillis }
 
 // GetPids returns MemberBinding.Pids, and is useful for accessing the field via an interface.
 func (v *MemberBinding) GetPids() int { return v.Pids }
+
+// GetVolumes returns MemberBinding.Volumes, and is useful for accessing the field via an interface.
+func (v *MemberBinding) GetVolumes() []MemberVolume { return v.Volumes }
 
 // MemberChange includes the requested fields of the GraphQL type MemberPayload.
 // The GraphQL type's documentation follows.
@@ -11322,6 +11345,38 @@ func (v *MemberUsageInput) GetGpuMemoryBytes() *float64 { return v.GpuMemoryByte
 // GetGpuMemoryTotalBytes returns MemberUsageInput.GpuMemoryTotalBytes, and is useful for accessing the field via an interface.
 func (v *MemberUsageInput) GetGpuMemoryTotalBytes() *float64 { return v.GpuMemoryTotalBytes }
 
+// MemberVolume includes the requested fields of the GraphQL type MemberVolume.
+// The GraphQL type's documentation follows.
+//
+// A volume of a member, as its node is to mount it.
+type MemberVolume struct {
+	// The volume, `vol_…`.
+	Id string `json:"id"`
+	// The node's name for what it lies in.
+	Storage string `json:"storage"`
+	// Where the member has it.
+	Path string `json:"path"`
+	// Whether the member may only read.
+	ReadOnly bool `json:"readOnly"`
+	// How much it is to hold, bytes.
+	SizeBytes float64 `json:"sizeBytes"`
+}
+
+// GetId returns MemberVolume.Id, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetId() string { return v.Id }
+
+// GetStorage returns MemberVolume.Storage, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetStorage() string { return v.Storage }
+
+// GetPath returns MemberVolume.Path, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetPath() string { return v.Path }
+
+// GetReadOnly returns MemberVolume.ReadOnly, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetReadOnly() bool { return v.ReadOnly }
+
+// GetSizeBytes returns MemberVolume.SizeBytes, and is useful for accessing the field via an interface.
+func (v *MemberVolume) GetSizeBytes() float64 { return v.SizeBytes }
+
 // MembersAdded includes the requested fields of the GraphQL type AddMembersPayload.
 // The GraphQL type's documentation follows.
 //
@@ -11799,6 +11854,8 @@ type NodeInventoryInput struct {
 	Walls *NodeWallsInput `json:"walls,omitempty"`
 	// Its GPUs by identity, exactly as many as `gpus`; left out by agents that do not know.
 	Devices []DeviceInput `json:"devices,omitempty"`
+	// What it serves volumes from, at most 16; left out by agents that do not know.
+	Storage []NodeStorageInput `json:"storage,omitempty"`
 	// Where it is.
 	Region string `json:"region,omitempty"`
 	// What it is sold as.
@@ -11832,6 +11889,9 @@ func (v *NodeInventoryInput) GetWalls() *NodeWallsInput { return v.Walls }
 
 // GetDevices returns NodeInventoryInput.Devices, and is useful for accessing the field via an interface.
 func (v *NodeInventoryInput) GetDevices() []DeviceInput { return v.Devices }
+
+// GetStorage returns NodeInventoryInput.Storage, and is useful for accessing the field via an interface.
+func (v *NodeInventoryInput) GetStorage() []NodeStorageInput { return v.Storage }
 
 // GetRegion returns NodeInventoryInput.Region, and is useful for accessing the field via an interface.
 func (v *NodeInventoryInput) GetRegion() string { return v.Region }
@@ -12066,6 +12126,77 @@ var AllNodeStatus = []NodeStatus{
 	NodeStatusOffline,
 	NodeStatusRetired,
 }
+
+// NodeStorage includes the requested fields of the GraphQL type NodeStorage.
+// The GraphQL type's documentation follows.
+//
+// What a node serves volumes from, as its agent reports it.
+type NodeStorage struct {
+	// What the node's operator calls it; the storage class of the same name is served by it.
+	Name string `json:"name"`
+	// How far its files reach.
+	Kind StorageKind `json:"kind"`
+	// Size of its file system, bytes.
+	TotalBytes float64 `json:"totalBytes"`
+	// What is free of it, bytes.
+	FreeBytes float64 `json:"freeBytes"`
+	// Whether a volume cannot hold more than its size; else its use is measured and shown.
+	SizeEnforced bool `json:"sizeEnforced"`
+	// Why the node offers no volumes of it; empty where it does.
+	Reason string `json:"reason"`
+}
+
+// GetName returns NodeStorage.Name, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetName() string { return v.Name }
+
+// GetKind returns NodeStorage.Kind, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetKind() StorageKind { return v.Kind }
+
+// GetTotalBytes returns NodeStorage.TotalBytes, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetTotalBytes() float64 { return v.TotalBytes }
+
+// GetFreeBytes returns NodeStorage.FreeBytes, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetFreeBytes() float64 { return v.FreeBytes }
+
+// GetSizeEnforced returns NodeStorage.SizeEnforced, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetSizeEnforced() bool { return v.SizeEnforced }
+
+// GetReason returns NodeStorage.Reason, and is useful for accessing the field via an interface.
+func (v *NodeStorage) GetReason() string { return v.Reason }
+
+// What a node serves volumes from.
+type NodeStorageInput struct {
+	// What its operator calls it: 1 to 40 lower-case letters, digits and hyphens, each name once.
+	Name string `json:"name"`
+	// How far its files reach.
+	Kind StorageKind `json:"kind"`
+	// Size of its file system, bytes.
+	TotalBytes float64 `json:"totalBytes"`
+	// What is free of it, bytes.
+	FreeBytes float64 `json:"freeBytes"`
+	// Whether a volume cannot hold more than its size.
+	SizeEnforced bool `json:"sizeEnforced"`
+	// Why the node offers no volumes of it, at most 500 bytes; empty where it does.
+	Reason string `json:"reason"`
+}
+
+// GetName returns NodeStorageInput.Name, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetName() string { return v.Name }
+
+// GetKind returns NodeStorageInput.Kind, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetKind() StorageKind { return v.Kind }
+
+// GetTotalBytes returns NodeStorageInput.TotalBytes, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetTotalBytes() float64 { return v.TotalBytes }
+
+// GetFreeBytes returns NodeStorageInput.FreeBytes, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetFreeBytes() float64 { return v.FreeBytes }
+
+// GetSizeEnforced returns NodeStorageInput.SizeEnforced, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetSizeEnforced() bool { return v.SizeEnforced }
+
+// GetReason returns NodeStorageInput.Reason, and is useful for accessing the field via an interface.
+func (v *NodeStorageInput) GetReason() string { return v.Reason }
 
 // NodeTask includes the GraphQL fields of NodeTask requested by the fragment NodeTask.
 // The GraphQL type's documentation follows.
@@ -12303,6 +12434,50 @@ var AllNodeTaskState = []NodeTaskState{
 	NodeTaskStateTimedOut,
 	NodeTaskStateCanceled,
 }
+
+// NodeVolume includes the requested fields of the GraphQL type NodeVolume.
+// The GraphQL type's documentation follows.
+//
+// A volume that the agent of a node looks after.
+type NodeVolume struct {
+	// The volume, `vol_…`.
+	Id string `json:"id"`
+	// The node's name for what it lies in.
+	Storage string `json:"storage"`
+	// How much it is to hold, bytes.
+	SizeBytes float64 `json:"sizeBytes"`
+	// Whether the agent is to delete it, and to prove that nothing is left.
+	Gone bool `json:"gone"`
+}
+
+// GetId returns NodeVolume.Id, and is useful for accessing the field via an interface.
+func (v *NodeVolume) GetId() string { return v.Id }
+
+// GetStorage returns NodeVolume.Storage, and is useful for accessing the field via an interface.
+func (v *NodeVolume) GetStorage() string { return v.Storage }
+
+// GetSizeBytes returns NodeVolume.SizeBytes, and is useful for accessing the field via an interface.
+func (v *NodeVolume) GetSizeBytes() float64 { return v.SizeBytes }
+
+// GetGone returns NodeVolume.Gone, and is useful for accessing the field via an interface.
+func (v *NodeVolume) GetGone() bool { return v.Gone }
+
+// NodeVolumes includes the requested fields of the GraphQL type NodeVolumes.
+// The GraphQL type's documentation follows.
+//
+// The volumes that the agent of a node looks after.
+type NodeVolumes struct {
+	// Changes with the volumes.
+	Version string `json:"version"`
+	// Those that members of the node have or had, and those that it is to delete.
+	Volumes []NodeVolume `json:"volumes"`
+}
+
+// GetVersion returns NodeVolumes.Version, and is useful for accessing the field via an interface.
+func (v *NodeVolumes) GetVersion() string { return v.Version }
+
+// GetVolumes returns NodeVolumes.Volumes, and is useful for accessing the field via an interface.
+func (v *NodeVolumes) GetVolumes() []NodeVolume { return v.Volumes }
 
 // NodeWalls includes the requested fields of the GraphQL type NodeWalls.
 // The GraphQL type's documentation follows.
@@ -13860,6 +14035,8 @@ type PlanLaunchInstanceInput struct {
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
 	// The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
+	// The volumes that it would use.
+	Volumes []VolumeUseInput `json:"volumes,omitempty"`
 	// Seconds until it would count as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Whether a manifest that is not active yet would be launched to test it.
@@ -13899,6 +14076,9 @@ func (v *PlanLaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope {
 func (v *PlanLaunchInstanceInput) GetOperatorServiceAccountId() string {
 	return v.OperatorServiceAccountId
 }
+
+// GetVolumes returns PlanLaunchInstanceInput.Volumes, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetVolumes() []VolumeUseInput { return v.Volumes }
 
 // GetDeadlineSeconds returns PlanLaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
 func (v *PlanLaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
@@ -14306,6 +14486,8 @@ type PlannedMember struct {
 	Profile MemberProfile `json:"profile"`
 	// What keeps it apart on its node; null when the node has not reported its walls.
 	IsolationClass *IsolationClass `json:"isolationClass"`
+	// The volumes that one which comes would have; empty for one that is there.
+	Volumes []VolumeUse `json:"volumes"`
 }
 
 // GetMember returns PlannedMember.Member, and is useful for accessing the field via an interface.
@@ -14331,6 +14513,9 @@ func (v *PlannedMember) GetProfile() MemberProfile { return v.Profile }
 
 // GetIsolationClass returns PlannedMember.IsolationClass, and is useful for accessing the field via an interface.
 func (v *PlannedMember) GetIsolationClass() *IsolationClass { return v.IsolationClass }
+
+// GetVolumes returns PlannedMember.Volumes, and is useful for accessing the field via an interface.
+func (v *PlannedMember) GetVolumes() []VolumeUse { return v.Volumes }
 
 // PlannedRate includes the GraphQL fields of PlannedRate requested by the fragment PlannedRate.
 // The GraphQL type's documentation follows.
@@ -15360,6 +15545,15 @@ type ReadNodeNetworkResponse struct {
 // GetNodeNetwork returns ReadNodeNetworkResponse.NodeNetwork, and is useful for accessing the field via an interface.
 func (v *ReadNodeNetworkResponse) GetNodeNetwork() NodeNetwork { return v.NodeNetwork }
 
+// ReadNodeVolumesResponse is returned by ReadNodeVolumes on success.
+type ReadNodeVolumesResponse struct {
+	// The volumes that the calling node's agent looks after; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over.
+	NodeVolumes NodeVolumes `json:"nodeVolumes"`
+}
+
+// GetNodeVolumes returns ReadNodeVolumesResponse.NodeVolumes, and is useful for accessing the field via an interface.
+func (v *ReadNodeVolumesResponse) GetNodeVolumes() NodeVolumes { return v.NodeVolumes }
+
 // One cause of a refusal or verdict.
 type Reason struct {
 	// A catalogued code, UPPER_SNAKE.
@@ -16112,6 +16306,24 @@ type ReportUsageResponse struct {
 func (v *ReportUsageResponse) GetReportUsage() ReportUsageReportUsageUsageReport {
 	return v.ReportUsage
 }
+
+// What an agent says of the volumes that it looks after.
+type ReportVolumesInput struct {
+	// At most 1,000. Volumes that are not the calling node's are ignored.
+	Volumes []VolumeReportInput `json:"volumes"`
+}
+
+// GetVolumes returns ReportVolumesInput.Volumes, and is useful for accessing the field via an interface.
+func (v *ReportVolumesInput) GetVolumes() []VolumeReportInput { return v.Volumes }
+
+// ReportVolumesResponse is returned by ReportVolumes on success.
+type ReportVolumesResponse struct {
+	// Report the volumes that the calling node's agent looks after. Answers those that were deleted by it.
+	ReportVolumes []string `json:"reportVolumes"`
+}
+
+// GetReportVolumes returns ReportVolumesResponse.ReportVolumes, and is useful for accessing the field via an interface.
+func (v *ReportVolumesResponse) GetReportVolumes() []string { return v.ReportVolumes }
 
 // The capacity that is requested.
 type RequestAllocationInput struct {
@@ -18361,6 +18573,9 @@ func (v *StandingNode) GetWalls() *NodeWalls { return v.ComputeNode.Walls }
 // GetDevices returns StandingNode.Devices, and is useful for accessing the field via an interface.
 func (v *StandingNode) GetDevices() []Device { return v.ComputeNode.Devices }
 
+// GetStorage returns StandingNode.Storage, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetStorage() []NodeStorage { return v.ComputeNode.Storage }
+
 // GetAgentVersion returns StandingNode.AgentVersion, and is useful for accessing the field via an interface.
 func (v *StandingNode) GetAgentVersion() string { return v.ComputeNode.AgentVersion }
 
@@ -18440,6 +18655,8 @@ type __premarshalStandingNode struct {
 
 	Devices []Device `json:"devices"`
 
+	Storage []NodeStorage `json:"storage"`
+
 	AgentVersion string `json:"agentVersion"`
 
 	LastSeenAt *time.Time `json:"lastSeenAt"`
@@ -18480,6 +18697,7 @@ func (v *StandingNode) __premarshalJSON() (*__premarshalStandingNode, error) {
 	retval.Isolation = v.ComputeNode.Isolation
 	retval.Walls = v.ComputeNode.Walls
 	retval.Devices = v.ComputeNode.Devices
+	retval.Storage = v.ComputeNode.Storage
 	retval.AgentVersion = v.ComputeNode.AgentVersion
 	retval.LastSeenAt = v.ComputeNode.LastSeenAt
 	retval.CreatedAt = v.ComputeNode.CreatedAt
@@ -20351,6 +20569,24 @@ func (v *Volume) GetCreatedAt() time.Time { return v.CreatedAt }
 // GetDeletedAt returns Volume.DeletedAt, and is useful for accessing the field via an interface.
 func (v *Volume) GetDeletedAt() *time.Time { return v.DeletedAt }
 
+// What the agent of a node found of a volume.
+type VolumeFinding string
+
+const (
+	// It is there and was measured.
+	VolumeFindingPresent VolumeFinding = "PRESENT"
+	// Nothing of it is left.
+	VolumeFindingGone VolumeFinding = "GONE"
+	// It could not be measured, grown or deleted now; the message says why.
+	VolumeFindingBusy VolumeFinding = "BUSY"
+)
+
+var AllVolumeFinding = []VolumeFinding{
+	VolumeFindingPresent,
+	VolumeFindingGone,
+	VolumeFindingBusy,
+}
+
 // VolumePage includes the GraphQL fields of VolumeConnection requested by the fragment VolumePage.
 // The GraphQL type's documentation follows.
 //
@@ -20385,6 +20621,30 @@ func (v *VolumePageEdgesVolumeEdge) GetCursor() string { return v.Cursor }
 // GetNode returns VolumePageEdgesVolumeEdge.Node, and is useful for accessing the field via an interface.
 func (v *VolumePageEdgesVolumeEdge) GetNode() Volume { return v.Node }
 
+// What an agent says of a volume.
+type VolumeReportInput struct {
+	// The volume.
+	Id string `json:"id"`
+	// What it found.
+	State VolumeFinding `json:"state"`
+	// How much the volume holds, bytes; of PRESENT alone.
+	UsedBytes float64 `json:"usedBytes"`
+	// What to tell a person, at most 500 bytes; empty for nothing.
+	Message string `json:"message"`
+}
+
+// GetId returns VolumeReportInput.Id, and is useful for accessing the field via an interface.
+func (v *VolumeReportInput) GetId() string { return v.Id }
+
+// GetState returns VolumeReportInput.State, and is useful for accessing the field via an interface.
+func (v *VolumeReportInput) GetState() VolumeFinding { return v.State }
+
+// GetUsedBytes returns VolumeReportInput.UsedBytes, and is useful for accessing the field via an interface.
+func (v *VolumeReportInput) GetUsedBytes() float64 { return v.UsedBytes }
+
+// GetMessage returns VolumeReportInput.Message, and is useful for accessing the field via an interface.
+func (v *VolumeReportInput) GetMessage() string { return v.Message }
+
 // Where a volume stands.
 type VolumeStatus string
 
@@ -20402,6 +20662,49 @@ var AllVolumeStatus = []VolumeStatus{
 	VolumeStatusDeleting,
 	VolumeStatusDeleted,
 }
+
+// An instance with its members, allocations, actions and newest operations.
+type VolumeUse struct {
+	// The slot, by the manifest's name.
+	Slot string `json:"slot"`
+	// The volume.
+	VolumeId string `json:"volumeId"`
+	// Where members have it.
+	Path string `json:"path"`
+	// Whether they may only read.
+	ReadOnly bool `json:"readOnly"`
+	// The components whose members have it; none for all.
+	Components []string `json:"components"`
+}
+
+// GetSlot returns VolumeUse.Slot, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetSlot() string { return v.Slot }
+
+// GetVolumeId returns VolumeUse.VolumeId, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetVolumeId() string { return v.VolumeId }
+
+// GetPath returns VolumeUse.Path, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetPath() string { return v.Path }
+
+// GetReadOnly returns VolumeUse.ReadOnly, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetReadOnly() bool { return v.ReadOnly }
+
+// GetComponents returns VolumeUse.Components, and is useful for accessing the field via an interface.
+func (v *VolumeUse) GetComponents() []string { return v.Components }
+
+// A volume that a launch uses.
+type VolumeUseInput struct {
+	// The slot, by the manifest's name.
+	Slot string `json:"slot"`
+	// A volume of the project, ready.
+	VolumeId string `json:"volumeId"`
+}
+
+// GetSlot returns VolumeUseInput.Slot, and is useful for accessing the field via an interface.
+func (v *VolumeUseInput) GetSlot() string { return v.Slot }
+
+// GetVolumeId returns VolumeUseInput.VolumeId, and is useful for accessing the field via an interface.
+func (v *VolumeUseInput) GetVolumeId() string { return v.VolumeId }
 
 // VolumeUser includes the requested fields of the GraphQL type VolumeUser.
 // The GraphQL type's documentation follows.
@@ -22518,6 +22821,18 @@ func (v *__ReadNodeNetworkInput) GetKnown() string { return v.Known }
 // GetWaitSeconds returns __ReadNodeNetworkInput.WaitSeconds, and is useful for accessing the field via an interface.
 func (v *__ReadNodeNetworkInput) GetWaitSeconds() int { return v.WaitSeconds }
 
+// __ReadNodeVolumesInput is used internally by genqlient
+type __ReadNodeVolumesInput struct {
+	Known       string `json:"known"`
+	WaitSeconds int    `json:"waitSeconds"`
+}
+
+// GetKnown returns __ReadNodeVolumesInput.Known, and is useful for accessing the field via an interface.
+func (v *__ReadNodeVolumesInput) GetKnown() string { return v.Known }
+
+// GetWaitSeconds returns __ReadNodeVolumesInput.WaitSeconds, and is useful for accessing the field via an interface.
+func (v *__ReadNodeVolumesInput) GetWaitSeconds() int { return v.WaitSeconds }
+
 // __RecoverMemberInput is used internally by genqlient
 type __RecoverMemberInput struct {
 	Input MemberInput `json:"input"`
@@ -22689,6 +23004,14 @@ type __ReportUsageInput struct {
 
 // GetInput returns __ReportUsageInput.Input, and is useful for accessing the field via an interface.
 func (v *__ReportUsageInput) GetInput() ReportUsageInput { return v.Input }
+
+// __ReportVolumesInput is used internally by genqlient
+type __ReportVolumesInput struct {
+	Input ReportVolumesInput `json:"input"`
+}
+
+// GetInput returns __ReportVolumesInput.Input, and is useful for accessing the field via an interface.
+func (v *__ReportVolumesInput) GetInput() ReportVolumesInput { return v.Input }
 
 // __RequestAllocationInput is used internally by genqlient
 type __RequestAllocationInput struct {
@@ -24203,6 +24526,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -25674,6 +26005,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -25797,6 +26136,14 @@ fragment ComputeNode on ComputeNode {
 	}
 	devices {
 		... Device
+	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
 	}
 	agentVersion
 	lastSeenAt
@@ -26819,6 +27166,9 @@ fragment InstanceDetail on Instance {
 	controlPlaneScope
 	system
 	operatorServiceAccountId
+	volumes {
+		... VolumeUse
+	}
 	runtimeBackend
 	smoke
 	failure {
@@ -26855,6 +27205,13 @@ fragment InstanceDetail on Instance {
 	createdAt
 	updatedAt
 	releasedAt
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Failure on Failure {
 	code
@@ -30776,6 +31133,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -32479,6 +32844,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -32805,6 +33178,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -32921,6 +33297,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -33058,6 +33441,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -33174,6 +33560,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -33311,6 +33704,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -33428,6 +33824,13 @@ fragment PlannedCapacity on PlannedCapacity {
 		... Money
 	}
 }
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
+}
 fragment Reason on Reason {
 	code
 	message
@@ -33539,6 +33942,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Verdict on Verdict {
 	source
@@ -33604,6 +34010,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -33873,6 +34286,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -33989,6 +34405,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -34126,6 +34549,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -34242,6 +34668,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -34426,6 +34859,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -34542,6 +34978,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -34726,6 +35169,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -34842,6 +35288,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -34979,6 +35432,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -35095,6 +35551,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -35232,6 +35695,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -35348,6 +35814,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -35532,6 +36005,9 @@ fragment PlannedMember on PlannedMember {
 	reachable
 	profile
 	isolationClass
+	volumes {
+		... VolumeUse
+	}
 }
 fragment Work on Work {
 	kind
@@ -35648,6 +36124,13 @@ fragment PlannedCapacity on PlannedCapacity {
 	hourlyPrice {
 		... Money
 	}
+}
+fragment VolumeUse on VolumeUse {
+	slot
+	volumeId
+	path
+	readOnly
+	components
 }
 fragment Reason on Reason {
 	code
@@ -36306,6 +36789,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -36390,6 +36881,49 @@ func ReadNodeNetwork(
 	}
 
 	data_ = &ReadNodeNetworkResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ReadNodeVolumes.
+const ReadNodeVolumes_Operation = `
+query ReadNodeVolumes ($known: String!, $waitSeconds: Int!) {
+	nodeVolumes(known: $known, waitSeconds: $waitSeconds) {
+		version
+		volumes {
+			id
+			storage
+			sizeBytes
+			gone
+		}
+	}
+}
+`
+
+// The volumes that the calling node's agent looks after; with waitSeconds the answer waits for another version than known.
+func ReadNodeVolumes(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	known string,
+	waitSeconds int,
+) (data_ *ReadNodeVolumesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReadNodeVolumes",
+		Query:  ReadNodeVolumes_Operation,
+		Variables: &__ReadNodeVolumesInput{
+			Known:       known,
+			WaitSeconds: waitSeconds,
+		},
+	}
+
+	data_ = &ReadNodeVolumesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -37350,6 +37884,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -37646,6 +38188,13 @@ fragment MemberBinding on MemberBinding {
 	memoryMiB
 	cpuMillis
 	pids
+	volumes {
+		id
+		storage
+		path
+		readOnly
+		sizeBytes
+	}
 }
 fragment Device on Device {
 	uuid
@@ -37782,6 +38331,39 @@ func ReportUsage(
 	}
 
 	data_ = &ReportUsageResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by ReportVolumes.
+const ReportVolumes_Operation = `
+mutation ReportVolumes ($input: ReportVolumesInput!) {
+	reportVolumes(input: $input)
+}
+`
+
+// What the calling node's agent found of its volumes. The answer names those that it has proved to be deleted.
+func ReportVolumes(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input ReportVolumesInput,
+) (data_ *ReportVolumesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReportVolumes",
+		Query:  ReportVolumes_Operation,
+		Variables: &__ReportVolumesInput{
+			Input: input,
+		},
+	}
+
+	data_ = &ReportVolumesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -38045,6 +38627,14 @@ fragment ComputeNode on ComputeNode {
 	}
 	devices {
 		... Device
+	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
 	}
 	agentVersion
 	lastSeenAt
@@ -40382,6 +40972,14 @@ fragment ComputeNode on ComputeNode {
 	devices {
 		... Device
 	}
+	storage {
+		name
+		kind
+		totalBytes
+		freeBytes
+		sizeEnforced
+		reason
+	}
 	agentVersion
 	lastSeenAt
 	createdAt
@@ -41143,6 +41741,13 @@ fragment MemberBinding on MemberBinding {
 	memoryMiB
 	cpuMillis
 	pids
+	volumes {
+		id
+		storage
+		path
+		readOnly
+		sizeBytes
+	}
 }
 fragment Device on Device {
 	uuid

@@ -120,4 +120,5 @@ ERROR_CODES = frozenset((
     "VERSION_DENIED",
     "VOLUMES_CEILING",
     "VOLUME_IN_USE",
+    "VOLUME_UNAVAILABLE",
 ))

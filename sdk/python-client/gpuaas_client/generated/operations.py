@@ -1154,8 +1154,6 @@ class ReportUsageInput(TypedDict):
     instanceId: str
     records: list[UsageReportRecordInput]
 
-StorageKind = Literal["SHARED", "LOCAL"]
-
 
 class CreateStorageClassInput(TypedDict):
     """A new storage class."""

@@ -119,6 +119,7 @@ export const errorCodes = [
   'VERSION_DENIED',
   'VOLUMES_CEILING',
   'VOLUME_IN_USE',
+  'VOLUME_UNAVAILABLE',
 ] as const;
 
 /** ErrorCode is one of them. A newer platform may have more. */

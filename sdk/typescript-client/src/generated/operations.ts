@@ -1344,13 +1344,6 @@ export type IsolationWall =
   /** The proof that nothing is left of a member. */
   | 'EVIDENCE';
 
-/** How far the files of a storage reach. */
-export type StorageKind =
-  /** A file system that every node which serves it mounts: members on any of them use a volume at once. */
-  | 'SHARED'
-  /** A node's own disk: a volume is on the node of its first use, and only members there use it. */
-  | 'LOCAL';
-
 /** What the agent of a node found of a volume. */
 export type VolumeFinding =
   /** It is there and was measured. */
