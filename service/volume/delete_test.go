@@ -103,6 +103,7 @@ func TestADeletionWaitsForALaunchThatTakesTheVolume(t *testing.T) {
 	v, pattern := b.made("home", b.shared, 1), b.pattern()
 	launch, err := b.Admin.Begin(t.Context())
 	require.NoError(t, err)
+	defer func() { _ = launch.Rollback(context.WithoutCancel(t.Context())) }() // a test that fails holds nothing
 	_, err = launch.Exec(t.Context(), insertUser, pattern, ids.New(ids.Instance), "launched", v.ID)
 	require.NoError(t, err)
 	ended := make(chan error, 1)
