@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/domain/rollout"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -102,6 +104,15 @@ func (r *manifestResolver) Components(ctx context.Context, obj *db.Manifest) ([]
 	var components []manifest.Component
 	err := shape.Within(obj, "components", &components)
 	return shape.Components(components), err
+}
+
+func (r *manifestResolver) Volumes(_ context.Context, obj *db.Manifest) ([]*manifest.VolumeSlot, error) {
+	slots := []*manifest.VolumeSlot{}
+	err := shape.Within(obj, "volumes", &slots)
+	for _, slot := range slots {
+		slot.Access = cmp.Or(slot.Access, volume.ReadWrite)
+	}
+	return slots, err
 }
 
 func (r *manifestResolver) Actions(ctx context.Context, obj *db.Manifest) ([]*model.ActionSpec, error) {

@@ -19,8 +19,8 @@ var recipesOfNodes = map[string]func(v, a *house) []arguments{
 		return []object{{"agentVersion": "1",
 			"bootId": "1"}}
 	}),
-	"mutation reportVolumes": plain(func(_, _ *house) []object {
-		return []object{{"volumes": []object{{"id": "vol_none", "state": "PRESENT", "usedBytes": 1}}}}
+	"mutation reportVolumes": plain(func(v, _ *house) []object {
+		return []object{{"volumes": []object{{"id": v.Volume, "state": "PRESENT", "usedBytes": 1}}}}
 	}),
 	"mutation reportNodeTask": plain(func(v, _ *house) []object {
 		return []object{{"taskId": v.Task, "fence": 1, "state": "SUCCEEDED", "exitCode": 0}}

@@ -126,6 +126,7 @@ var bound = map[string]valued{
 	"StorageKind":     volume.Kind(""),
 	"VolumeStatus":    volume.Status(""),
 	"StatementFormat": rating.StatementFormat(""),
+	"VolumeAccess":    volume.Access(""),
 	"VolumeFinding":   volume.Finding(""),
 	"BudgetScope":     spending.Scope(""),
 	"BudgetSpan":      spending.Span(""),

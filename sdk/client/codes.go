@@ -96,6 +96,9 @@ const (
 	// CodeMemberIDsExhausted: the node has no range of ids left for another member: remove members there, or give its
 	// agent more ranges.
 	CodeMemberIDsExhausted = "MEMBER_IDS_EXHAUSTED"
+	// CodeVolumeUnavailable: a volume cannot be had where the member lives, as the message says: take an allocation on a
+	// node that serves it.
+	CodeVolumeUnavailable = "VOLUME_UNAVAILABLE"
 	// CodeAddressesExhausted: no address or range is free for another member: remove members, or start the platform with a
 	// larger --member-addresses or --member-ranges.
 	CodeAddressesExhausted = "ADDRESSES_EXHAUSTED"

@@ -26,6 +26,7 @@ export const floors: readonly (readonly string[])[] = [
     'sources',
     'terminal',
     'topology',
+    'volumes',
     'webhooks',
   ], // features that stand alone
   ['artifacts', 'catalog', 'launch', 'shell', 'workloads'], // features that use those below

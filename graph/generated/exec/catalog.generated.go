@@ -59,6 +59,7 @@ type ManifestResolver interface {
 	Compatibility(ctx context.Context, obj *db.Manifest) (json.RawMessage, error)
 	ConfigSchema(ctx context.Context, obj *db.Manifest) (json.RawMessage, error)
 	Components(ctx context.Context, obj *db.Manifest) ([]*model.ComponentSpec, error)
+	Volumes(ctx context.Context, obj *db.Manifest) ([]*manifest.VolumeSlot, error)
 	Actions(ctx context.Context, obj *db.Manifest) ([]*model.ActionSpec, error)
 	Work(ctx context.Context, obj *db.Manifest) (*manifest.Work, error)
 	Artifacts(ctx context.Context, obj *db.Manifest) ([]*db.Artifact, error)
@@ -2706,6 +2707,38 @@ func (ec *executionContext) fieldContext_Manifest_components(_ context.Context, 
 		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_ComponentSpec(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Manifest_volumes(ctx context.Context, field graphql.CollectedField, obj *db.Manifest) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Manifest_volumes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Manifest().Volumes(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*manifest.VolumeSlot) graphql.Marshaler {
+			return ec.marshalNVolumeSlot2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋmanifestᚐVolumeSlotᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Manifest_volumes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Manifest",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_VolumeSlot(ctx, field)
 		},
 	}
 	return fc, nil
@@ -6197,6 +6230,44 @@ func (ec *executionContext) _Manifest(ctx context.Context, sel ast.SelectionSet,
 					}
 				}()
 				res = ec._Manifest_components(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "volumes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Manifest_volumes(ctx, field, obj)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}

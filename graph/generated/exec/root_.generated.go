@@ -1101,6 +1101,7 @@ type ComplexityRoot struct {
 		Stage            func(childComplexity int) int
 		Summary          func(childComplexity int) int
 		Version          func(childComplexity int) int
+		Volumes          func(childComplexity int) int
 		Work             func(childComplexity int) int
 	}
 
@@ -2567,6 +2568,16 @@ type ComplexityRoot struct {
 	VolumeEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	VolumeSlot struct {
+		Access      func(childComplexity int) int
+		Components  func(childComplexity int) int
+		Description func(childComplexity int) int
+		Name        func(childComplexity int) int
+		Path        func(childComplexity int) int
+		Required    func(childComplexity int) int
+		Title       func(childComplexity int) int
 	}
 
 	VolumeUse struct {
@@ -6971,6 +6982,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Manifest.Version(childComplexity), true
+	case "Manifest.volumes":
+		if e.ComplexityRoot.Manifest.Volumes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.Volumes(childComplexity), true
 	case "Manifest.work":
 		if e.ComplexityRoot.Manifest.Work == nil {
 			break
@@ -14471,6 +14488,49 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.VolumeEdge.Node(childComplexity), true
 
+	case "VolumeSlot.access":
+		if e.ComplexityRoot.VolumeSlot.Access == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeSlot.Access(childComplexity), true
+	case "VolumeSlot.components":
+		if e.ComplexityRoot.VolumeSlot.Components == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeSlot.Components(childComplexity), true
+	case "VolumeSlot.description":
+		if e.ComplexityRoot.VolumeSlot.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeSlot.Description(childComplexity), true
+	case "VolumeSlot.name":
+		if e.ComplexityRoot.VolumeSlot.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeSlot.Name(childComplexity), true
+	case "VolumeSlot.path":
+		if e.ComplexityRoot.VolumeSlot.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeSlot.Path(childComplexity), true
+	case "VolumeSlot.required":
+		if e.ComplexityRoot.VolumeSlot.Required == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeSlot.Required(childComplexity), true
+	case "VolumeSlot.title":
+		if e.ComplexityRoot.VolumeSlot.Title == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumeSlot.Title(childComplexity), true
+
 	case "VolumeUse.components":
 		if e.ComplexityRoot.VolumeUse.Components == nil {
 			break
@@ -16222,6 +16282,8 @@ type Manifest implements Node {
   configSchema: JSON!
   "Its components with bounds."
   components: [ComponentSpec!]!
+  "The slots in which its instances use volumes."
+  volumes: [VolumeSlot!]!
   "Its actions."
   actions: [ActionSpec!]!
   "Which of its actions list, show, stop and begin what it works on; null where it does not say."
@@ -22222,6 +22284,32 @@ enum VolumeStatus {
   DELETED
 }
 
+"What members may do with a volume."
+enum VolumeAccess {
+  "Read and write."
+  READ_WRITE
+  "Read alone."
+  READ_ONLY
+}
+
+"A place of a manifest for a volume of the project: files that outlast the members which have them."
+type VolumeSlot {
+  "Its name, which a launch gives a volume for."
+  name: String!
+  "For people."
+  title: String!
+  "What it is for, for people; empty for nothing."
+  description: String!
+  "The components whose members have it; none for all."
+  components: [String!]!
+  "Where they have it."
+  path: String!
+  "What they may do with it."
+  access: VolumeAccess!
+  "Whether no instance is launched without it."
+  required: Boolean!
+}
+
 "What nodes serve volumes from under one name, offered by an operator."
 type StorageClass {
   "Typed id, ` + "`" + `stc_…` + "`" + `."
@@ -24543,6 +24631,8 @@ func (ec *executionContext) childFields_Manifest(ctx context.Context, field grap
 		return ec.fieldContext_Manifest_configSchema(ctx, field)
 	case "components":
 		return ec.fieldContext_Manifest_components(ctx, field)
+	case "volumes":
+		return ec.fieldContext_Manifest_volumes(ctx, field)
 	case "actions":
 		return ec.fieldContext_Manifest_actions(ctx, field)
 	case "work":
@@ -27053,6 +27143,26 @@ func (ec *executionContext) childFields_VolumeEdge(ctx context.Context, field gr
 		return ec.fieldContext_VolumeEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type VolumeEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_VolumeSlot(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_VolumeSlot_name(ctx, field)
+	case "title":
+		return ec.fieldContext_VolumeSlot_title(ctx, field)
+	case "description":
+		return ec.fieldContext_VolumeSlot_description(ctx, field)
+	case "components":
+		return ec.fieldContext_VolumeSlot_components(ctx, field)
+	case "path":
+		return ec.fieldContext_VolumeSlot_path(ctx, field)
+	case "access":
+		return ec.fieldContext_VolumeSlot_access(ctx, field)
+	case "required":
+		return ec.fieldContext_VolumeSlot_required(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type VolumeSlot", field.Name)
 }
 
 func (ec *executionContext) childFields_VolumeUse(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

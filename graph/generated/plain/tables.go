@@ -349,7 +349,7 @@ func instanceEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// manifestTable is the table of Manifest. The executor answers document, compatibility, configSchema, components, actions, work, artifacts, docs, lifecycle, runbooks, reports, history, lacks.
+// manifestTable is the table of Manifest. The executor answers document, compatibility, configSchema, components, volumes, actions, work, artifacts, docs, lifecycle, runbooks, reports, history, lacks.
 func manifestTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Manifest
 	return &engine.Type{Name: "Manifest", Implements: []string{"Node"}, Fields: map[string]engine.Field{

@@ -1598,6 +1598,13 @@ export type VolumeStatus =
   /** Nothing is left of it. */
   | 'DELETED';
 
+/** What members may do with a volume. */
+export type VolumeAccess =
+  /** Read and write. */
+  | 'READ_WRITE'
+  /** Read alone. */
+  | 'READ_ONLY';
+
 /** A new storage class. */
 export type CreateStorageClassInput = {
   /** What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it stays. */
@@ -2123,7 +2130,14 @@ export type LaunchOptionsQueryVariables = Exact<{
 }>;
 
 
-export type LaunchOptionsQuery = { readonly launchOptions: { readonly entitled: boolean, readonly versions: ReadonlyArray<{ readonly version: string, readonly stage: Stage, readonly chosen: boolean, readonly reasons: ReadonlyArray<{ readonly code: string, readonly message: string, readonly path: string }> }>, readonly manifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly configSchema: unknown, readonly compatibility: unknown, readonly components: ReadonlyArray<{ readonly key: string, readonly displayName: string, readonly min: number, readonly max: number, readonly default: number }> }, readonly allocations: ReadonlyArray<{ readonly compatible: boolean, readonly reasons: ReadonlyArray<{ readonly code: string, readonly message: string, readonly path: string }>, readonly allocation: { readonly id: string, readonly name: string, readonly shape: CapacityShape, readonly gpuCount: number, readonly sku: string, readonly region: string, readonly node: { readonly id: string, readonly name: string, readonly gpuModel: string, readonly gpusSimulated: boolean } | null } }> } };
+export type LaunchOptionsQuery = { readonly launchOptions: { readonly entitled: boolean, readonly versions: ReadonlyArray<{ readonly version: string, readonly stage: Stage, readonly chosen: boolean, readonly reasons: ReadonlyArray<{ readonly code: string, readonly message: string, readonly path: string }> }>, readonly manifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly configSchema: unknown, readonly compatibility: unknown, readonly components: ReadonlyArray<{ readonly key: string, readonly displayName: string, readonly min: number, readonly max: number, readonly default: number }>, readonly volumes: ReadonlyArray<{ readonly name: string, readonly title: string, readonly description: string, readonly access: VolumeAccess, readonly required: boolean, readonly path: string }> }, readonly allocations: ReadonlyArray<{ readonly compatible: boolean, readonly reasons: ReadonlyArray<{ readonly code: string, readonly message: string, readonly path: string }>, readonly allocation: { readonly id: string, readonly name: string, readonly shape: CapacityShape, readonly gpuCount: number, readonly sku: string, readonly region: string, readonly node: { readonly id: string, readonly name: string, readonly gpuModel: string, readonly gpusSimulated: boolean } | null } }> } };
+
+export type LaunchVolumesQueryVariables = Exact<{
+  projectId: string;
+}>;
+
+
+export type LaunchVolumesQuery = { readonly volumes: { readonly edges: ReadonlyArray<{ readonly node: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly storageClass: { readonly id: string, readonly title: string } } }> } };
 
 export type LaunchInstanceMutationVariables = Exact<{
   input: LaunchInstanceInput;

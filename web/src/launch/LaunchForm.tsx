@@ -20,9 +20,21 @@ import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { AllocationPicker } from './AllocationPicker';
 import { SchemaForm } from '../ui/SchemaForm';
+import { VolumeSelects } from './VolumeSelects';
 import { IntentFields, nowhere } from './IntentFields';
 import type { Further } from './IntentFields';
-import { deadlines, furtherOf, furtherProblem, homeless, modes, nameProblem, planeScopes, suggestName } from './launch';
+import {
+  deadlines,
+  furtherOf,
+  furtherProblem,
+  homeless,
+  modes,
+  nameProblem,
+  planeScopes,
+  slotless,
+  suggestName,
+  usesOf,
+} from './launch';
 
 type Options = LaunchOptionsQuery['launchOptions'];
 
@@ -122,6 +134,17 @@ export function LaunchForm({
           <p className="soft">Its components always have as many members.</p>
         )}
       </Section>
+      {manifest.volumes.length > 0 && (
+        <Section title="Files" text="The volumes of the project that it uses. They stay when the workload is gone.">
+          <VolumeSelects
+            projectId={form.projectId}
+            slots={manifest.volumes}
+            chosen={form.volumes}
+            onChange={form.setVolume}
+            errors={form.errors}
+          />
+        </Section>
+      )}
       <Section title="Configuration" text="The settings that the app's schema defines.">
         <SchemaForm schema={form.schema} value={form.config} onChange={form.setConfig} errors={form.configErrors} />
       </Section>
@@ -249,10 +272,13 @@ function useLaunch(options: Options, projectId: string) {
   const [plane, setPlane] = useState<ControlPlaneScope>('PROJECT');
   const [mode, setMode] = useState<OperatingMode>('TENANT_DEDICATED');
   const [operator, setOperator] = useState('');
+  const [volumes, setVolumes] = useState<Readonly<Record<string, string>>>({});
   const [tried, setTried] = useState(false);
   const { submit, problem, busy } = useSubmission(LaunchInstanceDocument);
 
+  const uses = usesOf(volumes);
   const own = complaints(name, chosen, counts, further, options);
+  for (const slot of slotless(manifest.volumes, volumes)) own.set(`volumes.${slot}`, 'The app needs a volume here.');
   const ownConfig = validate(schema, config);
   const placed = placeReasons(problem?.reasons ?? [], (path) => knows(path, options, schema));
   const errors = tried ? merged(own, placed.fields, '') : new Map<string, string>();
@@ -269,6 +295,7 @@ function useLaunch(options: Options, projectId: string) {
     controlPlaneScope: plane,
     operatingMode: mode,
     operatorServiceAccountId: operator === '' ? null : operator,
+    volumes: uses,
     components: manifest.components.map((each) => ({
       key: each.key,
       count: Number(counts[each.key]),
@@ -287,9 +314,12 @@ function useLaunch(options: Options, projectId: string) {
   };
   const setCount = (key: string, value: number | string) => setCounts((before) => ({ ...before, [key]: value }));
   const setFurther = (key: string, value: Further) => setFurthers((before) => ({ ...before, [key]: value }));
+  const setVolume = (slot: string, volume: string) => setVolumes((before) => ({ ...before, [slot]: volume }));
   return {
     name,
     setName,
+    volumes,
+    setVolume,
     chosen,
     setChosen,
     counts,

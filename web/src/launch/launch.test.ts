@@ -1,5 +1,14 @@
 import { expect, it } from 'vitest';
-import { furtherOf, furtherProblem, homeless, nameProblem, suggestName, versionChoices } from './launch';
+import {
+  furtherOf,
+  furtherProblem,
+  homeless,
+  nameProblem,
+  slotless,
+  suggestName,
+  usesOf,
+  versionChoices,
+} from './launch';
 
 it.each(['ab', 'slurm-2x', 'a'.repeat(40)])('accepts the name %s', (name) => expect(nameProblem(name)).toBeUndefined());
 
@@ -58,4 +67,15 @@ it('sends where further members live only where it is stated', () => {
     furtherProblem({ ...slice, gpuCount: 65 }),
     furtherProblem({ ...slice, gpuCount: '' }),
   ]).toEqual([undefined, undefined, 'A slice has 1 to 64 GPUs.', 'A slice has 1 to 64 GPUs.']);
+});
+
+it('sends the volumes that are chosen, and names the slots that lack one', () => {
+  const chosen = { home: 'vol_1', data: '' };
+  expect(usesOf(chosen)).toEqual([{ slot: 'home', volumeId: 'vol_1' }]);
+  const slots = [
+    { name: 'home', required: true },
+    { name: 'data', required: true },
+    { name: 'other', required: false },
+  ];
+  expect(slotless(slots, chosen)).toEqual(['data']);
 });

@@ -90,3 +90,18 @@ export function furtherProblem(further: Further | undefined): string | undefined
     ? undefined
     : 'A slice has 1 to 64 GPUs.';
 }
+
+/** Returns what a launch sends of the volumes that are chosen for slots. */
+export function usesOf(chosen: Readonly<Record<string, string>>): { slot: string; volumeId: string }[] {
+  return Object.entries(chosen)
+    .filter(([, volume]) => volume !== '')
+    .map(([slot, volumeId]) => ({ slot, volumeId }));
+}
+
+/** Returns the slots that need a volume and have none. */
+export function slotless(
+  slots: readonly { readonly name: string; readonly required: boolean }[],
+  chosen: Readonly<Record<string, string>>,
+): string[] {
+  return slots.filter((slot) => slot.required && (chosen[slot.name] ?? '') === '').map((slot) => slot.name);
+}

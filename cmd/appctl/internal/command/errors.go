@@ -57,7 +57,7 @@ var codesOf = map[int][]string{
 	},
 	exitInvalid: {
 		client.CodeInvalidArgument, client.CodeConfigInvalid, client.CodeManifestInvalid, client.CodeIncompatible,
-		client.CodeClassUnavailable, client.CodeProfileUnavailable,
+		client.CodeClassUnavailable, client.CodeProfileUnavailable, client.CodeVolumeUnavailable,
 		client.CodeLimitExceeded, client.CodeCursorInvalid, client.CodeCursorExpired, client.CodeDocumentInvalid,
 		client.CodeDocumentTooLarge, client.CodeMessageTooLarge, client.CodeRequestInvalid, client.CodeDialRefused,
 		client.CodeAdapterInsecure, client.CodePriceMissing, client.CodePriceRetroactive,
