@@ -10,7 +10,7 @@ import (
 // wallCodes are what a node agent refuses a member with before it starts anything of it.
 var wallCodes = []fault.Code{
 	fault.RuntimeMissing, fault.RuntimeTooOld, fault.ClassUnavailable, fault.ProfileUnavailable, fault.DeviceNotAllocated,
-	fault.DeviceMissing, fault.MemberIDsExhausted,
+	fault.DeviceMissing, fault.MemberIDsExhausted, fault.VolumeUnavailable,
 }
 
 // nodeStartless are the nodes that are heard and can start no member, each with the first member that is touched there.

@@ -34,6 +34,7 @@ var definers = map[string]string{
 	"free_ranges":        "nothing: a trigger",
 	"note_usage":         "nothing: the calling node's own members, of which it keeps samples",
 	"guard_volumes":      "nothing: a trigger",
+	"retire_volumes":     "nothing: a trigger",
 	"seat_volumes":       "nothing: a trigger",
 	"volume_deleter":     "which node deletes the files of a volume, to who has its row",
 	"storage_offers":     "of each storage class how many nodes offer it, and sums of bytes, naming no node",

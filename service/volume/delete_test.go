@@ -118,3 +118,24 @@ func TestADeletionWaitsForALaunchThatTakesTheVolume(t *testing.T) {
 	platformtest.Refused(t, <-ended, fault.Conflict, "volumeId")
 	require.Equal(t, 1, b.Count("volume", "status = 'READY'"))
 }
+
+func TestALocalVolumeEndsWithItsNode(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	gone := b.serve(domain.Storage{Name: "disk", Kind: domain.Local}, domain.Storage{Name: "parallel", Kind: domain.Shared})
+	waiting, kept, shared := b.made("waiting", b.local, 1), b.made("kept", b.local, 1), b.made("shared", b.shared, 1)
+	for _, v := range []*volume.Volume{waiting, kept, shared} {
+		b.seated(v, gone)
+	}
+	b.SQL(`UPDATE volume SET node_id = $1 WHERE name IN ('waiting', 'kept')`, gone)
+	deleted := func(v *volume.Volume) domain.Status {
+		out, err := b.Delete(b.admin, v.ID, "no more")
+		require.NoError(t, err)
+		return out.Status
+	}
+	require.Equal(t, domain.Deleting, deleted(waiting))
+	b.SQL(`UPDATE compute_node SET retired_at = now(), status = 'RETIRED' WHERE id = $1`, gone)
+	require.Equal(t, 1, b.Count("volume", "id = '"+string(waiting.ID)+"' AND status = 'DELETED' AND message <> ''"))
+	require.Equal(t, domain.Deleted, deleted(kept))
+	require.Equal(t, domain.Deleting, deleted(shared), "its files are on the shared file system still")
+}
