@@ -93,7 +93,9 @@ func TestAControllerMovesOnlyWithItsStateOnAVolume(t *testing.T) {
 	require.ErrorAs(t, check(context.Background(), d), &refused)
 	require.Equal(t, "CONTROLLER_IS_FIXED", refused.Code)
 	require.Equal(t, "targets[0]", refused.Path)
-	d.Instance.Volumes = []adapter.Volume{{Slot: layout.SlotState, Components: []string{layout.ComponentController}}}
+	for i := range d.Members[:2] {
+		d.Members[i].Volumes = []adapter.MemberVolume{{Slot: layout.SlotState, Path: layout.StateDir}}
+	}
 	require.NoError(t, check(context.Background(), d))
 	d.Kind = adapter.MemberRemove
 	require.ErrorAs(t, check(context.Background(), d), &refused)
