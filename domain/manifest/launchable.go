@@ -20,6 +20,7 @@ type launchable struct {
 		Name     string `json:"name"`
 		Path     string `json:"path"`
 		Artifact string `json:"artifact"`
+		Slot     string `json:"slot"`
 	} `json:"volumes"`
 	Usage *struct {
 		Port     int `json:"port"`
@@ -57,7 +58,33 @@ func (l *linter) profile(m *Manifest) {
 			l.add(fault.UnknownValue, at("runtimeProfile.volumes", "artifact")(i), text)
 		}
 	}
+	l.slots(m, &p)
 	l.counters(m, &p)
+}
+
+// slots holds what a container has of slots against the manifest's. A slot that the profile does not name is at its
+// own path, where nothing else may be.
+func (l *linter) slots(m *Manifest, p *launchable) {
+	named := make(map[string]bool)
+	for i, volume := range p.Volumes {
+		_, known := m.VolumeSlot(volume.Slot)
+		switch {
+		case volume.Slot == "":
+			continue
+		case !known:
+			l.add(fault.UnknownValue, at("runtimeProfile.volumes", "slot")(i), "is not one of the manifest's volumes")
+		case named[volume.Slot]:
+			l.add(fault.Duplicate, at("runtimeProfile.volumes", "slot")(i), "is named before")
+		}
+		named[volume.Slot] = true
+	}
+	for i, volume := range p.Volumes {
+		for _, slot := range m.Volumes {
+			if !named[slot.Name] && slot.Path == volume.Path {
+				l.add(fault.Duplicate, at("runtimeProfile.volumes", "path")(i), "is where the volume of "+slot.Name+" is")
+			}
+		}
+	}
 }
 
 // counters holds what a container counts against the manifest's ports and dimensions.

@@ -97,3 +97,34 @@ func TestARuntimeProfileOfAnotherKindIsTheAdaptersOwn(t *testing.T) {
 	_, err := Parse(changed(t, `{"image": "demo"}`, `{"image": 7, "anything": ["goes"]}`))
 	require.NoError(t, err)
 }
+
+func TestALaunchableProfileNamesSlotsOfItsManifest(t *testing.T) {
+	t.Parallel()
+	const slots = `[{"name": "work", "title": "Work", "path": "/srv/work"}, {"name": "data", "title": "Data", "path": "/srv/data"}]`
+	for name, c := range map[string]struct {
+		volumes string
+		want    []string
+	}{
+		"named":                 {`[{"name": "a", "path": "/work", "slot": "work"}, {"name": "b", "path": "/data", "slot": "data", "artifact": "weights"}]`, nil},
+		"in place of another's": {`[{"name": "a", "path": "/srv/work", "slot": "data"}, {"name": "b", "path": "/b", "slot": "work"}]`, nil},
+		"unheard of":            {`[{"name": "a", "path": "/work", "slot": "home"}]`, []string{"UNKNOWN_VALUE runtimeProfile.volumes.0.slot"}},
+		"named twice": {`[{"name": "a", "path": "/a", "slot": "work"}, {"name": "b", "path": "/b", "slot": "work"}]`,
+			[]string{"DUPLICATE runtimeProfile.volumes.1.slot"}},
+		"where a slot is": {`[{"name": "a", "path": "/srv/work"}]`, []string{"DUPLICATE runtimeProfile.volumes.0.path"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var m map[string]any
+			require.NoError(t, json.Unmarshal(launching(t, `{"image": "server", "volumes": `+c.volumes+`}`), &m))
+			m["volumes"] = json.RawMessage(slots)
+			data, err := json.Marshal(m)
+			require.NoError(t, err)
+			_, err = Parse(data)
+			if c.want == nil {
+				require.NoError(t, err)
+				return
+			}
+			require.Equal(t, c.want, reasonsOf(t, err))
+		})
+	}
+}

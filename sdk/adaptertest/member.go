@@ -41,7 +41,7 @@ type process struct {
 }
 
 // newMember creates a sandbox. With namespaces it returns when commands can enter it.
-func newMember(id, dir string, namespaces bool) (*member, error) {
+func newMember(id, dir string, namespaces bool, volumes []string) (*member, error) {
 	m := &member{id: id, dir: dir, processes: map[string]*process{}}
 	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o755); err != nil {
 		return nil, err
@@ -49,9 +49,8 @@ func newMember(id, dir string, namespaces bool) (*member, error) {
 	if !namespaces {
 		return m, os.MkdirAll(filepath.Join(dir, "root", "tmp"), 0o755)
 	}
-	m.init = exec.Command(
-		"unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c", sandbox.SpaceScript, "sandbox", dir,
-	)
+	m.init = exec.Command("unshare", append([]string{"--mount", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c",
+		sandbox.SpaceScript, "sandbox", dir}, volumes...)...)
 	m.init.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var said tail
 	m.init.Stderr = &said

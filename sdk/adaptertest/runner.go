@@ -30,6 +30,15 @@ type Option func(*runner)
 // Namespaces gives every member mount, PID and IPC namespaces of its own. It needs root.
 func Namespaces() Option { return func(r *runner) { r.namespaces = true } }
 
+// Volume gives every member with namespaces a folder of this machine at a path, as a node gives a volume.
+func Volume(folder, path string, readOnly bool) Option {
+	mode := "rw"
+	if readOnly {
+		mode = "ro"
+	}
+	return func(r *runner) { r.volumes = append(r.volumes, folder, path, mode) }
+}
+
 // maxOutput is how much of each output stream of a command is kept, as on a real node.
 const maxOutput = 64 << 10
 
@@ -38,6 +47,7 @@ type runner struct {
 	t               testing.TB
 	dir             string
 	namespaces      bool
+	volumes         []string // of each the folder, the path and the mode
 	public, private *[32]byte
 	artifacts       *sandbox.Artifacts
 
@@ -69,7 +79,7 @@ func (r *runner) member(id string) (*member, error) {
 	if m, ok := r.members[id]; ok {
 		return m, nil
 	}
-	m, err := newMember(id, filepath.Join(r.dir, id), r.namespaces)
+	m, err := newMember(id, filepath.Join(r.dir, id), r.namespaces, r.volumes)
 	if err == nil {
 		r.members[id] = m
 	}

@@ -74,8 +74,8 @@ func (n node) install(ctx context.Context) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, held := range r.volumes {
-		if _, err := n.fetch(ctx, fmt.Sprintf("artifact-%d", i), held.artifact.Digest, top+"artifacts/"+held.folder,
+	for i, held := range r.fetched() {
+		if _, err := n.fetch(ctx, fmt.Sprintf("artifact-%d", i), held.artifact.Digest, held.source(),
 			adapter.AsFiles); err != nil {
 			return nil, err
 		}

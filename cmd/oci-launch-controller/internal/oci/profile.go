@@ -33,7 +33,7 @@ type Profile struct {
 	Usage *Usage `json:"usage"`
 	// ReadOnly makes its root file system read-only.
 	ReadOnly bool `json:"readOnly"`
-	// Volumes are folders of its member's, or artifacts.
+	// Volumes are its member's volumes, folders of the member's own, or artifacts.
 	Volumes []Volume `json:"volumes"`
 }
 
@@ -115,7 +115,9 @@ type Volume struct {
 	Path string `json:"path"`
 	// Artifact is whose files it holds; empty for a folder that is the member's own and empty at first.
 	Artifact string `json:"artifact"`
-	// ReadOnly keeps the container from writing to a folder of the member's own.
+	// Slot is whose volume it is where the instance has one; empty for none.
+	Slot string `json:"slot"`
+	// ReadOnly keeps the container from writing to it.
 	ReadOnly bool `json:"readOnly"`
 }
 

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -76,14 +77,17 @@ func TestTheSameReleaseHasTheSameNameAndAnotherHasAnother(t *testing.T) {
 	require.NotEqual(t, first, named(func(i *adapter.Instance) { i.Config = json.RawMessage(`{"env":{"A":"b"}}`) }))
 }
 
-func TestTheManifestOfTheReferenceAppIsValidOncePublished(t *testing.T) {
+func TestTheManifestsAreValidOncePublished(t *testing.T) {
 	t.Parallel()
 	compiled, err := jsonschema.NewCompiler().Compile("../../../../domain/manifest/manifest.schema.json")
 	require.NoError(t, err)
-	text := strings.Replace(string(readManifest(t)), `"ref": ""`,
-		`"ref": "registry.example/apps/notebook@`+digestOf("a")+`"`, 1)
-	document, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(text, `"digest": ""`,
-		`"digest": "`+digestOf("a")+`"`, 1)))
-	require.NoError(t, err)
-	require.NoError(t, compiled.Validate(document))
+	for _, file := range []string{"../../manifest.json", "../../testimages/model-server/manifest.json"} {
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		text := strings.NewReplacer(`"ref": ""`, `"ref": "registry.example/apps/one@`+digestOf("a")+`"`,
+			`"digest": ""`, `"digest": "`+digestOf("a")+`"`).Replace(string(raw))
+		document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		require.NoError(t, err)
+		require.NoError(t, compiled.Validate(document), file)
+	}
 }

@@ -39,10 +39,10 @@ type launched struct {
 }
 
 // real begins an instance of a profile. Without root, podman and cloud-init the test is skipped.
-func real(t *testing.T, profile string) *launched {
+func real(t *testing.T, profile string, options ...adaptertest.Option) *launched {
 	t.Helper()
 	adaptertest.Require(t, "podman", "crun", "cloud-init")
-	p := adaptertest.New(t, "oci-launch", adaptertest.Namespaces())
+	p := adaptertest.New(t, "oci-launch", append(options, adaptertest.Namespaces())...)
 	dir := t.TempDir()
 	app, err := App(readManifest(t), dir)
 	require.NoError(t, err)
@@ -224,20 +224,28 @@ func TestContainersReallyRunAndChangeAndLeaveNothing(t *testing.T) {
 	require.Empty(t, left, "limits go with what they bounded")
 }
 
+// modelProfile is the profile of the model server's own manifest.
+func modelProfile(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile("../../testimages/model-server/manifest.json")
+	require.NoError(t, err)
+	var document struct{ RuntimeProfile json.RawMessage }
+	require.NoError(t, json.Unmarshal(raw, &document))
+	return string(document.RuntimeProfile)
+}
+
 func TestAModelServerReadsItsWeightsFromAnArtifactAndIsMetered(t *testing.T) {
 	t.Parallel()
-	l := real(t, `{"usage":{"port":18000,"path":"/metrics","counters":[{"metric":"model_requests_total","dimension":"requests"},
-		{"metric":"model_tokens_total","dimension":"tokens"}]},"image":"image","args":["--listen",":$(PORT_API)","--weights","/models"],"ports":[{"name":"api","port":18000}],"readOnly":true,
-		"health":{"http":{"port":18000,"path":"/healthz"}},"volumes":[{"name":"models","path":"/models","artifact":"weights"},{"name":"scratch","path":"/scratch"}]}`)
+	profile := strings.Replace(modelProfile(t), `"slot": "weights"`, `"slot": "weights", "artifact": "weights"`, 1)
+	l := real(t, strings.ReplaceAll(profile, "8000", "18000"))
 	l.pin("image", l.image("model-server", "one"))
-	weights := []byte("weights of a model")
+	weights := []byte(`{"one":{"two":1},"three":{"four":2,"five":1},"four":{"five":1},"five":{"six":1}}`)
 	l.pin("weights", l.manifest("application/vnd.oci.empty.v1+json", []byte("{}"), "application/octet-stream", weights,
-		"model.bin"))
+		"model.json"))
 	ids := l.grow(1)
 	status := l.succeed(adapter.InstanceCreate, nil)
 	sum := sha256.Sum256(weights)
-	require.Equal(t, "model.bin "+hex.EncodeToString(sum[:])+"\n",
-		l.get(http.MethodGet, l.at(status, ids[0], "api")+"/v1/models"))
+	require.Contains(t, l.get(http.MethodGet, l.at(status, ids[0], "api")+"/v1/models"), hex.EncodeToString(sum[:]))
 	l.isMetered(ids[0], l.at(status, ids[0], "api"))
 }
 
@@ -247,7 +255,8 @@ func (l *launched) isMetered(member, at string) {
 	t := l.t
 	require.Empty(t, l.usage(), "nothing was served yet")
 	ask := func() {
-		answer, err := http.Post(at+"/v1/completions", "text/plain", strings.NewReader("one two three"))
+		answer, err := http.Post(at+"/v1/completions", "application/json",
+			strings.NewReader(`{"model":"model","prompt":"one two three"}`))
 		require.NoError(t, err)
 		require.NoError(t, answer.Body.Close())
 		require.Equal(t, http.StatusOK, answer.StatusCode)

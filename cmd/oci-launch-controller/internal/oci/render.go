@@ -53,17 +53,11 @@ type release struct {
 	member  adapter.Member
 	profile Profile
 	image   adapter.Artifact
-	volumes []mounted
+	mounts  []mount
 	ports   map[string]int
 	// manifest is the digest that podman must find.
 	manifest string
 	start    adapter.StartProcess
-}
-
-// mounted is an artifact that the container reads.
-type mounted struct {
-	artifact adapter.Artifact
-	folder   string // its name below /srv/oci/artifacts
 }
 
 // renderRelease makes everything that a member needs to run the instance, with the ports that it has there. The
@@ -76,12 +70,7 @@ func renderRelease(instance adapter.Instance, member adapter.Member, ports map[s
 	}
 	r := &release{member: member, profile: p, ports: ports, manifest: manifest}
 	r.image, _ = instance.Artifact(p.Image)
-	for _, volume := range p.Volumes {
-		if volume.Artifact != "" {
-			artifact, _ := instance.Artifact(volume.Artifact)
-			r.volumes = append(r.volumes, mounted{artifact, volume.Name + "-" + hexOf(artifact.Digest)[:12]})
-		}
-	}
+	r.mounts = mountsOf(instance, p, member)
 	known := r.known(instance)
 	parts := []file{
 		{"env", "0600", envFile(p.Env, known)},
@@ -193,25 +182,13 @@ func (r *release) createFile(known map[string]string) string {
 	if p.ReadOnly {
 		args = append(args, "--read-only")
 	}
-	held := 0
-	for _, volume := range p.Volumes {
-		source, mode := top+"volumes/"+volume.Name, ":U"
-		if volume.Artifact != "" {
-			source, mode = top+"artifacts/"+r.volumes[held].folder, ":ro"
-			held++
-		} else if volume.ReadOnly {
-			mode = ":ro"
-		}
-		args = append(args, "--volume="+source+":"+volume.Path+mode)
+	var out strings.Builder
+	for _, one := range r.mounts {
+		out.WriteString(one.made())
+		args = append(args, one.option())
 	}
 	if len(p.Command) > 0 {
 		args = append(args, "--entrypoint="+encode(expandAll(p.Command, known)))
-	}
-	var out strings.Builder
-	for _, volume := range p.Volumes {
-		if volume.Artifact == "" {
-			fmt.Fprintf(&out, "mkdir -p %s\n", quote(top+"volumes/"+volume.Name))
-		}
 	}
 	out.WriteString("create")
 	for _, arg := range args {
@@ -295,8 +272,8 @@ if got != want if want else not 200 <= got < 400:
 
 func (r *release) artifactsFile() string {
 	var out strings.Builder
-	for _, held := range r.volumes {
-		out.WriteString(held.folder + "\n")
+	for _, held := range r.fetched() {
+		out.WriteString(held.folder() + "\n")
 	}
 	return out.String()
 }

@@ -27,19 +27,20 @@ var build = "1"
 
 func main() {
 	listen := flag.String("listen", ":8888", "address to listen on")
+	work := flag.String("work", "", "folder that keeps the notebook; empty keeps nothing")
 	flag.Parse()
 	slog.Info("web-notebook listens", "build", build, "address", *listen)
-	if err := serve(*listen); err != nil {
+	if err := serve(*listen, book{*work}); err != nil {
 		slog.Error("web-notebook ends", "error", err)
 		os.Exit(1)
 	}
 }
 
 // serve answers until the container is asked to stop.
-func serve(listen string) error {
+func serve(listen string, b book) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	server := &http.Server{Addr: listen, Handler: routes(), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Addr: listen, Handler: routes(b), ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() {
 		slog.Info("asked to stop")
 		bounded, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -52,9 +53,9 @@ func serve(listen string) error {
 	return nil
 }
 
-func routes() http.Handler {
+func routes(b book) http.Handler {
 	mux := http.NewServeMux()
-	notebook(mux)
+	b.notebook(mux)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /env", func(w http.ResponseWriter, _ *http.Request) {
 		all := os.Environ()

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"crypto/ed25519"
-	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/stretchr/testify/require"
 )
 
@@ -39,46 +37,34 @@ func TestCellsCalculateAndReachNothing(t *testing.T) {
 	}
 }
 
-func TestACallerIsProvedByThePlatformsKeysAlone(t *testing.T) {
+func TestANotebookIsKeptInItsFolder(t *testing.T) {
 	t.Parallel()
-	public, private, err := ed25519.GenerateKey(nil)
-	require.NoError(t, err)
-	_, foreign, err := ed25519.GenerateKey(nil)
-	require.NoError(t, err)
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "one", Algorithm: "EdDSA"}}})
-	require.NoError(t, err)
-	now := time.Now()
-	sign := func(key ed25519.PrivateKey, sort string) string {
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: key, KeyID: "one"}},
-			(&jose.SignerOptions{}).WithType(jose.ContentType(sort)))
-		require.NoError(t, err)
-		text, err := jwt.Signed(signer).Claims(jwt.Claims{Audience: jwt.Audience{"ins_1"},
-			Expiry: jwt.NewNumericDate(now.Add(time.Minute))}).Claims(map[string]any{"name": "Dana"}).Serialize()
-		require.NoError(t, err)
-		return text
+	folder := t.TempDir()
+	ask := func(b book, method, cell string) (int, string) {
+		w := httptest.NewRecorder()
+		routes(b).ServeHTTP(w, httptest.NewRequest(method, "/notes", strings.NewReader(cell)))
+		return w.Code, w.Body.String()
 	}
-	name, err := verify(sign(private, callerType), string(keys), "ins_1", now)
+	code, answer := ask(book{folder}, http.MethodPost, "rows = 6")
+	require.Equal(t, http.StatusOK, code, answer)
+	code, answer = ask(book{folder}, http.MethodPost, "rows * 7") // another process: nothing is held but the folder
+	require.Equal(t, http.StatusOK, code, answer)
+	require.JSONEq(t, `{"cell":2,"out":"42"}`, answer)
+	number, err := book{folder}.put(1, "rows = 7")
 	require.NoError(t, err)
-	require.Equal(t, "Dana", name)
-	for wrong, check := range map[string]func() (string, error){
-		"no key of the platform": func() (string,
-			error) {
-			return verify(sign(foreign, callerType), string(keys), "ins_1", now)
-		},
-		"not of the type": func() (string,
-			error) {
-			return verify(sign(private, "at+jwt"), string(keys), "ins_1", now)
-		},
-		"not for this notebook now": func() (string,
-			error) {
-			return verify(sign(private, callerType), string(keys), "ins_2", now)
-		},
-		"is expired": func() (string, error) {
-			return verify(sign(private, callerType), string(keys), "ins_1", now.Add(2*time.Minute))
-		},
-		"cannot be read": func() (string, error) { return verify("forged", string(keys), "ins_1", now) },
-	} {
-		_, err := check()
-		require.ErrorContains(t, err, wrong)
-	}
+	require.Equal(t, 1, number)
+	_, answer = ask(book{folder}, http.MethodGet, "")
+	require.JSONEq(t, `{"cells":[{"cell":1,"code":"rows = 7","out":"7"},{"cell":2,"code":"rows * 7","out":"49"}]}`, answer)
+
+	code, answer = ask(book{}, http.MethodPost, "1")
+	require.Equal(t, http.StatusInternalServerError, code)
+	require.Contains(t, answer, "not kept: this notebook has no folder")
+	_, err = book{folder}.put(maxCells+1, "1")
+	require.ErrorContains(t, err, "at most 200 cells")
+	code, answer = ask(book{folder + "/gone"}, http.MethodPost, "1")
+	require.Equal(t, http.StatusInternalServerError, code)
+	require.Contains(t, answer, "was not kept")
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, left, 2, "no half-written file is left")
 }

@@ -1,5 +1,6 @@
 # The first process of a member: an overlay over the machine's root, private /run and /tmp, a /scratch on no overlay, and then
-# nothing but reaping. $1 is the member's directory.
+# nothing but reaping. $1 is the member's directory; what follows are volumes, each as a folder of the
+# machine, where the member has it, and rw or ro.
 set -e
 mount --make-rprivate /
 mkdir -p "$1/fs"
@@ -17,6 +18,12 @@ for dir in run tmp; do mount -t tmpfs -o mode=1777 none $dir; done
 mkdir tmp/old
 mkdir run/sandbox-upper # what the member writes, for those who look for residue
 mount --bind "$1/fs/upper" run/sandbox-upper
+while [ $# -gt 1 ]; do
+	mkdir -p ".$3"
+	mount --bind "$2" ".$3"
+	mount -o "remount,bind,nosuid,nodev,$4" ".$3"
+	shift 3
+done
 pivot_root . tmp/old
 cd /
 umount -l /tmp/old

@@ -99,6 +99,23 @@ prepare() {
 	rm -rf "$at/create"
 }
 
+# give makes a new volume's folder the image's user's. One that holds files, or that somebody has, stays as it is.
+give() {
+	[ "$(stat -c %u "$1")" = 0 ] && [ -z "$(ls -A "$1")" ] || return 0
+	image=$(cat "$at/id")
+	user=$(podman image inspect --format '{{.User}}' "$image")
+	user=${user%%:*}
+	case "$user" in
+	*[!0-9]*)
+		files=$(podman image mount "$image")
+		uid=$(awk -F: -v name="$user" '$1 == name { print $3; exit }' "$files/etc/passwd") || fail "the image has no users"
+		podman image unmount "$image" > /dev/null
+		user=${uid:?oci: the image has no user $user}
+		;;
+	esac
+	chown -- "${user:-0}" "$1"
+}
+
 # create makes the container; a release's create file calls it with the arguments of its own.
 create() {
 	bounds="--cgroups=disabled"

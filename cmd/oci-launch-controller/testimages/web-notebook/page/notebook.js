@@ -3,11 +3,11 @@ const $ = (id) => document.getElementById(id);
 let socket;
 let cells = 0;
 
-/** Adds an empty cell at the end, and goes there. */
-function addCell() {
+/** Adds a cell at the end, and goes there. */
+function addCell(code = '') {
   const number = ++cells;
   const cell = Object.assign(document.createElement('section'), { className: 'cell' });
-  const input = Object.assign(document.createElement('textarea'), { rows: 2, spellcheck: false });
+  const input = Object.assign(document.createElement('textarea'), { rows: 2, spellcheck: false, value: code });
   input.setAttribute('aria-label', `Cell ${number}`);
   const run = Object.assign(document.createElement('button'), { textContent: 'Run' });
   const output = document.createElement('output');
@@ -33,14 +33,24 @@ function show(output, text, bad) {
   output.classList.toggle('bad', bad);
 }
 
+function report({ cell, out = '', error }) {
+  show(document.querySelector(`[data-cell="${cell}"] output`), error ?? out, error !== undefined);
+}
+
 const hears = {
-  hello({ greeting, caller }) {
+  hello({ greeting, caller, cells: kept = [] }) {
     $('greeting').textContent = greeting;
     document.title = greeting;
     $('caller').textContent = caller;
+    if (cells > 0) return; // the page is connected again, and has what is kept
+    for (const { code = '', ...rest } of kept) {
+      addCell(code);
+      report(rest);
+    }
+    addCell();
   },
   ran({ cell, out, error }) {
-    show(document.querySelector(`[data-cell="${cell}"] output`), error ?? out, error !== undefined);
+    report({ cell, out, error });
     if (cell === cells && error === undefined) addCell();
   },
 };
@@ -57,5 +67,4 @@ function connect() {
   });
 }
 
-addCell();
 connect();
