@@ -20,7 +20,8 @@ func mountsOf(instance adapter.Instance, p Profile, member adapter.Member) (all 
 	for _, wanted := range p.Volumes {
 		one := mount{Volume: wanted}
 		one.artifact, _ = instance.Artifact(wanted.Artifact)
-		if at := slices.IndexFunc(member.Volumes, func(v adapter.MemberVolume) bool { return v.Slot == wanted.Slot }); at >= 0 {
+		at := slices.IndexFunc(member.Volumes, func(v adapter.MemberVolume) bool { return v.Slot == wanted.Slot })
+		if at >= 0 {
 			one.volume = &member.Volumes[at]
 		}
 		all = append(all, one)

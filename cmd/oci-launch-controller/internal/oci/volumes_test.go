@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
 
-// options are what podman's create is given for a profile's volumes and a member's.
+// optionsOf are what podman's create is given for a profile's volumes and a member's.
 func optionsOf(t *testing.T, profile string, volumes ...adapter.MemberVolume) (lines string, fetched []string) {
 	t.Helper()
 	member := memberOf(0)
@@ -40,7 +39,8 @@ func TestAVolumeIsWhereItsSlotIsNamed(t *testing.T) {
 	require.Contains(t, made, "'--volume=/srv/oci/artifacts/models-bbbbbbbbbbbb:/models:ro'")
 	require.Equal(t, []string{"models-bbbbbbbbbbbb"}, fetched)
 
-	made, fetched = optionsOf(t, profile, adapter.MemberVolume{Slot: "weights", ID: "vol_2", Path: "/srv/m", ReadOnly: true})
+	weights := adapter.MemberVolume{Slot: "weights", ID: "vol_2", Path: "/srv/m", ReadOnly: true}
+	made, fetched = optionsOf(t, profile, weights)
 	require.Contains(t, made, "'--volume=/srv/oci/volumes/w:/work:U'", "without a volume it is the member's own")
 	require.Contains(t, made, "'--volume=/srv/m:/models:ro'", "the volume is in place of the artifact")
 	require.NotContains(t, made, "give")
@@ -125,6 +125,6 @@ func TestAModelServerReadsItsWeightsFromAVolumeAndWritesNothing(t *testing.T) {
 	l.succeed(adapter.InstanceDecommission, nil)
 	after, err := os.Stat(disk)
 	require.NoError(t, err)
-	require.Equal(t, before.ModTime().Truncate(time.Nanosecond), after.ModTime())
+	require.Equal(t, before.ModTime(), after.ModTime())
 	require.Zero(t, after.Sys().(*syscall.Stat_t).Uid)
 }

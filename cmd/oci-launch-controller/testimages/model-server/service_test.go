@@ -62,8 +62,8 @@ func TestCallersAreToldApartAndCounted(t *testing.T) {
 	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "one", Algorithm: "EdDSA"}}})
 	require.NoError(t, err)
 	token := func(subject string) string {
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: "one"}},
-			(&jose.SignerOptions{}).WithType(caller.Type))
+		key := jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: "one"}}
+		signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType(caller.Type))
 		require.NoError(t, err)
 		text, err := jwt.Signed(signer).Claims(jwt.Claims{Subject: subject, Audience: jwt.Audience{"ins_1"},
 			Expiry: jwt.NewNumericDate(time.Now().Add(time.Minute))}).Serialize()
@@ -85,7 +85,8 @@ func TestCallersAreToldApartAndCounted(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	s.routes().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	require.Contains(t, w.Body.String(), "model_requests_total{caller=\"sva_1\"} 2\nmodel_requests_total{caller=\"usr_2\"} 1\n")
+	require.Contains(t, w.Body.String(), "model_requests_total{caller=\"sva_1\"} 2\n")
+	require.Contains(t, w.Body.String(), "model_requests_total{caller=\"usr_2\"} 1\n")
 	require.Contains(t, w.Body.String(), "model_tokens_total{caller=\"sva_1\",kind=\"prompt\"} 4\n")
 	require.Len(t, s.served, 2)
 }

@@ -13,7 +13,8 @@ import (
 // maxCells bounds a notebook.
 const maxCells = 200
 
-// book keeps a notebook's cells in a folder, which several replicas may have at once. Without a folder it keeps nothing.
+// book keeps a notebook's cells in a folder, which several replicas may have at once. Without one
+// it keeps nothing.
 type book struct{ folder string }
 
 // kept is what the file holds: the cells' code, in their order.
