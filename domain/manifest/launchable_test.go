@@ -100,14 +100,18 @@ func TestARuntimeProfileOfAnotherKindIsTheAdaptersOwn(t *testing.T) {
 
 func TestALaunchableProfileNamesSlotsOfItsManifest(t *testing.T) {
 	t.Parallel()
-	const slots = `[{"name": "work", "title": "Work", "path": "/srv/work"}, {"name": "data", "title": "Data", "path": "/srv/data"}]`
+	const slots = `[{"name": "work", "title": "Work", "path": "/srv/work"},
+		{"name": "data", "title": "Data", "path": "/srv/data"}]`
 	for name, c := range map[string]struct {
 		volumes string
 		want    []string
 	}{
-		"named":                 {`[{"name": "a", "path": "/work", "slot": "work"}, {"name": "b", "path": "/data", "slot": "data", "artifact": "weights"}]`, nil},
-		"in place of another's": {`[{"name": "a", "path": "/srv/work", "slot": "data"}, {"name": "b", "path": "/b", "slot": "work"}]`, nil},
-		"unheard of":            {`[{"name": "a", "path": "/work", "slot": "home"}]`, []string{"UNKNOWN_VALUE runtimeProfile.volumes.0.slot"}},
+		"named": {`[{"name": "a", "path": "/work", "slot": "work"},
+			{"name": "b", "path": "/data", "slot": "data", "artifact": "weights"}]`, nil},
+		"in place of another's": {`[{"name": "a", "path": "/srv/work", "slot": "data"},
+			{"name": "b", "path": "/b", "slot": "work"}]`, nil},
+		"unheard of": {`[{"name": "a", "path": "/work", "slot": "home"}]`,
+			[]string{"UNKNOWN_VALUE runtimeProfile.volumes.0.slot"}},
 		"named twice": {`[{"name": "a", "path": "/a", "slot": "work"}, {"name": "b", "path": "/b", "slot": "work"}]`,
 			[]string{"DUPLICATE runtimeProfile.volumes.1.slot"}},
 		"where a slot is": {`[{"name": "a", "path": "/srv/work"}]`, []string{"DUPLICATE runtimeProfile.volumes.0.path"}},
