@@ -63,7 +63,9 @@ type Keeper struct {
 
 // New returns a keeper, which does nothing yet.
 func New(options Options) *Keeper {
-	return &Keeper{options: options, wake: make(chan struct{}, 1), measured: map[string]time.Time{}}
+	wake := make(chan struct{}, 1)
+	options.Store.Tell(wake) // the platform may have named a volume before it was there
+	return &Keeper{options: options, wake: wake, measured: map[string]time.Time{}}
 }
 
 // Storages returns the storages as the platform is to be told of them, and whether it has been found out what it takes:

@@ -150,6 +150,9 @@ func TestVolumesAreMeasuredGrownAndDeletedAsThePlatformWants(t *testing.T) {
 	eventually(t, func() bool { return g.fake.said("vol_a").State == platform.VolumePresent }, "it is measured")
 	require.Empty(t, g.fake.said("vol_unborn").State, "one that no member has used yet is not there")
 	require.NoFileExists(t, filepath.Join(g.disk, "vol_unborn.img"))
+	require.NoError(t, g.store.Make(t.Context(), []volume.Volume{{ID: other.ID, Storage: "disk", SizeBytes: 32 * mib}}))
+	eventually(t, func() bool { return g.fake.said("vol_unborn").State == platform.VolumePresent },
+		"it is measured with its first member")
 
 	wanted.SizeBytes = 64 * mib
 	g.fake.tell("2", wanted)

@@ -54,6 +54,7 @@ type Store struct {
 	mu     sync.Mutex
 	states map[string]State
 	stuck  map[string]bool // storages whose last probe has not come back
+	made   chan<- struct{}
 }
 
 // Open returns the store of a node's storages, each after a try of all that it needs.
@@ -118,6 +119,13 @@ func (s *Store) backendOf(volume Volume) (backend, error) {
 	return s.kept[volume.Storage], nil
 }
 
+// Tell has a channel told, where it has room, when volumes have been made.
+func (s *Store) Tell(made chan<- struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made = made
+}
+
 // Make makes volumes that are not there yet.
 func (s *Store) Make(ctx context.Context, volumes []Volume) error {
 	for _, one := range volumes {
@@ -128,6 +136,12 @@ func (s *Store) Make(ctx context.Context, volumes []Volume) error {
 		if err := kept.make(ctx, one.ID, one.SizeBytes); err != nil {
 			return unavailable(one, "%v", s.hide(one, err))
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.made <- struct{}{}:
+	default: // nobody asked for it, or is told already
 	}
 	return nil
 }
