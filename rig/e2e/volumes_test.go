@@ -61,7 +61,8 @@ func TestFilesOutlastTheirMembers(t *testing.T) {
 	allocations := []string{rentNode(t, ctx, c), rentNode(t, ctx, c)}
 	launched := func(name string) (instance string) {
 		return strings.TrimSpace(appctl(t, ctx, "launch", "slurm", "--name", name,
-			"--allocation", strings.Join(allocations, ","), "--component", "worker=2", "--component", "controller=1", "--volume", "home=files", "--wait", "--quiet"))
+			"--allocation", strings.Join(allocations, ","), "--component", "worker=2",
+			"--component", "controller=1", "--volume", "home=files", "--wait", "--quiet"))
 	}
 	says := func(member, script string) string {
 		said, complaint, code := appctlAs(t, ctx, admin, "exec", member, "--reason", "end-to-end test", "--",
