@@ -63,6 +63,7 @@ var elsewhere = map[string]string{
 	"examples/python-adapter/README.md":     "examples/python_test.go starts and checks it",
 	"sdk/python/README.md":                  "examples/python_test.go runs the kit's tests",
 	"sdk/python-client/README.md":           "examples/older_test.go runs the client's tests",
+	"docs/guides/volumes.md":                "TestFilesOutlastTheirMembers goes its way on a class that the nodes of the lab serve",
 	"docs/guides/kubernetes.md":             "rig/kubernetes walks its steps on a real cluster, which takes minutes: make test-kubernetes",
 	"docs/testing.md":                       "its lines are targets of make, which say what the tests of this repository are",
 	"docs/runbooks/adapter-away.md":         "rig/drills walks it, edge by edge",
