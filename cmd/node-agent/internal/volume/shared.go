@@ -163,7 +163,8 @@ func (s *shared) grow(_ context.Context, id string, size int64) error {
 	}
 	defer folder.Close()
 	project, known, err := enclosed(folder)
-	if err != nil || project == 0 || known.Hard*quotaUnit >= uint64(size) { // #nosec G115 -- positive
+	wanted := uint64(max(size, 0)) // #nosec G115 -- not negative
+	if err != nil || project == 0 || known.Hard*quotaUnit >= wanted {
 		return err
 	}
 	return setLimit(folder, project, size)
