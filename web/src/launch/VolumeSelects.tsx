@@ -53,7 +53,10 @@ export function VolumeSelects({
       </div>
       {ready.length === 0 && read.data !== undefined && (
         <p className="soft">
-          The project has no volume that is ready. <Link to="/volumes">Create one</Link>
+          The project has no volume that is ready.{' '}
+          <Link to="/volumes" style={{ textDecoration: 'underline' }}>
+            Create one
+          </Link>
         </p>
       )}
     </>
