@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -43,8 +42,7 @@ func (a *Agent) declared() gql.NodeInventoryInput {
 func (a *Agent) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
 	defer cancel()
-	input := platform.Heartbeat{NodeHeartbeatInput: gql.NodeHeartbeatInput{AgentVersion: a.options.Version,
-		BootId: a.bootID}}
+	input := gql.NodeHeartbeatInput{AgentVersion: a.options.Version, BootId: a.bootID}
 	if a.storageNews.Swap(false) {
 		a.told.Store(false)
 	}
@@ -56,7 +54,7 @@ func (a *Agent) beat(ctx context.Context) error {
 		a.log.WarnContext(ctx, "what the node offers to members has changed", "because", a.sandboxes.Isolation().Reason)
 	}
 	if !a.told.Load() { // the inventory may have changed since the node was enrolled
-		inventory := platform.Inventory{NodeInventoryInput: a.declared()}
+		inventory := a.declared()
 		if a.stored(&inventory) {
 			input.Inventory = &inventory
 		}

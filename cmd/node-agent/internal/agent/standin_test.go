@@ -156,7 +156,8 @@ func (s *standin) serve(w http.ResponseWriter, r *http.Request) {
 			"message": err.Message, "extensions": map[string]any{"code": err.Code, "retryable": err.Retryable}}}})
 		return
 	}
-	field := strings.ToLower(body.OperationName[:1]) + body.OperationName[1:]
+	field := strings.TrimPrefix(body.OperationName, "Read")
+	field = strings.ToLower(field[:1]) + field[1:]
 	_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{field: data}})
 }
 
@@ -185,7 +186,7 @@ func (s *standin) answer(operation, token string, input json.RawMessage) (any, *
 		return map[string]any{"id": "nod_1"}, nil
 	case "ReportNodeTask":
 		return s.report(input)
-	case "NodeVolumes", "ReportVolumes":
+	case "ReadNodeVolumes", "ReportVolumes":
 		return s.keeps(operation, input)
 	case "AppendNodeTaskOutput":
 		return s.append(input)

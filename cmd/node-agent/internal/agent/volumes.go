@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/upkeep"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/volume"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // openVolumes tries the node's storages; without any it keeps no volumes.
@@ -53,15 +53,15 @@ func (a *Agent) users(volumeID string) (members []string) {
 }
 
 // stored adds the node's storages to an inventory, and reports whether it is known what the platform takes of them.
-func (a *Agent) stored(inventory *platform.Inventory) (decided bool) {
+func (a *Agent) stored(inventory *gql.NodeInventoryInput) (decided bool) {
 	if a.upkeep == nil {
 		return true
 	}
 	states, decided := a.upkeep.Storages()
 	for _, one := range states {
-		inventory.Storage = append(inventory.Storage, platform.Storage{
-			Name: one.Name, Kind: one.Kind, TotalBytes: one.TotalBytes, FreeBytes: one.FreeBytes,
-			SizeEnforced: one.SizeEnforced, Reason: text.Head(text.Clean([]byte(one.Reason)), maxReason),
+		inventory.Storage = append(inventory.Storage, gql.NodeStorageInput{
+			Name: one.Name, Kind: gql.StorageKind(one.Kind), TotalBytes: float64(one.TotalBytes),
+			FreeBytes: float64(one.FreeBytes), SizeEnforced: one.SizeEnforced, Reason: text.Head(text.Clean([]byte(one.Reason)), maxReason),
 		})
 	}
 	return decided
@@ -71,11 +71,11 @@ func (a *Agent) stored(inventory *platform.Inventory) (decided bool) {
 type asNode struct{ agent *Agent }
 
 // Volumes implements upkeep.Platform.
-func (n asNode) Volumes(ctx context.Context, known string, wait time.Duration) (platform.Volumes, error) {
+func (n asNode) Volumes(ctx context.Context, known string, wait time.Duration) (gql.NodeVolumes, error) {
 	return n.agent.client.Volumes(ctx, n.agent.credentials, known, wait)
 }
 
 // ReportVolumes implements upkeep.Platform.
-func (n asNode) ReportVolumes(ctx context.Context, reports []platform.VolumeReport) error {
+func (n asNode) ReportVolumes(ctx context.Context, reports []gql.VolumeReportInput) error {
 	return n.agent.client.ReportVolumes(ctx, n.agent.credentials, reports)
 }

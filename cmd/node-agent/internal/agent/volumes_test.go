@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -18,8 +17,8 @@ import (
 
 // standVolumes are the volumes that a platform wants a node to look after, and what it was told of them.
 type standVolumes struct {
-	wanted  platform.Volumes
-	reports []platform.VolumeReport
+	wanted  gql.NodeVolumes
+	reports []gql.VolumeReportInput
 }
 
 // stored keeps the storage of an inventory. With s.mu held.
@@ -37,10 +36,10 @@ func (s *standin) keeps(operation string, input json.RawMessage) (any, *client.E
 	switch {
 	case s.volumes == nil:
 		return nil, &client.Error{Code: client.CodeDocumentInvalid, Message: `Cannot query field "nodeVolumes"`}
-	case operation == "NodeVolumes":
+	case operation == "ReadNodeVolumes":
 		return s.volumes.wanted, nil
 	}
-	var told struct{ Volumes []platform.VolumeReport }
+	var told struct{ Volumes []gql.VolumeReportInput }
 	if err := json.Unmarshal(input, &told); err != nil {
 		return nil, &client.Error{Code: "INVALID_ARGUMENT", Message: err.Error()}
 	}
@@ -48,18 +47,18 @@ func (s *standin) keeps(operation string, input json.RawMessage) (any, *client.E
 	return []string{}, nil
 }
 
-func (s *standin) want(version string, volumes ...platform.Volume) {
+func (s *standin) want(version string, volumes ...gql.NodeVolume) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.volumes.wanted = platform.Volumes{Version: version, Volumes: volumes}
+	s.volumes.wanted = gql.NodeVolumes{Version: version, Volumes: volumes}
 }
 
 // said reports whether the platform was told of a volume in a state, with words in the message.
-func (s *standin) said(id, state, words string) bool {
+func (s *standin) said(id string, state gql.VolumeFinding, words string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.volumes.reports {
-		if one.ID == id && one.State == state && strings.Contains(one.Message, words) {
+		if one.Id == id && one.State == state && strings.Contains(one.Message, words) {
 			return true
 		}
 	}
@@ -103,18 +102,18 @@ func TestAVolumeIsDeletedWithProofWhenNoMemberHasIt(t *testing.T) {
 	require.NoError(t, os.MkdirAll(user, 0o700))
 	require.NoError(t, roster.Store(user, roster.Record{MemberID: "mem_user", Volumes: []string{"vol_a"}}))
 
-	r.want("1", platform.Volume{ID: "vol_a", Storage: "files", SizeBytes: 1 << 30})
-	r.eventually(func() bool { return r.said("vol_a", platform.VolumePresent, "") }, "it is measured")
-	r.want("2", platform.Volume{ID: "vol_a", Storage: "files", Gone: true},
-		platform.Volume{ID: "vol_../../etc", Storage: "files", Gone: true})
-	r.eventually(func() bool { return r.said("vol_a", platform.VolumeBusy, "member mem_user has it") }, "it is in use")
-	r.eventually(func() bool { return r.said("vol_../../etc", platform.VolumeBusy, "it is not an id") }, "it is refused")
+	r.want("1", gql.NodeVolume{Id: "vol_a", Storage: "files", SizeBytes: 1 << 30})
+	r.eventually(func() bool { return r.said("vol_a", gql.VolumeFindingPresent, "") }, "it is measured")
+	r.want("2", gql.NodeVolume{Id: "vol_a", Storage: "files", Gone: true},
+		gql.NodeVolume{Id: "vol_../../etc", Storage: "files", Gone: true})
+	r.eventually(func() bool { return r.said("vol_a", gql.VolumeFindingBusy, "member mem_user has it") }, "it is in use")
+	r.eventually(func() bool { return r.said("vol_../../etc", gql.VolumeFindingBusy, "it is not an id") }, "it is refused")
 	require.DirExists(t, filepath.Join(dir, "vol_a", "inner"))
 	r.kill()
 	r.run()
-	require.False(t, r.said("vol_a", platform.VolumeGone, ""), "the next agent knows it too")
+	require.False(t, r.said("vol_a", gql.VolumeFindingGone, ""), "the next agent knows it too")
 	require.NoError(t, os.RemoveAll(user))
-	r.eventually(func() bool { return r.said("vol_a", platform.VolumeGone, "") }, "it is deleted")
+	r.eventually(func() bool { return r.said("vol_a", gql.VolumeFindingGone, "") }, "it is deleted")
 	require.NoDirExists(t, filepath.Join(dir, "vol_a"))
 }
 

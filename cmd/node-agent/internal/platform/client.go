@@ -110,6 +110,19 @@ func (c *Client) Rotate(ctx context.Context, who Credentials) (fresh gql.NodeCre
 	return fresh, err
 }
 
+// Heartbeat says that the node is alive, and answers when that was by the platform's clock.
+func (c *Client) Heartbeat(ctx context.Context, who Credentials, input gql.NodeHeartbeatInput) (at time.Time,
+	err error) {
+	err = c.call(who, "heartbeat", func(api *client.Client) error {
+		answer, err := gql.NodeHeartbeat(ctx, api, input)
+		if err == nil && answer.NodeHeartbeat.LastSeenAt != nil {
+			at = *answer.NodeHeartbeat.LastSeenAt
+		}
+		return err
+	})
+	return at, err
+}
+
 // Report says where a task stands.
 func (c *Client) Report(ctx context.Context, who Credentials, input gql.ReportNodeTaskInput) error {
 	return c.call(who, "report task", func(api *client.Client) error {

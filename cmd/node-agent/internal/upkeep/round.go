@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/volume"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const (
@@ -25,7 +26,7 @@ func (k *Keeper) round(ctx context.Context) (done bool) {
 	wanted := k.wanted
 	k.mu.Unlock()
 	k.forget(wanted)
-	var reports []platform.VolumeReport
+	var reports []gql.VolumeReportInput
 	done = true
 	for _, one := range wanted {
 		report := k.look(ctx, one)
@@ -37,7 +38,7 @@ func (k *Keeper) round(ctx context.Context) (done bool) {
 		}
 		report.Message = text.Head(text.Clean([]byte(report.Message)), maxMessage)
 		reports = append(reports, *report)
-		done = done && report.State != platform.VolumeBusy
+		done = done && report.State != gql.VolumeFindingBusy
 	}
 	for some := range slices.Chunk(reports, maxReports) {
 		if err := k.options.Platform.ReportVolumes(ctx, some); err != nil {
@@ -45,8 +46,8 @@ func (k *Keeper) round(ctx context.Context) (done bool) {
 			return platform.Permanent(err) // what is refused for good is tried with the next measure
 		}
 		for _, one := range some {
-			if one.State == platform.VolumePresent {
-				k.measured[one.ID] = time.Now()
+			if one.State == gql.VolumeFindingPresent {
+				k.measured[one.Id] = time.Now()
 			}
 		}
 	}
@@ -54,17 +55,17 @@ func (k *Keeper) round(ctx context.Context) (done bool) {
 }
 
 // forget lets go of what was known of volumes that the node does not look after any more.
-func (k *Keeper) forget(wanted []platform.Volume) {
+func (k *Keeper) forget(wanted []gql.NodeVolume) {
 	kept := map[string]bool{}
 	for _, one := range wanted {
-		kept[one.ID] = true
+		kept[one.Id] = true
 	}
 	maps.DeleteFunc(k.measured, func(id string, _ time.Time) bool { return !kept[id] })
 }
 
 // look does what is due of one volume; nil when there is nothing to tell.
-func (k *Keeper) look(ctx context.Context, wanted platform.Volume) *platform.VolumeReport {
-	one := volume.Volume{ID: wanted.ID, Storage: wanted.Storage, SizeBytes: int64(wanted.SizeBytes)}
+func (k *Keeper) look(ctx context.Context, wanted gql.NodeVolume) *gql.VolumeReportInput {
+	one := volume.Volume{ID: wanted.Id, Storage: wanted.Storage, SizeBytes: int64(wanted.SizeBytes)}
 	if wanted.Gone {
 		return k.delete(ctx, one)
 	}
@@ -81,12 +82,12 @@ func (k *Keeper) look(ctx context.Context, wanted platform.Volume) *platform.Vol
 	case found == nil:
 		return nil
 	}
-	return &platform.VolumeReport{ID: one.ID, State: platform.VolumePresent, UsedBytes: found.UsedBytes,
+	return &gql.VolumeReportInput{Id: one.ID, State: gql.VolumeFindingPresent, UsedBytes: float64(found.UsedBytes),
 		Message: found.Message}
 }
 
 // delete deletes a volume that no member of the node has.
-func (k *Keeper) delete(ctx context.Context, one volume.Volume) *platform.VolumeReport {
+func (k *Keeper) delete(ctx context.Context, one volume.Volume) *gql.VolumeReportInput {
 	err := volume.ErrBusy
 	if users := k.options.Users(one.ID); len(users) > 0 {
 		return busy(one, fmt.Errorf("%w: member %s has it", err, users[0]))
@@ -95,9 +96,9 @@ func (k *Keeper) delete(ctx context.Context, one volume.Volume) *platform.Volume
 		return busy(one, err)
 	}
 	k.options.Log.InfoContext(ctx, "volume deleted", "volume_id", one.ID, "storage", one.Storage)
-	return &platform.VolumeReport{ID: one.ID, State: platform.VolumeGone}
+	return &gql.VolumeReportInput{Id: one.ID, State: gql.VolumeFindingGone}
 }
 
-func busy(one volume.Volume, err error) *platform.VolumeReport {
-	return &platform.VolumeReport{ID: one.ID, State: platform.VolumeBusy, Message: err.Error()}
+func busy(one volume.Volume, err error) *gql.VolumeReportInput {
+	return &gql.VolumeReportInput{Id: one.ID, State: gql.VolumeFindingBusy, Message: err.Error()}
 }

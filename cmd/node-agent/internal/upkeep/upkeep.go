@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/volume"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const (
@@ -30,9 +31,9 @@ const (
 // Platform is what the platform is asked and told.
 type Platform interface {
 	// Volumes reads the volumes that the node looks after, waiting for another version than the known one.
-	Volumes(ctx context.Context, known string, wait time.Duration) (platform.Volumes, error)
+	Volumes(ctx context.Context, known string, wait time.Duration) (gql.NodeVolumes, error)
 	// ReportVolumes says what was found of volumes.
-	ReportVolumes(ctx context.Context, reports []platform.VolumeReport) error
+	ReportVolumes(ctx context.Context, reports []gql.VolumeReportInput) error
 }
 
 // Options are what a keeper works with.
@@ -55,7 +56,7 @@ type Keeper struct {
 	knows   atomic.Bool // it does
 
 	mu     sync.Mutex
-	wanted []platform.Volume
+	wanted []gql.NodeVolume
 	wake   chan struct{}
 
 	measured map[string]time.Time // of the rounds' goroutine alone
@@ -130,7 +131,7 @@ func (k *Keeper) decide(ctx context.Context, knows bool) {
 	k.options.News()
 }
 
-func (k *Keeper) want(told platform.Volumes, known string) {
+func (k *Keeper) want(told gql.NodeVolumes, known string) {
 	if told.Version == known {
 		return
 	}

@@ -14,10 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/upkeep"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/volume"
 	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 const patience = 20 * time.Second
@@ -25,23 +25,23 @@ const patience = 20 * time.Second
 // fake is a platform.
 type fake struct {
 	mu      sync.Mutex
-	told    platform.Volumes
+	told    gql.NodeVolumes
 	changed chan struct{} // closed with each change of what is told
 	failing error         // of questions
 	refuses error         // of reports
-	reports map[string]platform.VolumeReport
+	reports map[string]gql.VolumeReportInput
 	asked   int
 }
 
-func (f *fake) tell(version string, volumes ...platform.Volume) {
+func (f *fake) tell(version string, volumes ...gql.NodeVolume) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told = platform.Volumes{Version: version, Volumes: volumes}
+	f.told = gql.NodeVolumes{Version: version, Volumes: volumes}
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-func (f *fake) Volumes(ctx context.Context, known string, _ time.Duration) (platform.Volumes, error) {
+func (f *fake) Volumes(ctx context.Context, known string, _ time.Duration) (gql.NodeVolumes, error) {
 	for {
 		f.mu.Lock()
 		told, failing, changed := f.told, f.failing, f.changed
@@ -58,19 +58,19 @@ func (f *fake) Volumes(ctx context.Context, known string, _ time.Duration) (plat
 	}
 }
 
-func (f *fake) ReportVolumes(_ context.Context, reports []platform.VolumeReport) error {
+func (f *fake) ReportVolumes(_ context.Context, reports []gql.VolumeReportInput) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.refuses != nil {
 		return f.refuses
 	}
 	for _, one := range reports {
-		f.reports[one.ID] = one
+		f.reports[one.Id] = one
 	}
 	return nil
 }
 
-func (f *fake) said(id string) platform.VolumeReport {
+func (f *fake) said(id string) gql.VolumeReportInput {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reports[id]
@@ -103,7 +103,7 @@ func newGround(t *testing.T, failing error) *ground {
 		t.Skip("volumes need root")
 	}
 	g := &ground{disk: t.TempDir(), fake: &fake{changed: make(chan struct{}), failing: failing,
-		reports: map[string]platform.VolumeReport{}, told: platform.Volumes{Version: "0"}}}
+		reports: map[string]gql.VolumeReportInput{}, told: gql.NodeVolumes{Version: "0"}}}
 	storages, err := volume.Parse([]string{"disk=local:" + g.disk})
 	require.NoError(t, err)
 	log := slog.New(slog.DiscardHandler)
@@ -143,15 +143,15 @@ func TestVolumesAreMeasuredGrownAndDeletedAsThePlatformWants(t *testing.T) {
 	g := newGround(t, nil)
 	const mib = 1 << 20
 	v := volume.Volume{ID: "vol_a", Storage: "disk", SizeBytes: 32 * mib}
-	wanted := platform.Volume{ID: "vol_a", Storage: "disk", SizeBytes: 32 * mib}
-	other := platform.Volume{ID: "vol_unborn", Storage: "disk", SizeBytes: 32 * mib}
+	wanted := gql.NodeVolume{Id: "vol_a", Storage: "disk", SizeBytes: 32 * mib}
+	other := gql.NodeVolume{Id: "vol_unborn", Storage: "disk", SizeBytes: 32 * mib}
 	require.NoError(t, g.store.Make(t.Context(), []volume.Volume{v}))
 	g.fake.tell("1", wanted, other)
-	eventually(t, func() bool { return g.fake.said("vol_a").State == platform.VolumePresent }, "it is measured")
+	eventually(t, func() bool { return g.fake.said("vol_a").State == gql.VolumeFindingPresent }, "it is measured")
 	require.Empty(t, g.fake.said("vol_unborn").State, "one that no member has used yet is not there")
 	require.NoFileExists(t, filepath.Join(g.disk, "vol_unborn.img"))
-	require.NoError(t, g.store.Make(t.Context(), []volume.Volume{{ID: other.ID, Storage: "disk", SizeBytes: 32 * mib}}))
-	eventually(t, func() bool { return g.fake.said("vol_unborn").State == platform.VolumePresent },
+	require.NoError(t, g.store.Make(t.Context(), []volume.Volume{{ID: other.Id, Storage: "disk", SizeBytes: 32 * mib}}))
+	eventually(t, func() bool { return g.fake.said("vol_unborn").State == gql.VolumeFindingPresent },
 		"it is measured with its first member")
 
 	wanted.SizeBytes = 64 * mib
@@ -160,7 +160,7 @@ func TestVolumesAreMeasuredGrownAndDeletedAsThePlatformWants(t *testing.T) {
 
 	wanted.SizeBytes = 1 << 60
 	g.fake.tell("3", wanted)
-	eventually(t, func() bool { return g.fake.said("vol_a").State == platform.VolumeBusy }, "it cannot grow")
+	eventually(t, func() bool { return g.fake.said("vol_a").State == gql.VolumeFindingBusy }, "it cannot grow")
 	require.Contains(t, g.fake.said("vol_a").Message, "and the storage has")
 
 	g.fake.set(nil, errors.New("away"))
@@ -169,10 +169,10 @@ func TestVolumesAreMeasuredGrownAndDeletedAsThePlatformWants(t *testing.T) {
 	g.fake.tell("4", wanted, other)
 	eventually(t, func() bool { _, err := os.Stat(filepath.Join(g.disk, "vol_a.img")); return os.IsNotExist(err) },
 		"it is deleted")
-	require.Equal(t, platform.VolumeBusy, g.fake.said("vol_a").State, "the platform does not know")
+	require.Equal(t, gql.VolumeFindingBusy, g.fake.said("vol_a").State, "the platform does not know")
 	g.fake.set(nil, nil)
 	eventually(t, func() bool {
-		return g.fake.said("vol_a").State == platform.VolumeGone && g.fake.said("vol_unborn").State == platform.VolumeGone
+		return g.fake.said("vol_a").State == gql.VolumeFindingGone && g.fake.said("vol_unborn").State == gql.VolumeFindingGone
 	}, "it is told again")
 	require.Equal(t, int32(1), g.news.Load(), "the storages are reported once")
 }
