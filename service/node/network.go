@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,48 +12,20 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/ledger/event"
-)
-
-const (
-	// maxWait bounds how long Network waits for a change, in seconds.
-	maxWait = 20
-	// maxVersion is the longest version that a caller may name, in bytes.
-	maxVersion = 64
 )
 
 // Network returns what the calling node's agent needs of the members' network. When that is of the known version it
 // waits for another one, at most waitSeconds. It asks for task.execute on the node. Faults: INVALID_ARGUMENT,
 // FORBIDDEN.
 func (s *Service) Network(ctx context.Context, known string, waitSeconds int) (*nodenet.View, error) {
-	wrong := &check.Input{}
-	whole(wrong, "waitSeconds", waitSeconds, 0, maxWait)
-	wrong.Text("known", known, 0, maxVersion)
-	if err := wrong.Err(); err != nil {
-		return nil, err
-	}
-	over := time.NewTimer(time.Duration(waitSeconds) * time.Second)
-	defer over.Stop()
-	var topics []string
-	for {
-		waiter := s.Hub.Wait(topics...) // before what it waits for is read
+	return follow(ctx, s, known, waitSeconds, func(ctx context.Context) (*nodenet.View, string, []string, error) {
 		view, node, err := s.network(ctx)
-		if err != nil || view.Version != known || waitSeconds == 0 {
-			waiter.Close()
-			return view, err
+		if err != nil {
+			return nil, "", nil, err
 		}
-		more := true
-		if now := topicsOf(node, view); slices.Equal(now, topics) {
-			more, err = s.await(ctx, waiter, over.C)
-		} else {
-			topics = now
-		}
-		waiter.Close()
-		if err != nil || !more {
-			return view, err
-		}
-	}
+		return view, view.Version, topicsOf(node, view), nil
+	})
 }
 
 // topicsOf are what is woken when a node's view may have changed: the node has members of another instance; an instance
@@ -66,20 +36,6 @@ func topicsOf(node ids.ID, view *nodenet.View) []string {
 		topics = append(topics, event.InstanceTopic(instance.ID))
 	}
 	return topics
-}
-
-// await returns when something may have changed; more is false when the time is over.
-func (s *Service) await(ctx context.Context, waiter *event.Waiter, over <-chan time.Time) (more bool, err error) {
-	select {
-	case <-waiter.C:
-		return true, nil
-	case <-over:
-		return false, nil
-	case <-s.Stopping: // the agent asks another process, and this one's stop waits for nobody
-		return false, nil
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
 }
 
 // network reads the view as the caller, and so asks each time who that is.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -82,33 +80,13 @@ func checkStorage(wrong *check.Input, at string, reported []volume.Storage) {
 // Volumes returns what the calling node's agent looks after. When that is of the known version it waits for another
 // one, at most waitSeconds. It asks for task.execute on the node. Faults: INVALID_ARGUMENT, FORBIDDEN.
 func (s *Service) Volumes(ctx context.Context, known string, waitSeconds int) (*volume.Charges, error) {
-	wrong := &check.Input{}
-	whole(wrong, "waitSeconds", waitSeconds, 0, maxWait)
-	wrong.Text("known", known, 0, maxVersion)
-	if err := wrong.Err(); err != nil {
-		return nil, err
-	}
-	over := time.NewTimer(time.Duration(waitSeconds) * time.Second)
-	defer over.Stop()
-	var topics []string
-	for {
-		waiter := s.Hub.Wait(topics...) // before what it waits for is read
+	return follow(ctx, s, known, waitSeconds, func(ctx context.Context) (*volume.Charges, string, []string, error) {
 		charges, node, err := s.volumes(ctx)
-		if err != nil || charges.Version != known || waitSeconds == 0 {
-			waiter.Close()
-			return charges, err
+		if err != nil {
+			return nil, "", nil, err
 		}
-		more := true
-		if now := []string{event.NodeTopic(node)}; slices.Equal(now, topics) {
-			more, err = s.await(ctx, waiter, over.C)
-		} else {
-			topics = now
-		}
-		waiter.Close()
-		if err != nil || !more {
-			return charges, err
-		}
-	}
+		return charges, charges.Version, []string{event.NodeTopic(node)}, nil
+	})
 }
 
 func (s *Service) volumes(ctx context.Context) (*volume.Charges, ids.ID, error) {
