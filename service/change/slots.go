@@ -87,9 +87,10 @@ func KeptVolumes(bound []volume.Binding, next *manifest.Manifest) (reasons []fau
 type Homes map[ids.ID]ids.ID
 
 // Serve refuses a member that would have volumes which its node does not serve: INCOMPATIBLE with a reason
-// VOLUME_UNAVAILABLE at the path. It settles where a local volume is that nobody has used. A volume or a node that is not
-// known is not judged.
-func (h Homes) Serve(bound []volume.Binding, known map[ids.ID]*Volume, node *db.ComputeNode, path string) error {
+// VOLUME_UNAVAILABLE at the path, which is looked for then alone. It settles where a local volume is that nobody has used.
+// A volume or a node that is not known is not judged.
+func (h Homes) Serve(bound []volume.Binding, known map[ids.ID]*Volume, node *db.ComputeNode,
+	path func() string) error {
 	for _, one := range bound {
 		wanted := known[one.VolumeID]
 		if wanted == nil || node == nil {
@@ -97,7 +98,7 @@ func (h Homes) Serve(bound []volume.Binding, known map[ids.ID]*Volume, node *db.
 		}
 		if why := h.unserved(wanted, node); why != "" {
 			return fault.New(fault.Incompatible, "a volume cannot be had where a member would live").
-				With(fault.Reason{Code: fault.VolumeUnavailable, Message: why, Path: path})
+				With(fault.Reason{Code: fault.VolumeUnavailable, Message: why, Path: path()})
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func (v *Verdicts) seatedVolumes(ctx context.Context, t *tx.Tx) (err error) {
 
 // volumesServed refuses seats on nodes that do not serve the volumes which the member would have.
 func (v *Verdicts) volumesServed() error {
-	homes, path := change.Homes{}, v.located("allocations", v.Afterwards())
+	homes, path := change.Homes{}, func() string { return v.located("allocations", v.Afterwards()) }
 	for _, seat := range v.Seats {
 		of, node := volume.Of(v.Bound, seat.ComponentKey), v.nodeOf(seat.Allocation)
 		if err := homes.Serve(of, v.Volumes, node, path); err != nil {
