@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/rig/stack"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 	"github.com/gpuaas/app-platform/sdk/publish"
@@ -31,7 +32,7 @@ type containersUnderTest struct {
 	ctx      context.Context
 	c        *client.Client
 	instance string
-	web      *http.Client
+	homes    map[string]*stack.Node // of members, by where they listen
 }
 
 // TestContainersRunOnNodesAndLeaveNothing is one launched app's life: two replicas, a killed process, a third replica,
@@ -40,7 +41,7 @@ func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 	needsRoot(t)
 	t.Parallel()
 	ctx, c := bounded(t), automation(t)
-	k := &containersUnderTest{t: t, ctx: ctx, c: c, web: fromANode()}
+	k := &containersUnderTest{t: t, ctx: ctx, c: c}
 	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
 		ProjectId: shared.Demo.ProjectID, AppSlug: notebook, Version: "1.0.0", Name: "notebooks",
 		AllocationIds:   []string{rent(t, ctx, c), rent(t, ctx, c)},
@@ -73,24 +74,22 @@ func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 	require.Empty(t, notebooksOf(t, ctx, members))
 }
 
-// fromANode is a client that reaches members' declared endpoints as a node of the installation does: only nodes know
-// the way to members' addresses.
-func fromANode() *http.Client {
-	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return shared.Nodes[0].DialContext(ctx, network, address)
-		}}}
+// dial goes to a member from its own node: of the others only those with a member of its instance know the way to it.
+func (k *containersUnderTest) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return k.homes[address].DialContext(ctx, network, address)
 }
 
 // replicas are where the members that serve listen.
 func (k *containersUnderTest) replicas() map[string]string {
 	k.t.Helper()
 	found := make(map[string]string)
+	k.homes = make(map[string]*stack.Node)
 	for _, member := range membersOf(k.t, k.ctx, k.c, k.instance) {
 		var detail struct{ Endpoints map[string]string }
 		if member.Status == gql.MemberStatusActive {
 			require.NoError(k.t, json.Unmarshal(member.AdapterDetail, &detail))
 			found[member.Id] = detail.Endpoints["http"]
+			k.homes[found[member.Id]] = nodeOf(k.t, member)
 		}
 	}
 	return found
@@ -101,7 +100,8 @@ func (k *containersUnderTest) get(address string) string {
 	k.t.Helper()
 	request, err := http.NewRequestWithContext(k.ctx, http.MethodGet, "http://"+address+"/", nil)
 	require.NoError(k.t, err)
-	response, err := k.web.Do(request)
+	web := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: k.dial}}
+	response, err := web.Do(request)
 	if err != nil {
 		k.t.Logf("no answer: %v", err)
 		return ""
@@ -319,7 +319,7 @@ func TestBytesThatAreSwappedAfterPublishingNeverRun(t *testing.T) {
 	needsRoot(t)
 	t.Parallel()
 	ctx, c := bounded(t), automation(t)
-	k := &containersUnderTest{t: t, ctx: ctx, c: c, web: fromANode()}
+	k := &containersUnderTest{t: t, ctx: ctx, c: c}
 	const repository = "swapped"
 	dir := t.TempDir()
 	_, err := publish.Build(dir, publish.Image{Files: []publish.File{{From: k.program("swapped")}}, User: "65532:65532",
