@@ -40,6 +40,8 @@ const (
 	VolumeCreate
 	VolumeUpdate
 	VolumeDelete
+	VolumeFilesRead
+	VolumeFilesWrite
 	StorageClassManage
 	EntitlementRead
 	EntitlementManage
@@ -172,6 +174,8 @@ var catalogue = [...]KeyEntry{
 	VolumeCreate:            {"volume.create", "Make a volume."},
 	VolumeUpdate:            {"volume.update", "Make a volume larger."},
 	VolumeDelete:            {"volume.delete", "Delete a volume with its files."},
+	VolumeFilesRead:         {"volume.files.read", "See the files of a volume, and take them out of it."},
+	VolumeFilesWrite:        {"volume.files.write", "Bring files into a volume, and delete them there."},
 	StorageClassManage:      {"storage.class.manage", "Offer what nodes serve as a storage class, and change it."},
 	EntitlementRead:         {"entitlement.read", "See which apps a project may launch."},
 	EntitlementManage:       {"entitlement.manage", "Enable or disable an app for a project."},

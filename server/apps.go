@@ -19,9 +19,11 @@ import (
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/graph/reach"
 	"github.com/gpuaas/app-platform/graph/scrape"
+	"github.com/gpuaas/app-platform/graph/volumehttp"
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/sdk/nodemetrics"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/sdk/volumefiles"
 	"github.com/gpuaas/app-platform/service/endpoint"
 )
 
@@ -112,6 +114,8 @@ func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate,
 	mux.Handle("GET "+tunnel.PeerPath, relay.Peers())
 	mux.Handle("GET "+tunnel.ConnectPath, relay.Connections(p.authenticate(gate)))
 	mux.Handle("GET "+tunnel.ExecPath, relay.Commands(p.authenticate(gate)))
+	mux.Handle(volumefiles.Prefix, &volumehttp.Handler{Volumes: resolver.Storage, Relay: relay, Sentinel: sentinel,
+		Authenticate: p.authenticate(gate), Origins: p.config.Origins, Log: p.log})
 	console, _ := url.Parse(p.config.PublicURL) // completeApps has read it
 	return func(next http.Handler) http.Handler {
 		return apphttp.New(apphttp.Options{Endpoints: resolver.Endpoints, Relay: relay, Keys: p.ring, Sentinel: sentinel,

@@ -25,6 +25,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/sdk/nodemetrics"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/sdk/volumefiles"
 )
 
 // reachable is an installation of two server processes with an app that has endpoints, on a node whose agent a test
@@ -43,6 +44,8 @@ type reachable struct {
 	entered    chan struct{}      // somebody reads the app's endless answer
 	logs       nodelogs.Source    // what its member prints
 	metrics    nodemetrics.Source // what its member uses
+	files      http.Handler       // what serves requests about its volumes
+	told       chan volumefiles.Spec
 }
 
 func newReachable(t *testing.T) *reachable {
@@ -146,6 +149,8 @@ func (r *reachable) agent(ctx context.Context, at *serverProcess) {
 				return nodemetrics.Serve(stream, open.MemberID, r.metrics)
 			}
 			switch open.Kind {
+			case volumefiles.Kind:
+				return r.playFiles(ctx, open, stream)
 			case tunnel.KindExec:
 				return playCommand(open, stream)
 			case tunnel.KindSSH:

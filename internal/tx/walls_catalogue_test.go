@@ -38,6 +38,7 @@ var definers = map[string]string{
 	"seat_volumes":       "nothing: a trigger",
 	"volume_deleter":     "which node deletes the files of a volume, to who has its row",
 	"storage_offers":     "of each storage class how many nodes offer it, and sums of bytes, naming no node",
+	"open_volume":        "the nodes that serve the files of a volume now, to who has its row",
 	"volume_nodes":       "the nodes where files of a volume are or were, to who has its row",
 	"node_volumes":       "the volumes of the calling node's own members, and those that it is to delete",
 	"report_volumes":     "nothing: the calling node's own volumes, of which it keeps what the node says",

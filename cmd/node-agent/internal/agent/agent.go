@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/content"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/device"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/fetch"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/files"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/health"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
@@ -120,6 +121,7 @@ type Agent struct {
 	health      *health.Checker
 	told        atomic.Bool    // the platform has this agent's inventory
 	volumes     *volume.Store  // nil where the node serves none
+	files       *files.Server  // of volumes; nil where the node serves none
 	upkeep      *upkeep.Keeper // of volumes; nil where the node serves none
 	storageNews atomic.Bool    // the storages are to be reported anew
 

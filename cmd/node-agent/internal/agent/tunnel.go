@@ -25,5 +25,6 @@ func (a *Agent) tunnel(ctx context.Context) error {
 		return err
 	}
 	a.log.InfoContext(ctx, "tunnel open")
-	return session.Serve(ctx, (&streams.Server{Members: a.sandboxes, Logs: a.logs, Metrics: a.metrics, SSH: logins}).Serve)
+	return session.Serve(ctx, (&streams.Server{Members: a.sandboxes, Logs: a.logs, Metrics: a.metrics, SSH: logins,
+		Files: a.files}).Serve)
 }

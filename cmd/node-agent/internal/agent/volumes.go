@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/files"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/upkeep"
@@ -20,6 +21,7 @@ func (a *Agent) openVolumes(ctx context.Context) error {
 		return err
 	}
 	a.volumes = volume.Open(ctx, storages, a.log)
+	a.files = &files.Server{Volumes: a.volumes, Log: a.log}
 	return nil
 }
 

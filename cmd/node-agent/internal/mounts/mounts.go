@@ -63,6 +63,15 @@ func Map(tree *os.File, users string, attributes uint64) error {
 	return nil
 }
 
+// Set gives a mount that is nowhere yet attributes.
+func Set(tree *os.File, attributes uint64) error {
+	set := unix.MountAttr{Attr_set: attributes}
+	if err := unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH, &set); err != nil {
+		return fmt.Errorf("restrict the mount of %s: %w", tree.Name(), err)
+	}
+	return nil
+}
+
 // Put mounts a tree over a folder.
 func Put(tree *os.File, at string) error {
 	err := unix.MoveMount(int(tree.Fd()), "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)

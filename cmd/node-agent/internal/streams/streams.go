@@ -1,5 +1,5 @@
 // Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, its logs,
-// the series of what it uses, a command in it, or a login.
+// the series of what it uses, a command in it, a login, or a request about the files of a volume.
 package streams
 
 import (
@@ -11,11 +11,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/files"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sshd"
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/sdk/nodemetrics"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/sdk/volumefiles"
 )
 
 // Members finds the way to a member.
@@ -33,6 +35,8 @@ type Server struct {
 	Metrics nodemetrics.Source
 	// SSH logs people in to members.
 	SSH *sshd.Server
+	// Files serves the files of the node's volumes; nil where it keeps none.
+	Files *files.Server
 }
 
 // Serve serves one stream by its kind.
@@ -54,6 +58,11 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 		return s.exec(ctx, open, stream)
 	case tunnel.KindSSH:
 		return s.SSH.Serve(ctx, open, stream)
+	case volumefiles.Kind:
+		if s.Files == nil {
+			return &tunnel.Refusal{Code: tunnel.NoMember, Message: "the node was started without storage"}
+		}
+		return s.Files.Serve(ctx, open, stream)
 	default:
 		return &tunnel.Refusal{Code: tunnel.Unserved, Message: fmt.Sprintf("this agent knows no %.40q", open.Kind)}
 	}

@@ -1,5 +1,5 @@
 // Package upkeep keeps the volumes of a node as the platform wants them: it grows them, deletes them with proof, and
-// tells how full they are. It makes none: a volume comes to be with its first member.
+// tells how full they are. It makes none: a volume comes to be with its first member or file.
 package upkeep
 
 import (

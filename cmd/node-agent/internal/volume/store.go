@@ -55,6 +55,7 @@ type Store struct {
 	states map[string]State
 	stuck  map[string]bool // storages whose last probe has not come back
 	made   chan<- struct{}
+	gone   map[string]bool // volumes that were deleted here
 }
 
 // Open returns the store of a node's storages, each after a try of all that it needs.
@@ -133,6 +134,9 @@ func (s *Store) Make(ctx context.Context, volumes []Volume) error {
 	}
 	for _, one := range volumes {
 		kept, err := s.backendOf(one)
+		if err == nil {
+			err = s.alive(one)
+		}
 		if err != nil {
 			return err
 		}
@@ -203,6 +207,9 @@ func (s *Store) Delete(ctx context.Context, volume Volume) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.deleted(volume.ID)
+	s.mu.Unlock()
 	if err := kept.remove(ctx, volume.ID); err != nil {
 		return s.hide(volume, err)
 	}

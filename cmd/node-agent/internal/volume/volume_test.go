@@ -255,7 +255,8 @@ func TestALocalVolumeIsReservedBoundedAndGrows(t *testing.T) {
 	require.Greater(t, fill(), 24*mib)
 	require.NoError(t, errors.Join(big.Close(), tree.Close()))
 	require.NoError(t, g.Delete(t.Context(), v))
-	v.SizeBytes = 1 << 60
-	err = g.Make(t.Context(), []volume.Volume{v})
-	require.ErrorContains(t, err, "volume vol_bound of storage disk: it needs")
+	require.ErrorContains(t, g.Make(t.Context(), []volume.Volume{v}), "it was deleted", "ids never come back")
+	require.NoFileExists(t, filepath.Join(g.local, "vol_bound.img"))
+	err = g.Make(t.Context(), []volume.Volume{disk("vol_vast", 1<<60)})
+	require.ErrorContains(t, err, "volume vol_vast of storage disk: it needs")
 }
