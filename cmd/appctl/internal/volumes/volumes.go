@@ -20,7 +20,7 @@ import (
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
 		command.Group("volumes", "Files of the project that outlast members", list(t), show(t), create(t), resize(t),
-			remove(t)),
+			remove(t), copyFiles(t), listFiles(t), removeFiles(t)),
 		command.Group("storage-classes", "What volumes lie in", classes(t), createClass(t), updateClass(t)),
 	}
 }
