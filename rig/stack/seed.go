@@ -40,6 +40,7 @@ var automationKeys = []string{
 	"project.read", "allocation.read", "allocation.create", "allocation.release",
 	"operation.read", "operation.cancel", "operation.retry", "usage.read",
 	"manifest.read", "artifact.read", "volume.read", "volume.create", "volume.update", "volume.delete", "volume.use",
+	"volume.files.read", "volume.files.write",
 	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete",
 	"apps.node.read", "apps.node.operate",
 	"apps.member.add", "apps.member.remove", "apps.member.replace", "apps.member.recover",

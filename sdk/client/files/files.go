@@ -50,10 +50,18 @@ type Info struct {
 func (v *Volume) Stat(ctx context.Context, path string) (Info, error) {
 	resp, err := v.send(ctx, http.MethodHead, v.address(path, false), nil, 0, nil)
 	if err != nil {
-		return Info{}, err
+		return Info{}, headless(err)
 	}
 	_ = resp.Body.Close()
 	return Info{Size: resp.ContentLength, Tag: resp.Header.Get("ETag")}, nil
+}
+
+// headless gives an answer to HEAD, which has no body, the code that its status means here.
+func headless(err error) error {
+	if refused, ok := client.AsError(err); ok && refused.HTTPStatus == http.StatusUnprocessableEntity {
+		refused.Code, refused.Message = client.CodeFailedPrecondition, "it is no file that can be read"
+	}
+	return err
 }
 
 // List reads a folder, in the order of the names' bytes. An error is the last item.

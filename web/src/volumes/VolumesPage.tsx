@@ -14,6 +14,7 @@ import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Empty, PageHead } from '../ui/parts';
 import { ClassesCard } from './ClassesCard';
+import { FilesDialog } from './FilesDialog';
 import { CreateVolumeDialog, DeleteVolumeDialog, ResizeVolumeDialog } from './VolumeDialogs';
 import { usedPercent } from './volume';
 
@@ -26,6 +27,7 @@ export function VolumesPage() {
   const [asking, setAsking] = useState(false);
   const [growing, setGrowing] = useState<VolumeBitsFragment>();
   const [leaving, setLeaving] = useState<VolumeBitsFragment>();
+  const [looking, setLooking] = useState<VolumeBitsFragment>();
   const list = useRows(
     VolumesDocument,
     useMemo(() => ({ projectId }), [projectId]),
@@ -52,6 +54,7 @@ export function VolumesPage() {
           list={list}
           label="Volumes"
           columns={columns({
+            look: can('volume.files.read') ? setLooking : undefined,
             grow: can('volume.update') ? setGrowing : undefined,
             remove: can('volume.delete') ? setLeaving : undefined,
           })}
@@ -63,6 +66,16 @@ export function VolumesPage() {
         />
         <ClassesCard mayManage={can('storage.class.manage')} />
       </div>
+      {looking !== undefined && (
+        <FilesDialog
+          volume={looking}
+          mayWrite={can('volume.files.write')}
+          onClose={() => {
+            setLooking(undefined);
+            list.refresh();
+          }}
+        />
+      )}
       {asking && <CreateVolumeDialog onClose={() => setAsking(false)} onDone={list.refresh} />}
       {growing !== undefined && (
         <ResizeVolumeDialog volume={growing} onClose={() => setGrowing(undefined)} onDone={list.refresh} />
@@ -76,7 +89,7 @@ export function VolumesPage() {
 
 type Act = ((row: VolumeBitsFragment) => void) | undefined;
 
-function columns({ grow, remove }: { grow: Act; remove: Act }) {
+function columns({ look, grow, remove }: { look: Act; grow: Act; remove: Act }) {
   return [
     {
       head: 'Name',
@@ -117,6 +130,7 @@ function columns({ grow, remove }: { grow: Act; remove: Act }) {
       cell: (row: VolumeBitsFragment) =>
         row.status !== 'READY' ? null : (
           <span className="row" style={{ flexWrap: 'nowrap', justifyContent: 'flex-end' }}>
+            <Act row={row} act={look} text="Files" />
             <Act row={row} act={grow} text="Grow" />
             <Act row={row} act={remove} text="Delete" />
           </span>
