@@ -120,6 +120,23 @@ func TestFilesOutlastTheirMembers(t *testing.T) {
 	require.NoDirExists(t, folderOf(volume))
 }
 
+// TestTheConsoleBringsFilesInAndOut does so in a real Chromium, with a volume that no member has had.
+func TestTheConsoleBringsFilesInAndOut(t *testing.T) {
+	needsRoot(t)
+	ctx := bounded(t)
+	volume := makeVolume(t, ctx, "browsed")
+	_, code, err := shared.LoginLink(ctx, shared.Demo.AdminID)
+	require.NoError(t, err)
+	events := browses(t, ctx, "files", "e2e/files.mjs", "--base", shared.URL, "--login-code", code, "--volume", "browsed")
+	require.Equal(t, []string{"brought", "taken", "removed", "done"}, events)
+	left, err := os.ReadDir(folderOf(volume))
+	require.NoError(t, err)
+	require.Len(t, left, 1, "the folder for uploads alone")
+	waiting, err := os.ReadDir(filepath.Join(folderOf(volume), volumefiles.UploadsFolder))
+	require.NoError(t, err)
+	require.Empty(t, waiting)
+}
+
 // filesIn brings a folder with a large file into a volume that no member has had, with the program killed on the way. It
 // returns the file, and the id of who it belongs to on the volume.
 func filesIn(t *testing.T, ctx context.Context, admin, volume string) (content []byte, owner string) {

@@ -38,9 +38,8 @@ type Demo struct {
 // automationKeys is what the demo's service account may do: run apps from end to end.
 var automationKeys = []string{
 	"project.read", "allocation.read", "allocation.create", "allocation.release",
-	"operation.read", "operation.cancel", "operation.retry", "usage.read",
+	"operation.read", "operation.cancel", "operation.retry", "usage.read", "volume.files.read", "volume.files.write",
 	"manifest.read", "artifact.read", "volume.read", "volume.create", "volume.update", "volume.delete", "volume.use",
-	"volume.files.read", "volume.files.write",
 	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete",
 	"apps.node.read", "apps.node.operate",
 	"apps.member.add", "apps.member.remove", "apps.member.replace", "apps.member.recover",

@@ -26,7 +26,8 @@ func (c *Client) Send(ctx context.Context, method, path string, body io.Reader, 
 	for name, values := range header {
 		req.Header[name] = values
 	}
-	if req.ContentLength = length; length == 0 {
+	req.ContentLength = length
+	if length == 0 {
 		req.Body = http.NoBody
 	}
 	resp, err := c.http.Do(req)

@@ -15,6 +15,7 @@ const options = {
   caller: { type: 'string' },
   work: { type: 'string' },
   member: { type: 'string' },
+  volume: { type: 'string' },
   shots: { type: 'string' },
   app: { type: 'string', default: 'slurm' },
   restart: { type: 'boolean', default: false },
