@@ -190,7 +190,7 @@ func ParseAddress(escaped string) (volume, path string, folder bool, err error) 
 func CheckName(name string) error {
 	switch {
 	case name == "" || name == "." || name == "..":
-		return fmt.Errorf("path: %q is no name: write the path without empty parts, . and ..", name)
+		return fmt.Errorf("path: %q is no name: write the path without empty parts and without . and .. in it", name)
 	case strings.ContainsAny(name, "/\x00"):
 		return errors.New("path: a name has no slash and no NUL")
 	case len(name) > MaxName:

@@ -53,7 +53,7 @@ func (q *request) wantedBy(r *http.Request) (out wanted, err error) {
 	if err != nil {
 		return out, refusal("INVALID_ARGUMENT", "%v", err)
 	}
-	out.mode = os.FileMode(mode)
+	out.mode = os.FileMode(mode) // #nosec G115 -- at most 0o777
 	if out.part.Total > q.spec.SizeBytes {
 		return out, refusal("LIMIT_EXCEEDED", "the file has %d bytes, and the volume's size is %d: make it larger first",
 			out.part.Total, q.spec.SizeBytes)
