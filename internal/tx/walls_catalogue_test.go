@@ -127,6 +127,7 @@ var definers = map[string]string{
 var globals = map[string]string{
 	"member_address_live": "addresses are the installation's; a trigger alone gives them, and a writer " +
 		"names none",
+	"access_scope_pkey":      "numbers of the installation; login roles have no right to the table",
 	"storage_class_name_key": "the platform's",
 	"tenant_slug_key":        "staff alone make tenants",
 	"tenant_one_platform":    "staff alone make tenants",

@@ -28,6 +28,7 @@ var shared = map[string]string{
 	"adapter":              "adapters are the platform's",
 	"evidence_runner":      "runners are the platform's and read by all",
 	"storage_class":        "what operators offer is read by all",
+	"access_scope":         "callers' scopes; functions alone read and write it",
 	"volume_node":          "functions alone read and write it; login roles of tenants have no right to the table",
 	"sku_price":            "list prices are the platform's and read by all",
 	"compute_node":         "nodes are the platform's; a tenant sees those that its live allocations are bound to",

@@ -140,37 +140,29 @@ func TestAScopeIsForgedByNoStatement(t *testing.T) {
 	settings := map[string]ids.ID{"app.tenants": w.theirs.tenant.ID, "app.projects": w.theirs.project.ID,
 		"app.subject":      w.theirs.admin.ID,
 		"app.seen_tenants": w.theirs.tenant.ID, "app.attached": w.theirs.rows["instance"], "app.node": w.theirs.node.ID}
-	var stolen string // a seal that once fitted
-	w.inside(w.theirs, func(ctx context.Context, begun pgx.Tx) {
-		require.EqualValues(t, 1, others(begun))
-		require.NoError(t, begun.QueryRow(ctx, `SELECT current_setting('app.tenants')`).Scan(&stolen))
-	})
+	w.inside(w.theirs, func(_ context.Context, begun pgx.Tx) { require.EqualValues(t, 1, others(begun)) })
 	for name, value := range settings {
 		w.inside(w.mine, func(ctx context.Context, begun pgx.Tx) {
-			var own string
-			require.NoError(t, begun.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&own))
-			for _, forged := range []string{string(value), strings.Repeat("0", 32) + string(value), own + "," + string(value),
-				stolen,
-				own[:min(32, len(own))] + string(value)} {
-				_, err := begun.Exec(ctx, `SELECT set_config($1, $2, true)`, name, forged)
+			for _, forged := range []string{string(value), strings.Repeat("0", 32) + string(value), "yes", ""} {
+				_, err := begun.Exec(ctx, `SELECT set_config($1, $2, true), set_config('app.entered', 'yes', true)`, name, forged)
 				require.NoError(t, err)
 				require.Zero(t, others(begun), "%s = %s", name, forged)
-				var person []string
-				rows, err := begun.Query(ctx, `SELECT id FROM person WHERE tenant_id = $1`, w.theirs.tenant.ID)
-				require.NoError(t, err)
-				person, err = pgx.CollectRows(rows, pgx.RowTo[string])
-				require.NoError(t, err)
-				require.Empty(t, person, "%s = %s", name, forged)
+				touched, code := try(t, begun, `SELECT FROM person WHERE tenant_id = $1`, w.theirs.tenant.ID)
+				require.Empty(t, code)
+				require.Zero(t, touched, "%s = %s", name, forged)
 			}
 		})
 	}
 	w.inside(w.mine, func(_ context.Context, begun pgx.Tx) {
 		for _, sql := range []string{
 			`SELECT platform.set_scope('x', ARRAY['x'], ARRAY['x'], ARRAY['x'], NULL, NULL)`,
-			`SELECT platform.seal(1, 'app.tenants', 'x')`,
-			`SELECT currval('platform.scope_secret')`, `SELECT nextval('platform.scope_secret')`,
-			`SELECT setval('platform.scope_secret', 1)`,
-			`SELECT last_value FROM platform.scope_secret`, `SELECT setval('platform.scope_moment', 1)`,
+			`SELECT currval('platform.scope_number')`, `SELECT nextval('platform.scope_number')`,
+			`SELECT setval('platform.scope_number', 1)`,
+			`SELECT last_value FROM platform.scope_number`, `SELECT setval('platform.scope_moment', 1)`,
+			`SELECT FROM platform.access_scope`, `DELETE FROM platform.access_scope`,
+			`INSERT INTO platform.access_scope (subject, written_at) VALUES ('x', now())`,
+			`UPDATE platform.access_scope SET tenants = ARRAY['x']`, `LOCK TABLE platform.access_scope`,
+			`SELECT nextval('platform.access_scope_number_seq')`,
 			`SELECT platform.attached_to(ARRAY['x'])`,
 			`SELECT platform.bindings_of('` + string(w.theirs.admin.ID) + `')`, `SET LOCAL ROLE app_owner`,
 			`SET LOCAL SESSION AUTHORIZATION app_operator`,
