@@ -153,11 +153,18 @@ type counted struct {
 	net.Conn
 	leave   func()
 	renewed atomic.Int64 // unix seconds
+	closed  atomic.Bool
 }
 
+// Read returns net.ErrClosed once the connection is closed here, whatever has arrived: the far end answers a close with
+// its last bytes and an end, by which an answer that was cut would look whole.
 func (c *counted) Read(p []byte) (int, error) {
 	c.renew()
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	if c.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return n, err
 }
 
 func (c *counted) Write(p []byte) (int, error) {
@@ -178,6 +185,7 @@ func (c *counted) CloseWrite() error { return c.Conn.Close() }
 
 // Close ends both ways at once.
 func (c *counted) Close() error {
+	c.closed.Store(true)
 	c.leave()
 	_ = c.SetDeadline(time.Unix(1, 0))
 	return c.Conn.Close()
