@@ -156,8 +156,8 @@ type counted struct {
 	closed  atomic.Bool
 }
 
-// Read returns net.ErrClosed once the connection is closed here, whatever has arrived: the far end answers a close with
-// its last bytes and an end, by which an answer that was cut would look whole.
+// Read reads nothing once the stream is closed. A member whose caller was cut off ends its answer, and that end would
+// make what was cut look whole.
 func (c *counted) Read(p []byte) (int, error) {
 	c.renew()
 	n, err := c.Conn.Read(p)
@@ -185,7 +185,7 @@ func (c *counted) CloseWrite() error { return c.Conn.Close() }
 
 // Close ends both ways at once.
 func (c *counted) Close() error {
-	c.closed.Store(true)
+	c.closed.Store(true) // before the member can learn of it
 	c.leave()
 	_ = c.SetDeadline(time.Unix(1, 0))
 	return c.Conn.Close()
