@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
@@ -35,31 +36,38 @@ func (s *Server) exec(ctx context.Context, open tunnel.Open, stream *tunnel.Stre
 	if err := stream.Granted(); err != nil {
 		return err
 	}
+	return pass(stream, running)
+}
+
+// pass passes frames both ways until the command ends or the stream does.
+func pass(stream *tunnel.Stream, running net.Conn) error {
 	go func() {
-		defer func() { _ = running.Close() }() // whoever worked with it has gone
+		defer func() { _ = running.Close() }() // the caller has gone, or sends what is no input
 		for feed(stream, running) == nil {
 		}
 	}()
 	return follow(running, stream)
 }
 
-// feed gives the command one frame of input.
-func feed(stream *tunnel.Stream, running net.Conn) error {
+// feed gives the command one frame of input. A command that has ended takes none, which is no error: closing its
+// connection for that would lose its exit code, which may be unread there.
+func feed(stream io.Reader, running io.Writer) error {
 	kind, carries, err := tunnel.ReadFrame(stream)
 	if err != nil {
 		return err
 	}
 	switch kind {
 	case tunnel.Input:
-		return wire.Write(running, wire.ExecInput{Data: carries})
+		_ = wire.Write(running, wire.ExecInput{Data: carries})
 	case tunnel.InputEnd:
-		return wire.Write(running, wire.ExecInput{End: true})
+		_ = wire.Write(running, wire.ExecInput{End: true})
 	case tunnel.Size:
 		rows, cols := tunnel.ReadSize(carries)
-		return wire.Write(running, wire.ExecInput{Rows: rows, Cols: cols})
+		_ = wire.Write(running, wire.ExecInput{Rows: rows, Cols: cols})
 	default:
 		return errors.New("no frame of input")
 	}
+	return nil
 }
 
 // follow passes on what comes of the command.
