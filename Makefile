@@ -12,7 +12,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.10
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
 # Without vet, which make lint runs over everything, and without what a debugger needs, which is a third of the linking.
-TESTS := go test -vet=off -ldflags=-w -timeout 20m
+TESTS := go test -vet=off -ldflags=-w -timeout 30m
 FUZZTIME ?= 20s
 LISTEN ?= 127.0.0.1:8080
 WEBHOOKS ?= 127.0.0.1:9000
