@@ -236,6 +236,19 @@ func TestWhatANodeAnswersOfFilesIsChecked(t *testing.T) {
 	require.Empty(t, response.Trailer.Get("Set-Cookie"))
 	require.Equal(t, "application/octet-stream", response.Header.Get("Content-Type"))
 	require.Contains(t, response.Header.Get("Content-Security-Policy"), "sandbox")
+	s.answers = func(w http.ResponseWriter, request *http.Request) {
+		_, _ = io.Copy(io.Discard, request.Body) // which sends 100 Continue
+		w.Header().Set("Link", "<http://evil.test>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<script>")
+	}
+	response, said := s.request(s.admin, http.MethodPut, "x", "hello", volumefiles.ReprDigest, digestOf("hello"))
+	require.Equal(t, []any{http.StatusOK, "nosniff", "", "", ""}, []any{response.StatusCode,
+		response.Header.Get("X-Content-Type-Options"), response.Header.Get("Link"), response.Header.Get("Content-Type"), said})
+	s.answers = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
+	response, _ = s.request(s.admin, http.MethodHead, "x", "")
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 	for answer, words := range map[string]string{
 		`{"entries": [{"segment": "..%2f..%2fx"}]}`: "", `{"entries": 5}`: "", `garbage`: "",
 		`{"entries": [` + strings.Repeat(`{"segment": "x"},`, 1_001) + `{"segment": "x"}]}`: ""} {
@@ -260,7 +273,7 @@ func TestWhatANodeAnswersOfFilesIsChecked(t *testing.T) {
 		w.WriteHeader(http.StatusConflict)
 		_, _ = io.WriteString(w, `{"code": "CONFLICT", "message": "7 bytes are there"}`)
 	}
-	response, said := s.request(s.admin, http.MethodPut, "x", "x", volumefiles.ReprDigest, digestOf("x"))
+	response, said = s.request(s.admin, http.MethodPut, "x", "x", volumefiles.ReprDigest, digestOf("x"))
 	require.Equal(t, []any{http.StatusConflict, "7"}, []any{response.StatusCode, response.Header.Get(volumefiles.UploadOffset)})
 	require.Contains(t, said, "7 bytes are there")
 }

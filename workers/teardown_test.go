@@ -234,7 +234,7 @@ func TestReleaseFailsWithTheTeardownItWaitsFor(t *testing.T) {
 	l.work()
 	it := l.running("kept")
 	l.answering(func(*db.NodeTask) (lifecycle.NodeTaskState, string) { return lifecycle.TaskSucceeded, dirty })
-	down := l.decommission(it, 2*time.Second)
+	down := l.decommission(it, 10*time.Second) // enough to find the residue on a busy machine
 	op := l.ended(l.release(it.world))
 	require.Equal(t, lifecycle.OperationFailed, op.State)
 	require.Equal(t, "RESIDUE_LEFT", op.ErrorCode)

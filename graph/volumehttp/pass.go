@@ -52,8 +52,20 @@ func (p *passage) pass(r *http.Request) {
 		ExpectContinueTimeout: continuePatience,
 		DialContext:           func(context.Context, string, string) (net.Conn, error) { return p.conn, nil }}
 	defer web.CloseIdleConnections()
-	proxy := &httputil.ReverseProxy{Transport: web, Rewrite: p.rewrite, ModifyResponse: p.answered, ErrorHandler: p.failed}
+	proxy := &httputil.ReverseProxy{Transport: quiet{web, r.Context()}, Rewrite: p.rewrite, ModifyResponse: p.answered, ErrorHandler: p.failed}
 	proxy.ServeHTTP(&patientWriter{ResponseWriter: p.writer, control: control}, r)
+}
+
+// quiet sends requests without the proxy's own trace, which passes an agent's informational answers on unchecked and
+// clears the headers that are set here.
+type quiet struct {
+	web *http.Transport
+	ctx context.Context
+}
+
+// RoundTrip implements http.RoundTripper.
+func (q quiet) RoundTrip(request *http.Request) (*http.Response, error) {
+	return q.web.RoundTrip(request.WithContext(q.ctx))
 }
 
 // rewrite makes the request that the agent gets: nothing of the caller's but what was read.
@@ -103,6 +115,17 @@ func (p *passage) answered(response *http.Response) error {
 		kept.Set("Content-Disposition", disposition(path.Base(p.asked.Path)))
 		p.writer.Header().Set("Content-Security-Policy", downloadPolicy) // in the place of the server's own
 		kept.Set("Cross-Origin-Resource-Policy", "same-origin")
+	}
+	if p.asked.Act != volume.ReadFile && p.asked.Act != volume.LookFiles { // the status and the headers say it all
+		_ = response.Body.Close()
+		response.Body, response.ContentLength, response.Trailer = http.NoBody, 0, nil
+		kept.Del("Content-Length")
+		return nil
+	}
+	for name := range response.Trailer { // the names of trailers go out before the first byte
+		if name != volumefiles.ReprDigest {
+			delete(response.Trailer, name)
+		}
 	}
 	response.Body = &trailing{ReadCloser: response.Body, response: response}
 	return nil
@@ -172,7 +195,7 @@ func (p *passage) refusal(response *http.Response, kept http.Header) error {
 	case http.StatusRequestedRangeNotSatisfiable:
 		return fault.New(fault.InvalidArgument, "Range: the file has no such bytes")
 	}
-	if response.Request.Method == http.MethodHead { // which has no body
+	if response.Request.Method == http.MethodHead && headStatuses[p.status] { // which has no body
 		return headRefusal(response.StatusCode)
 	}
 	p.status = 0
@@ -187,6 +210,11 @@ func (p *passage) refusal(response *http.Response, kept http.Header) error {
 	}
 	return fault.New(code, "%.2000s", volumefiles.Shown(said.Message))
 }
+
+// headStatuses are the statuses that an agent may refuse HEAD by; what is not among them is no answer of ours.
+var headStatuses = map[int]bool{http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusNotFound: true,
+	http.StatusMethodNotAllowed: true, http.StatusConflict: true, http.StatusUnprocessableEntity: true,
+	http.StatusServiceUnavailable: true}
 
 // headRefusal is the fault of an agent's refusal that has no body: the status says it alone.
 func headRefusal(status int) error {
@@ -250,7 +278,11 @@ type patientBody struct {
 // Read implements io.Reader.
 func (b *patientBody) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(time.Now().Add(idle))
-	return b.ReadCloser.Read(p)
+	n, err := b.ReadCloser.Read(p)
+	if err != nil { // all is here, and the agent may take its time with it
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 // patientWriter puts the end of a caller that takes nothing off with each byte.

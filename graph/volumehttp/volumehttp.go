@@ -136,20 +136,21 @@ func (h *Handler) take(ctx context.Context) (leave func(), err error) {
 	}, nil
 }
 
-// dial opens a stream to the first node that is connected of those that serve the volume.
+// dial opens a stream to the first node that takes it of those that serve the volume.
 func (h *Handler) dial(ctx context.Context, found *volume.Files) (net.Conn, error) {
 	spec, err := json.Marshal(found.Spec)
 	if err != nil {
 		return nil, err
 	}
 	open := tunnel.Open{Kind: volumefiles.Kind, Spec: spec}
+	var conn net.Conn
 	for _, node := range found.Places {
-		var conn net.Conn
-		if conn, err = h.Relay.Open(ctx, found.TenantID, node, open); err == nil || !fault.Is(err, fault.NodeUnreachable) {
-			return conn, opened(err)
+		conn, err = h.Relay.Open(ctx, found.TenantID, node, open)
+		if err == nil || !fault.Is(err, fault.NodeUnreachable) && !fault.Is(err, fault.Unavailable) {
+			break
 		}
 	}
-	return nil, err
+	return conn, opened(err)
 }
 
 // opened says what a node refuses in the words of volumes.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -251,6 +252,26 @@ func TestWhatIsInThePlaceOfTheUploadsIsRefused(t *testing.T) {
 	require.NoFileExists(t, g.at("x"))
 	status, _, said := g.put("x", content, 0, 10)
 	require.Equal(t, http.StatusCreated, status, said)
+}
+
+func TestAVolumeFullOfHalfUploadsTakesTheirRest(t *testing.T) {
+	t.Parallel()
+	g := newGround(t)
+	content := random(t, 10)
+	_, offset, said := g.put("late", content, 5, 10)
+	g.refused(said, "CONFLICT", "0 bytes of the upload are there")
+	require.Equal(t, "0", offset)
+	require.Empty(t, g.uploads(), "what does not begin at its first byte waits nowhere")
+	g.put("x", content, 0, 5)
+	for i := range 999 { // of 1,000
+		require.NoError(t, os.WriteFile(g.at(volumefiles.UploadsFolder, fmt.Sprintf("part-%d", i)), nil, 0o600))
+	}
+	_, _, said = g.put("y", content, 0, 5)
+	g.refused(said, "LIMIT_EXCEEDED", "finish them")
+	require.Len(t, g.uploads(), 1000)
+	status, _, said := g.put("x", content, 5, 10)
+	require.Equal(t, http.StatusCreated, status, said)
+	require.FileExists(t, g.at("x"))
 }
 
 func errorsOf(first, second error) error {

@@ -100,10 +100,10 @@ func (q *request) upload(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer folder.Close()
-	if err := full(folder); err != nil {
+	name := given.name(q.path)
+	if err := begins(w, folder, name, given.part.From); err != nil {
 		return err
 	}
-	name := given.name(q.path)
 	file, have, err := openPart(folder, name)
 	if err != nil {
 		return err
@@ -242,10 +242,18 @@ func (q *request) uploads(create bool) (*os.Root, error) {
 	return folder, nil
 }
 
-// full refuses more uploads than may wait on a volume.
-func full(folder *os.Root) error {
+// begins refuses a new upload that does not begin at its first byte, and one beyond those that may wait on a volume. One
+// that waits there goes on.
+func begins(w http.ResponseWriter, folder *os.Root, name string, from int64) error {
+	if _, err := folder.Lstat(name); err == nil {
+		return nil
+	}
+	if from > 0 {
+		w.Header().Set(volumefiles.UploadOffset, "0")
+		return refusal("CONFLICT", "Content-Range: 0 bytes of the upload are there: go on behind them")
+	}
 	waiting, err := names(folder)
-	if err == nil && len(waiting) > maxUploads {
+	if err == nil && len(waiting) >= maxUploads {
 		err = refusal("LIMIT_EXCEEDED", "%d uploads to the volume are unfinished, and may be no more: finish them, or wait a day",
 			maxUploads)
 	}
