@@ -102,13 +102,18 @@ func hang(r *http.Request, _ []byte) (int, any) {
 
 func ownBacklog(l *lab) injected {
 	l.on("PUT /v1/operations/{id}", hang)
-	_, busy := l.launch()
+	otherInstance, other := l.launch()
+	instance, op := l.launch() // before there is a worker: it gives the first up when the adapter has not answered in time
 	l.background(func(ctx context.Context) error {
 		return workers.Run(ctx, workers.Config{DB: l.DB, Hub: l.Hub, Keys: l.Ring, Dial: dial.Loopback(),
 			PlatformURL: "http://127.0.0.1:1/graphql", Log: l.log, Pace: pace, Concurrency: 1})
 	})
-	l.until("the worker is busy", func() bool { return l.op(busy.ID).ClaimedBy != nil })
-	instance, op := l.launch()
+	l.until("the worker is busy", func() bool {
+		if l.op(op.ID).ClaimedBy != nil {
+			instance, op, otherInstance, other = otherInstance, other, instance, op
+		}
+		return l.op(other.ID).ClaimedBy != nil
+	})
 	return injected{op: op, instance: instance, code: "QUEUED", owner: "platform", key: "operation.cancel",
 		message: "among 1 due operations"}
 }
