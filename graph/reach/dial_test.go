@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/sdk/tunnel/tunneltest"
 )
 
 // cut is a tunnel to a member whose answer to anything begins, and ends as soon as the caller's side has ended.
@@ -21,11 +22,7 @@ type cut struct {
 
 func newCut(t *testing.T, begin, end string) *cut {
 	t.Helper()
-	here, there := net.Pipe()
-	platform, err := tunnel.NewSession(here, true)
-	require.NoError(t, err)
-	agent, err := tunnel.NewSession(there, false)
-	require.NoError(t, err)
+	platform, agent := tunneltest.Pair(t)
 	c := &cut{Session: platform, ended: make(chan struct{}, 1)}
 	served := make(chan error, 1)
 	go func() {

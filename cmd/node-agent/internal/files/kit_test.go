@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/files"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/volume"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/sdk/tunnel/tunneltest"
 	"github.com/gpuaas/app-platform/sdk/volumefiles"
 )
 
@@ -57,11 +58,7 @@ func newGround(t *testing.T) *ground {
 // restart is an agent that has just started.
 func (g *ground) restart() {
 	g.t.Helper()
-	here, there := net.Pipe()
-	platform, err := tunnel.NewSession(here, true)
-	require.NoError(g.t, err)
-	agent, err := tunnel.NewSession(there, false)
-	require.NoError(g.t, err)
+	platform, agent := tunneltest.Pair(g.t)
 	served := &files.Server{Volumes: g.store, Log: slog.New(slog.DiscardHandler)}
 	ended := make(chan struct{})
 	go func() {

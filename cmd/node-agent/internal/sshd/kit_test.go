@@ -26,6 +26,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sshd"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/sdk/tunnel/tunneltest"
 )
 
 const (
@@ -134,11 +135,8 @@ func setup(t *testing.T, process bool) *rig {
 func (r *rig) serve() {
 	server, err := sshd.New(r.manager)
 	require.NoError(r.t, err)
-	here, there := net.Pipe()
-	r.platform, err = tunnel.NewSession(here, true)
-	require.NoError(r.t, err)
-	agent, err := tunnel.NewSession(there, false)
-	require.NoError(r.t, err)
+	var agent *tunnel.Session
+	r.platform, agent = tunneltest.Pair(r.t)
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- agent.Serve(ctx, server.Serve) }()

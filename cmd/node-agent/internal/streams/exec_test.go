@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/sdk/tunnel/tunneltest"
 )
 
 // ended is the connection of a command that has ended: it takes no input, and how the command ended is read once the
@@ -45,11 +46,7 @@ func (e *ended) Close() error {
 // A short command has often ended before the end of its input gets to it.
 func TestACommandThatEndsBeforeItsInputDoesStillHasItsExitCode(t *testing.T) {
 	t.Parallel()
-	here, there := net.Pipe()
-	platform, err := tunnel.NewSession(here, true)
-	require.NoError(t, err)
-	agent, err := tunnel.NewSession(there, false)
-	require.NoError(t, err)
+	platform, agent := tunneltest.Pair(t)
 	member, initEnd := net.Pipe()
 	go func() {
 		_ = wire.Write(initEnd, wire.Response{Result: &wire.RunResult{ExitCode: 7}})

@@ -2,7 +2,6 @@ package streams_test
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/streams"
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/sdk/tunnel/tunneltest"
 )
 
 // printed is a member that has printed one line, and prints no more.
@@ -32,11 +32,7 @@ func (p printed) Read(ctx context.Context, query nodelogs.Query, each func(nodel
 // closes its stream ends the reading.
 func TestLogsAreAStreamOfTheTunnel(t *testing.T) {
 	t.Parallel()
-	here, there := net.Pipe()
-	platform, err := tunnel.NewSession(here, true)
-	require.NoError(t, err)
-	agent, err := tunnel.NewSession(there, false)
-	require.NoError(t, err)
+	platform, agent := tunneltest.Pair(t)
 	source := printed{gone: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
