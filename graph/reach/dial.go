@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +29,8 @@ func (r *Relay) Dial(ctx context.Context, to *endpoint.Target) (net.Conn, error)
 
 // Open opens a stream to the agent of a node, on a tenant's account. The faults are those of Dial.
 func (r *Relay) Open(ctx context.Context, tenant, node ids.ID, open tunnel.Open) (net.Conn, error) {
-	if !r.take(tenant) {
+	leave, ok := r.take(tenant)
+	if !ok {
 		return nil, fault.New(fault.RateLimited, "the tenant has %d connections open here, and may have no more: close some",
 			MaxPerTenant)
 	}
@@ -41,10 +41,10 @@ func (r *Relay) Open(ctx context.Context, tenant, node ids.ID, open tunnel.Open)
 		}
 	}
 	if err != nil {
-		r.leave(tenant)
+		leave()
 		return nil, refusal(err)
 	}
-	return &counted{Conn: conn, leave: sync.OnceFunc(func() { r.leave(tenant) })}, nil
+	return &counted{Conn: conn, leave: leave}, nil
 }
 
 // refusal is the fault of an agent's refusal.

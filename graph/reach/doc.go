@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/internal/places"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 	"github.com/gpuaas/app-platform/service/endpoint"
 )
@@ -45,7 +46,7 @@ type Relay struct {
 	mu      sync.Mutex
 	nodes   map[ids.ID]*tunnel.Session // tunnels of agents, by node
 	peers   map[string]*tunnel.Session // to other processes, by their addresses
-	tenants map[ids.ID]int             // streams now open
+	tenants places.Counter[ids.ID]     // streams now open
 	tries   map[tryKey]try
 	open    atomic.Int64
 }
@@ -53,27 +54,12 @@ type Relay struct {
 // Streams is how many streams people have open through this process.
 func (r *Relay) Streams() int64 { return r.open.Load() }
 
-// take counts a stream of a tenant; not ok beyond MaxPerTenant.
-func (r *Relay) take(tenant ids.ID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.tenants == nil {
-		r.tenants = make(map[ids.ID]int)
+// take takes a place for a stream of a tenant, which leave gives back; not ok beyond MaxPerTenant.
+func (r *Relay) take(tenant ids.ID) (leave func(), ok bool) {
+	back, ok := r.tenants.Take(tenant, MaxPerTenant)
+	if !ok {
+		return nil, false
 	}
-	if r.tenants[tenant] >= MaxPerTenant {
-		return false
-	}
-	r.tenants[tenant]++
 	r.open.Add(1)
-	return true
-}
-
-// leave gives a stream's place back.
-func (r *Relay) leave(tenant ids.ID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.open.Add(-1)
-	if r.tenants[tenant]--; r.tenants[tenant] == 0 {
-		delete(r.tenants, tenant)
-	}
+	return sync.OnceFunc(func() { r.open.Add(-1); back() }), true
 }

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -20,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/graph/reach"
+	"github.com/gpuaas/app-platform/internal/places"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 	"github.com/gpuaas/app-platform/sdk/volumefiles"
@@ -45,8 +45,7 @@ type Handler struct {
 	// Log takes what must not be answered. Required.
 	Log *slog.Logger
 
-	mu   sync.Mutex
-	open map[string]int // requests, by credential
+	open places.Counter[string] // requests, by credential
 }
 
 // ServeHTTP implements http.Handler. A refusal is in the platform's envelope.
@@ -113,27 +112,15 @@ func (h *Handler) serve(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return nil
 }
 
-// take counts a request of a credential.
+// take takes a place for a request of a credential, which leave gives back.
 func (h *Handler) take(ctx context.Context) (leave func(), err error) {
 	credential, _ := tx.CredentialFrom(ctx)
-	who := credential.Fingerprint()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.open == nil {
-		h.open = make(map[string]int)
-	}
-	if h.open[who] >= MaxPerCaller {
-		return nil, fault.New(fault.RateLimited, "this login has %d requests about files open, and may have no more: "+
+	leave, ok := h.open.Take(credential.Fingerprint(), MaxPerCaller)
+	if !ok {
+		err = fault.New(fault.RateLimited, "this login has %d requests about files open, and may have no more: "+
 			"wait until one has ended", MaxPerCaller)
 	}
-	h.open[who]++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.open[who]--; h.open[who] == 0 {
-			delete(h.open, who)
-		}
-	}, nil
+	return leave, err
 }
 
 // dial opens a stream to the first node that takes it of those that serve the volume.
