@@ -105,23 +105,22 @@ func (p *passage) answered(response *http.Response) error {
 	if response.Request.Method == http.MethodGet && p.asked.folder {
 		return p.page(response)
 	}
-	if p.asked.Act == volume.ReadFile {
+	switch p.asked.Act {
+	case volume.ReadFile:
 		if err := p.noteRead(response); err != nil {
 			return err
 		}
-	}
-	if p.asked.Act == volume.ReadFile || p.asked.Act == volume.LookFiles {
-		kept.Set("Content-Type", "application/octet-stream")
-		kept.Set("Content-Disposition", disposition(path.Base(p.asked.Path)))
-		p.writer.Header().Set("Content-Security-Policy", downloadPolicy) // in the place of the server's own
-		kept.Set("Cross-Origin-Resource-Policy", "same-origin")
-	}
-	if p.asked.Act != volume.ReadFile && p.asked.Act != volume.LookFiles { // the status and the headers say it all
+	case volume.LookFiles:
+	default: // the status and the headers say it all
 		_ = response.Body.Close()
 		response.Body, response.ContentLength, response.Trailer = http.NoBody, 0, nil
 		kept.Del("Content-Length")
 		return nil
 	}
+	kept.Set("Content-Type", "application/octet-stream")
+	kept.Set("Content-Disposition", disposition(path.Base(p.asked.Path)))
+	p.writer.Header().Set("Content-Security-Policy", downloadPolicy) // in the place of the server's own
+	kept.Set("Cross-Origin-Resource-Policy", "same-origin")
 	for name := range response.Trailer { // the names of trailers go out before the first byte
 		if name != volumefiles.ReprDigest {
 			delete(response.Trailer, name)

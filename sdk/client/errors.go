@@ -120,6 +120,9 @@ func joinPath(path []any) string {
 	return strings.Join(parts, ".")
 }
 
+// maxRefusalBody bounds what is read of an answer that refuses, in bytes.
+const maxRefusalBody = 64 << 10
+
 // fromBody reads the error out of an answer that is no success: GraphQL errors, else the status alone. The body
 // itself is not repeated, as a proxy's page helps nobody.
 func fromBody(status int, header http.Header, body []byte) *Error {

@@ -7,9 +7,6 @@ import (
 	"net/http"
 )
 
-// maxRefusalBytes bounds what is read of an answer that refuses.
-const maxRefusalBytes = 64 << 10
-
 // Send sends one request that is not GraphQL to a path of the server, percent-encoded, with its query, and returns the
 // answer, whose body the caller closes. It is tried once, and lasts as long as its bytes take. A body has its length in
 // bytes. A refusal is an *Error, beside the answer with its body closed; where there was no answer it is nil.
@@ -38,7 +35,7 @@ func (c *Client) Send(ctx context.Context, method, path string, body io.Reader, 
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	refused, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusalBytes))
+	refused, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusalBody))
 	if err != nil {
 		return resp, transportError(ctx, sent, err)
 	}

@@ -23,7 +23,6 @@ const (
 	writeTimeout     = 10 * time.Second
 	pingEvery        = 15 * time.Second
 	silenceLimit     = 3 * pingEvery
-	maxRefusalBody   = 64 << 10
 )
 
 // message is one of graphql-transport-ws.

@@ -111,7 +111,7 @@ func (q *request) upload(w http.ResponseWriter, r *http.Request) error {
 	defer file.Close() // and its lock
 	w.Header().Set(volumefiles.UploadOffset, strconv.FormatInt(have, 10))
 	if have != given.part.From {
-		return refusal("CONFLICT", "Content-Range: %d bytes of the upload are there: go on behind them", have)
+		return behind(have)
 	}
 	sum, err := q.receive(r.Body, file, given)
 	if err != nil {
@@ -242,6 +242,11 @@ func (q *request) uploads(create bool) (*os.Root, error) {
 	return folder, nil
 }
 
+// behind refuses a part that does not go on behind the bytes that are there.
+func behind(have int64) error {
+	return refusal("CONFLICT", "Content-Range: %d bytes of the upload are there: go on behind them", have)
+}
+
 // begins refuses a new upload that does not begin at its first byte, and one beyond those that may wait on a volume. One
 // that waits there goes on.
 func begins(w http.ResponseWriter, folder *os.Root, name string, from int64) error {
@@ -250,7 +255,7 @@ func begins(w http.ResponseWriter, folder *os.Root, name string, from int64) err
 	}
 	if from > 0 {
 		w.Header().Set(volumefiles.UploadOffset, "0")
-		return refusal("CONFLICT", "Content-Range: 0 bytes of the upload are there: go on behind them")
+		return behind(0)
 	}
 	waiting, err := names(folder)
 	if err == nil && len(waiting) >= maxUploads {
