@@ -7,11 +7,13 @@ afterEach(() => vi.unstubAllGlobals());
 /** Plays a node that keeps parts; cuts takes the number of a PUT and returns how many bytes arrive before a cut. */
 function node(cuts: (put: number) => number | undefined) {
   const kept: number[] = [];
-  const state = { placed: undefined as Uint8Array | undefined, puts: 0, digest: '', ranges: [] as string[] };
+  const state = { placed: undefined as Uint8Array | undefined, puts: 0, heads: 0, digest: '', ranges: [] as string[] };
   vi.stubGlobal('fetch', async (_address: string, init: RequestInit) => {
     const headers = new Headers(init.headers);
-    if (init.method === 'HEAD')
+    if (init.method === 'HEAD') {
+      state.heads++;
       return new Response(null, { status: 204, headers: { 'Upload-Offset': String(kept.length) } });
+    }
     state.puts++;
     state.digest = headers.get('Repr-Digest') ?? '';
     state.ranges.push(headers.get('Content-Range') ?? '');
@@ -41,6 +43,8 @@ test('an upload goes on behind what arrived when its request is cut', async () =
   const answer = await upload(at(new Blob([content])));
   expect(answer).toEqual({ data: true });
   expect(served.ranges[2]).toMatch(/^bytes 1000-/);
+  expect(served.puts).toBe(4);
+  expect(served.heads).toBe(3); // at the beginning and after each cut: a part that was taken tells where the next begins
   expect(served.digest).toBe(`sha-256=:${createHash('sha256').update(content).digest('base64')}:`);
   expect(
     createHash('sha256')

@@ -78,8 +78,10 @@ export async function upload(given: Upload): Promise<Answer<true>> {
   const digest = await digestOf(given);
   const wait = given.wait ?? ((milliseconds) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds)));
   let most = -1;
+  let next: number | undefined;
   for (let attempt = 1, delay = delays.least; ; attempt++) {
-    const step = await sendPart(given, digest, total);
+    const step: Step = await sendPart(given, digest, total, next);
+    next = step.next;
     if (step.done === true) return { data: true };
     if (step.offset !== undefined && step.offset > most) {
       if (most >= 0) [attempt, delay] = [1, delays.least];
@@ -95,11 +97,13 @@ export async function upload(given: Upload): Promise<Answer<true>> {
 interface Step {
   readonly done?: boolean;
   readonly offset?: number | undefined;
+  /** How much is there after a part that was taken. */
+  readonly next?: number | undefined;
   readonly problem?: Problem;
 }
 
-/** Sends the next part behind what is there. */
-async function sendPart({ file, address, signal, onProgress }: Upload, digest: string, total: number): Promise<Step> {
+/** Reads how much of an upload is there. */
+async function offsetOf({ address, signal }: Upload, digest: string, total: number): Promise<Answer<number>> {
   const known = await send(address, {
     method: 'HEAD',
     signal,
@@ -110,6 +114,15 @@ async function sendPart({ file, address, signal, onProgress }: Upload, digest: s
   const from = known.problem === undefined ? Number(known.response.headers.get('Upload-Offset') ?? Number.NaN) : 0;
   if (!Number.isSafeInteger(from) || from < 0 || from > total)
     return { problem: plain('INTERNAL', 'The platform does not state how much of the file is there.', '') };
+  return { data: from };
+}
+
+/** Sends the next part behind what is there, which is read where the part before does not tell it. */
+async function sendPart(given: Upload, digest: string, total: number, next: number | undefined): Promise<Step> {
+  const { file, address, signal, onProgress } = given;
+  const there = next === undefined ? await offsetOf(given, digest, total) : { data: next };
+  if (there.problem !== undefined) return { problem: there.problem };
+  const from = there.data;
   onProgress('send', total === 0 ? 1 : from / total);
   const to = Math.min(from + partSize, total);
   const range = to === from ? `bytes */${total}` : `bytes ${from}-${to - 1}/${total}`;
@@ -118,7 +131,7 @@ async function sendPart({ file, address, signal, onProgress }: Upload, digest: s
   const sent = await send(address, { method: 'PUT', signal, headers, body: file.slice(from, to) });
   if (sent.problem !== undefined) return { offset: from, problem: sent.problem };
   onProgress('send', total === 0 ? 1 : to / total);
-  return { offset: from, done: sent.response.status === 201 };
+  return { offset: from, next: to, done: sent.response.status === 201 };
 }
 
 /** Returns the SHA-256 of a file as the header has it. */
