@@ -76,7 +76,7 @@ onboarding: build kubernetes ## Walk every reference app and require that it is 
 test-packages:
 	$(TESTS) -p 2 $$(go list ./... | grep -v -E '/rig/(e2e|chaos|drills)$$|/workers')
 test-workers:
-	$(TESTS) -p 1 -parallel 8 ./workers/...
+	$(TESTS) -p 1 -parallel 4 ./workers/...
 
 .PHONY: chaos
 chaos: build floor ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 OPERATIONS=10000
