@@ -10,6 +10,7 @@ type App struct {
 	Slug       string // as in the manifest
 	Controller string // program and registered adapter's folder, such as "hello-cluster-controller"
 	Image      string // program that its image is built from; empty for an app whose artifact is its controller
+	Prints     bool   // that program prints the manifest and writes its further artifacts; else the controller prints it
 	Family     string
 	Features   []prereq.Feature
 	Rooted     bool                 // needs nodes with namespaces
@@ -31,6 +32,8 @@ func Apps() []App {
 		{Slug: "slurm", Controller: "slurm-reference-controller", Family: "scheduler",
 			Features: []prereq.Feature{prereq.Slurm}, Rooted: true},
 		{Slug: "web-notebook", Controller: "oci-launch-controller", Image: "web-notebook", Family: "apps",
+			Features: []prereq.Feature{prereq.CloudInit, prereq.Containers}, Rooted: true},
+		{Slug: "model-server", Controller: "oci-launch-controller", Image: "model-server", Prints: true, Family: "apps",
 			Features: []prereq.Feature{prereq.CloudInit, prereq.Containers}, Rooted: true},
 	}
 }

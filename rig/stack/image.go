@@ -2,15 +2,19 @@ package stack
 
 import (
 	"context"
-	"encoding/json"
 	"os"
+	"path/filepath"
 	"runtime"
 
+	"github.com/gpuaas/app-platform/rig/stack/edition"
 	"github.com/gpuaas/app-platform/sdk/publish"
 )
 
 // nobody is who runs the images that are built here.
 const nobody = "65532:65532"
+
+// fileType is what further artifacts are.
+const fileType = "application/vnd.gpuaas.files.v1"
 
 // PushImage builds an image of one static program and stores it in a repository of the installation's registry, as any
 // publisher would. The same program makes the same digest.
@@ -35,13 +39,27 @@ func (s *Stack) PushImage(ctx context.Context, repository, program string) (ref,
 	return pushed.Ref, pushed.Digest, nil
 }
 
-// pinned is what the manifest calls the one artifact that it pins.
-func pinned(document manifestDocument) string {
-	var artifacts []struct {
-		Name string `json:"name"`
+// pushFiles stores another artifact that the app's manifest pins: the files that its program writes.
+func (s *Stack) pushFiles(ctx context.Context, app App, name string) (pin edition.Pin, err error) {
+	dir, err := os.MkdirTemp("", "artifact")
+	if err != nil {
+		return pin, err
 	}
-	if json.Unmarshal(document["artifacts"], &artifacts) != nil || len(artifacts) == 0 {
-		return "controller"
+	defer func() { _ = os.RemoveAll(dir) }()
+	if _, err := output(ctx, s.program(app.Image), "--artifact", name, "--into", dir); err != nil {
+		return pin, err
 	}
-	return artifacts[0].Name
+	registry, err := s.registry()
+	if err != nil {
+		return pin, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return pin, err
+	}
+	pushed, err := registry.PushFiles(ctx, files, fileType, s.RegistryAddr()+"/apps/"+app.Slug+"-"+name+":latest")
+	if err != nil {
+		return pin, err
+	}
+	return edition.Pin{Name: name, MediaType: edition.MediaType, Ref: pushed.Ref, Digest: pushed.Digest}, nil
 }

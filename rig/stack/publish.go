@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -20,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/gpuaas/app-platform/rig/stack/edition"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -46,21 +45,32 @@ func (s *Stack) publish(ctx context.Context, app App) error {
 	if err != nil {
 		return err
 	}
-	if current.pins(digest) {
+	if current.Active[digest] {
 		return s.entitle(ctx, app, s.home(app))
 	}
-	version, err := current.nextVersion(document, digest)
+	version, err := current.Next(document, digest)
 	if err != nil {
 		return err
 	}
 	s.say("publishing %s %s: signature, lint, smoke launch, promotion", app.Slug, version)
-	if err := s.sign(ctx, ref); err != nil {
-		return fmt.Errorf("sign: %w", err)
+	pins, called := []edition.Pin{}, cmp.Or(app.Image, app.Controller)
+	for i, name := range document.Names() {
+		pin := edition.Pin{Name: name, MediaType: edition.MediaType, Ref: ref, Digest: digest}
+		if i > 0 {
+			if pin, err = s.pushFiles(ctx, app, name); err != nil {
+				return fmt.Errorf("push the artifact %s: %w", name, err)
+			}
+			called = app.Slug + "-" + name
+		}
+		if err := s.sign(ctx, pin.Ref); err != nil {
+			return fmt.Errorf("sign: %w", err)
+		}
+		if err := s.publishArtifact(ctx, called, pin); err != nil {
+			return err
+		}
+		pins = append(pins, pin)
 	}
-	if err := s.publishArtifact(ctx, app, ref, digest); err != nil {
-		return err
-	}
-	return s.publishManifest(ctx, app, document, version, ref, digest)
+	return s.publishManifest(ctx, app, document, version, pins)
 }
 
 // push stores what the app pins in the registry: its image, or its controller's program. Without times in it, the same
@@ -107,63 +117,34 @@ func (s *Stack) write(ctx context.Context, app App, image v1.Image) (ref, digest
 		remote.Write(target, image, remote.WithContext(ctx), remote.WithAuth(s.RegistryPush()))
 }
 
-// manifestDocument is the part of a manifest that publishing fills in or looks at.
-type manifestDocument map[string]json.RawMessage
-
-func (d manifestDocument) text(key string) string {
-	var text string
-	_ = json.Unmarshal(d[key], &text)
-	return text
-}
-
-// describeApp reads the manifest that the controller's own program prints, as the app's own.
-func (s *Stack) describeApp(ctx context.Context, app App) (manifestDocument, error) {
-	printed, err := output(ctx, s.controller(app), "--print-manifest")
+// describeApp reads the manifest that the app's program prints, or its controller's, as the app's own.
+func (s *Stack) describeApp(ctx context.Context, app App) (document edition.Document, err error) {
+	program := s.controller(app)
+	if app.Prints {
+		program = s.program(app.Image)
+	}
+	printed, err := output(ctx, program, "--print-manifest")
 	if err != nil {
 		return nil, err
 	}
-	var document manifestDocument
 	if err := json.Unmarshal(printed, &document); err != nil {
-		return nil, fmt.Errorf("the manifest of %s: %w", app.Controller, err)
+		return nil, fmt.Errorf("the manifest of %s: %w", app.Slug, err)
 	}
 	app.describe(document)
 	return document, nil
 }
 
-// published is what the catalog has of an app.
-type published struct {
-	versions []string
-	active   map[string]bool // digests the active manifest pins
-}
-
-func (p published) pins(digest string) bool { return p.active[digest] }
-
-// nextVersion is the document's own version the first time, and afterwards one that names the
-// bytes: a version, once published, never changes.
-func (p published) nextVersion(document manifestDocument, digest string) (string, error) {
-	version := document.text("version")
-	if version == "" {
-		return "", errors.New("the manifest has no version")
-	}
-	for _, taken := range p.versions {
-		if taken == version {
-			return version + "-local." + strings.TrimPrefix(digest, "sha256:")[:12], nil
-		}
-	}
-	return version, nil
-}
-
 // declare makes sure of the app and its adapter, and says what is published.
-func (s *Stack) declare(ctx context.Context, app App, document manifestDocument) (published, error) {
-	out := published{active: make(map[string]bool)}
+func (s *Stack) declare(ctx context.Context, app App, document edition.Document) (edition.Published, error) {
+	out := edition.Published{Active: make(map[string]bool)}
 	_, err := gql.CreateApp(ctx, s.Operator, gql.CreateAppInput{
-		Slug: app.Slug, DisplayName: document.text("displayName"), Summary: document.text("summary"),
+		Slug: app.Slug, DisplayName: document.Text("displayName"), Summary: document.Text("summary"),
 		PermissionFamily: app.Family, System: app.System != nil, IdempotencyKey: "seed-app-" + app.Slug,
 	})
 	if err != nil {
 		return out, err
 	}
-	_, err = gql.RegisterAdapter(ctx, s.Operator, gql.RegisterAdapterInput{Name: document.text("adapter"),
+	_, err = gql.RegisterAdapter(ctx, s.Operator, gql.RegisterAdapterInput{Name: document.Text("adapter"),
 		Url: s.adapters[app.Controller], ServiceAccountId: s.accountOf(app)})
 	if err != nil {
 		return out, err
@@ -173,21 +154,19 @@ func (s *Stack) declare(ctx context.Context, app App, document manifestDocument)
 		return out, err
 	}
 	for _, edge := range found.App.Manifests.Edges {
-		out.versions = append(out.versions, edge.Node.Version)
+		out.Versions = append(out.Versions, edge.Node.Version)
 	}
 	if active := found.App.ActiveManifest; active != nil {
 		for _, artifact := range active.Artifacts {
-			out.active[artifact.Digest] = true
+			out.Active[artifact.Digest] = true
 		}
 	}
 	return out, nil
 }
 
-func (s *Stack) publishArtifact(ctx context.Context, app App, ref, digest string) error {
-	made, err := gql.PublishArtifact(ctx, s.Operator, gql.PublishArtifactInput{
-		Name: cmp.Or(app.Image, app.Controller), MediaType: string(types.OCIManifestSchema1), Ref: ref,
-		IdempotencyKey: "seed-artifact-" + digest[7:39],
-	})
+func (s *Stack) publishArtifact(ctx context.Context, name string, pin edition.Pin) error {
+	made, err := gql.PublishArtifact(ctx, s.Operator, gql.PublishArtifactInput{Name: name, MediaType: pin.MediaType,
+		Ref: pin.Ref, IdempotencyKey: "seed-artifact-" + pin.Digest[7:39]})
 	if err != nil {
 		return err
 	}
@@ -213,18 +192,9 @@ var order = map[gql.Stage]int{gql.StageDraft: 0, gql.StageStaged: 1, gql.StageCa
 
 func reached(stage, wanted gql.Stage) bool { return order[stage] >= order[wanted] }
 
-func (s *Stack) publishManifest(ctx context.Context, app App, document manifestDocument, version, ref,
-	digest string) error {
-	encodedVersion, _ := json.Marshal(version)
-	document["version"] = encodedVersion
-	artifacts, err := json.Marshal([]map[string]string{{
-		"name": pinned(document), "mediaType": string(types.OCIManifestSchema1), "ref": ref, "digest": digest,
-	}})
-	if err != nil {
-		return err
-	}
-	document["artifacts"] = artifacts
-	encoded, err := json.Marshal(document)
+func (s *Stack) publishManifest(ctx context.Context, app App, document edition.Document, version string,
+	pins []edition.Pin) error {
+	encoded, err := document.Publish(version, pins)
 	if err != nil {
 		return err
 	}

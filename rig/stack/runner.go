@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/evidence"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/stack/edition"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
@@ -56,7 +57,7 @@ func (s *Stack) seedRunner(ctx context.Context) error {
 
 // bring hands in the reports of the conformance suite that a controller's program holds of its own build, signed by
 // this installation's runner. A launchable app's manifest needs none for its promotion; its onboarding does.
-func (s *Stack) bring(ctx context.Context, app App, manifestID string, document manifestDocument) error {
+func (s *Stack) bring(ctx context.Context, app App, manifestID string, document edition.Document) error {
 	key, err := s.runnerKey()
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (s *Stack) bring(ctx context.Context, app App, manifestID string, document 
 		}
 		switch {
 		case len(report) > 0:
-		case document.text("artifactKind") != "controller":
+		case document.Text("artifactKind") != "controller":
 			continue // a rig's own app has none, and is not made ready for onboarding
 		default:
 			return fmt.Errorf("%s holds no %s report of its build", app.Controller, kind.name)

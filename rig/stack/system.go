@@ -2,8 +2,8 @@ package stack
 
 import (
 	"context"
-	"encoding/json"
 
+	"github.com/gpuaas/app-platform/rig/stack/edition"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -25,13 +25,13 @@ func (s *Stack) home(app App) string {
 }
 
 // describe makes the manifest of a system app's controller the app's own.
-func (a App) describe(document manifestDocument) {
+func (a App) describe(document edition.Document) {
 	if a.System == nil {
 		return
 	}
 	for key, text := range map[string]string{"app": a.Slug, "displayName": a.System.Name, "summary": a.System.Summary,
 		"docs": a.System.Docs} {
-		document[key], _ = json.Marshal(text)
+		document.Set(key, text)
 	}
 }
 

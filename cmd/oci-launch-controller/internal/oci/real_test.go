@@ -236,8 +236,7 @@ func modelProfile(t *testing.T) string {
 
 func TestAModelServerReadsItsWeightsFromAnArtifactAndIsMetered(t *testing.T) {
 	t.Parallel()
-	profile := strings.Replace(modelProfile(t), `"slot": "weights"`, `"slot": "weights", "artifact": "weights"`, 1)
-	l := real(t, strings.ReplaceAll(profile, "8000", "18000"))
+	l := real(t, strings.ReplaceAll(modelProfile(t), "8000", "18000"))
 	l.pin("image", l.image("model-server", "one"))
 	weights := []byte(`{"one":{"two":1},"three":{"four":2,"five":1},"four":{"five":1},"five":{"six":1}}`)
 	l.pin("weights", l.manifest("application/vnd.oci.empty.v1+json", []byte("{}"), "application/octet-stream", weights,

@@ -16,7 +16,18 @@ import (
 func main() {
 	listen := flag.String("listen", ":8000", "address to listen on")
 	weights := flag.String("weights", "/models", "folder of the weights")
+	var p published
+	flag.BoolVar(&p.manifest, "print-manifest", false, "print the app's manifest and end")
+	flag.StringVar(&p.artifact, "artifact", "", "write the files of an artifact that the manifest pins into a folder and end")
+	flag.StringVar(&p.into, "into", "", "the folder of --artifact; its files must not be there")
 	flag.Parse()
+	if ok, err := p.write(os.Stdout); ok {
+		if err != nil {
+			slog.Error("model-server has nothing to publish", "error", err)
+			os.Exit(1)
+		}
+		return
+	}
 	models, err := load(*weights)
 	if err != nil {
 		slog.Error("model-server has no weights", "error", err)
