@@ -23,6 +23,15 @@ import (
 // notebookConfig has the notebook greet, and verify who opens it by the platform's published keys.
 func notebookConfig(t *testing.T, ctx context.Context, greeting string) json.RawMessage {
 	t.Helper()
+	config, err := json.Marshal(map[string]any{"env": map[string]string{"GREETING": greeting,
+		"PLATFORM_KEYS": platformKeys(t, ctx)}})
+	require.NoError(t, err)
+	return config
+}
+
+// platformKeys are the keys that the platform publishes.
+func platformKeys(t *testing.T, ctx context.Context) string {
+	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, shared.URL+"/.well-known/jwks.json", nil)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
@@ -30,10 +39,7 @@ func notebookConfig(t *testing.T, ctx context.Context, greeting string) json.Raw
 	defer func() { _ = response.Body.Close() }()
 	keys, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	config, err := json.Marshal(map[string]any{"env": map[string]string{"GREETING": greeting,
-		"PLATFORM_KEYS": strings.TrimSpace(string(keys))}})
-	require.NoError(t, err)
-	return config
+	return strings.TrimSpace(string(keys))
 }
 
 // opensInABrowser opens the notebook from the console in one click, and runs a cell in it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -80,7 +79,10 @@ func (k *containersUnderTest) dial(ctx context.Context, network, address string)
 }
 
 // replicas are where the members that serve listen.
-func (k *containersUnderTest) replicas() map[string]string {
+func (k *containersUnderTest) replicas() map[string]string { return k.servers("http") }
+
+// servers are where the members that serve listen at a port of theirs.
+func (k *containersUnderTest) servers(port string) map[string]string {
 	k.t.Helper()
 	found := make(map[string]string)
 	k.homes = make(map[string]*stack.Node)
@@ -88,28 +90,11 @@ func (k *containersUnderTest) replicas() map[string]string {
 		var detail struct{ Endpoints map[string]string }
 		if member.Status == gql.MemberStatusActive {
 			require.NoError(k.t, json.Unmarshal(member.AdapterDetail, &detail))
-			found[member.Id] = detail.Endpoints["http"]
+			found[member.Id] = detail.Endpoints[port]
 			k.homes[found[member.Id]] = nodeOf(k.t, member)
 		}
 	}
 	return found
-}
-
-// get is what a container answers; an empty text when it does not.
-func (k *containersUnderTest) get(address string) string {
-	k.t.Helper()
-	request, err := http.NewRequestWithContext(k.ctx, http.MethodGet, "http://"+address+"/", nil)
-	require.NoError(k.t, err)
-	web := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: k.dial}}
-	response, err := web.Do(request)
-	if err != nil {
-		k.t.Logf("no answer: %v", err)
-		return ""
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 4096))
-	require.NoError(k.t, err)
-	return string(body)
 }
 
 // says waits until every address answers with a text.

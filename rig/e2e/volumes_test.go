@@ -38,7 +38,13 @@ func tokenOf(t *testing.T, ctx context.Context, person string) string {
 // makeVolume makes a volume of the shared file system by the command line. It is deleted when the test ends.
 func makeVolume(t *testing.T, ctx context.Context, name string) string {
 	t.Helper()
-	id := strings.TrimSpace(appctl(t, ctx, "volumes", "create", name, "--class", storage.Shared, "--size", "1", "-q"))
+	return makeVolumeOf(t, ctx, storage.Shared, name)
+}
+
+// makeVolumeOf makes a volume of a class, as makeVolume does.
+func makeVolumeOf(t *testing.T, ctx context.Context, class, name string) string {
+	t.Helper()
+	id := strings.TrimSpace(appctl(t, ctx, "volumes", "create", name, "--class", class, "--size", "1", "-q"))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -110,14 +116,20 @@ func TestFilesOutlastTheirMembers(t *testing.T) {
 	decommission(t, ctx, c, second)
 	filesOut(t, ctx, admin, volume, content)
 
-	appctl(t, ctx, "volumes", "delete", "files", "--reason", "end-to-end test")
+	deletesVolume(t, ctx, volume)
+	require.NoDirExists(t, folderOf(volume))
+}
+
+// deletesVolume deletes a volume, and waits for a node's proof that nothing of it is left.
+func deletesVolume(t *testing.T, ctx context.Context, volume string) {
+	t.Helper()
+	appctl(t, ctx, "volumes", "delete", volume, "--reason", "end-to-end test")
 	var found gql.Volume
 	require.Eventually(t, func() bool {
 		found = volumeOf(t, ctx, volume)
 		return found.Status == gql.VolumeStatusDeleted
 	}, 30*time.Second, 100*time.Millisecond, "no node has proved that it is gone")
 	require.NotNil(t, found.DeletedAt)
-	require.NoDirExists(t, folderOf(volume))
 }
 
 // TestTheConsoleBringsFilesInAndOut does so in a real Chromium, with a volume that no member has had.
