@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -226,15 +228,16 @@ func TestAModelServerAnswersByWeightsThatWereBroughtIn(t *testing.T) {
 		nodeOf(t, membersOf(t, ctx, c, model.id)[1]).Name())
 
 	callers := model.answersByKeys(admin)
-	counted := ""
-	for _, at := range replicas.servers("api") {
-		counted += replicas.read(at, "/metrics")
+	requests, words := map[string]int{}, map[string]int{}
+	for _, at := range replicas.servers("api") { // each token has a replica of its own, so a caller may be with both
+		said := replicas.read(at, "/metrics")
+		sumBy(t, requests, `model_requests_total{caller="([^"]+)"} (\d+)`, said)
+		sumBy(t, words, `model_tokens_total{caller="([^"]+)",kind="completion"} (\d+)`, said)
 	}
-	for id, requests := range callers {
-		require.Contains(t, counted, fmt.Sprintf("model_requests_total{caller=%q} %d\n", id, requests))
-		require.Contains(t, counted, fmt.Sprintf("model_tokens_total{caller=%q,kind=\"completion\"} %d\n", id, 2*requests))
+	require.Equal(t, callers, requests, "each is counted by itself, and nobody else is")
+	for id := range callers {
+		require.Equal(t, 2*callers[id], words[id])
 	}
-	require.Equal(t, len(callers), strings.Count(counted, "model_requests_total{"), "nobody else is counted: %s", counted)
 
 	for replica := range 2 {
 		require.Contains(t, model.does(admin, replica, "grep ' /srv/weights ' /proc/self/mountinfo"), " ro,")
@@ -251,6 +254,16 @@ func TestAModelServerAnswersByWeightsThatWereBroughtIn(t *testing.T) {
 	decommission(t, ctx, c, model.id)
 	deletesVolume(t, ctx, volume)
 	require.NoDirExists(t, folderOf(volume))
+}
+
+// sumBy adds up the counters that a pattern finds in metrics, by caller.
+func sumBy(t *testing.T, sums map[string]int, pattern, metrics string) {
+	t.Helper()
+	for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(metrics, -1) {
+		count, err := strconv.Atoi(found[2])
+		require.NoError(t, err)
+		sums[found[1]] += count
+	}
 }
 
 // answersByKeys has two accounts ask by keys of their own, and others try. It returns how often each was served.
