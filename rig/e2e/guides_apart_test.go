@@ -42,6 +42,7 @@ var apart = []walk{
 		"demo-pulse":      "TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay adds an app and an adapter, and opens both",
 	}},
 	{file: "docs/guides/endpoints.md", setUp: (*walker).takesNotes, goesOn: []string{"appctl forward"}},
+	{file: "docs/guides/oci-apps.md", setUp: (*walker).servesModels},
 	{file: "docs/guides/canaries.md", setUp: (*walker).stages},
 	{file: "docs/guides/onboarding.md", staff: []string{"appctl"}},
 	{file: "README.md", setUp: (*walker).house, by: map[string]string{"bin/": "newcomer", "export": "newcomer"},

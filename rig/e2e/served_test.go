@@ -308,3 +308,10 @@ func (k *containersUnderTest) read(address, path string) string {
 	require.NoError(k.t, err)
 	return string(body)
 }
+
+// servesModels has a project that may launch the model server.
+func (w *walker) servesModels() {
+	w.t.Helper()
+	_, err := gql.GrantEntitlement(w.ctx, shared.Operator, w.project, "model-server", nil, nil, "")
+	require.NoError(w.t, err)
+}

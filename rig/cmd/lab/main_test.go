@@ -93,6 +93,7 @@ func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 			appctl("login", "--token-file", filepath.Join(dir, "cluster-automation.key"))
 			appctl("allocations", "request", "--name", "room")
 			appctl("launch", "slurm", "--name", "kept", "--allocation", "room", "--wait")
+			servesAModel(t, appctl)
 		}
 		if os.Geteuid() == 0 && round == 1 {
 			comesBack(t, appctl, "kept")
@@ -115,6 +116,20 @@ func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 			}
 		}
 	}
+}
+
+// servesAModel launches the model server as a newcomer would, with capacity that the launch requests.
+func servesAModel(t *testing.T, appctl func(args ...string) string) {
+	t.Helper()
+	for _, class := range []string{"shared  SHARED", "local   LOCAL"} {
+		require.Regexp(t, class+` .* 2  `, appctl("storage-classes", "list"), "both nodes offer it")
+	}
+	appctl("launch", "model-server", "--name", "model", "--component", "replica=1", "--further",
+		"replica=gpu-slice:1", "--wait")
+	shown := strings.ReplaceAll(appctl("instances", "show", "model", "-o", "json"), " ", "")
+	require.Contains(t, shown, `"status":"RUNNING"`)
+	require.Contains(t, appctl("endpoints", "model"), "http://api--")
+	appctl("decommission", "model", "--reason", "seen it", "--wait")
 }
 
 // runsForThePlatform requires that the system app runs, once, in the platform's own project, and that it is the instance
