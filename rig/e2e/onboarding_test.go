@@ -27,6 +27,7 @@ func TestAReferenceAppIsReadyForOnboarding(t *testing.T) {
 	}{
 		{"hello-cluster", `{"greeting": "Good day"}`, false},
 		{"web-notebook", `{"env": {"GREETING": "Good day"}}`, true},
+		{"model-server", `{"restart": {"policy": "always"}}`, true},
 		{"slurm", `{"backfillSeconds": 2}`, true},
 	} {
 		t.Run(one.app, func(t *testing.T) {
