@@ -253,7 +253,7 @@ func (s *server) handleRun(conn net.Conn, request wire.Run) {
 	}
 	select {
 	case <-found.done:
-		_ = wire.Write(conn, wire.Response{Result: &found.result})
+		follower.write(wire.Response{Result: &found.result})
 	case <-follower.gone:
 	}
 }
@@ -278,11 +278,15 @@ func (f *follower) pass(stream string, from *output.Capture, offset *int) (more 
 	if len(data) == 0 || f.broken {
 		return more, change
 	}
-	frame := wire.Response{Output: &wire.Output{Stream: stream, Offset: int64(*offset), Data: data}}
-	_ = f.conn.SetWriteDeadline(time.Now().Add(requestPatience))
-	f.broken = wire.Write(f.conn, frame) != nil
+	f.write(wire.Response{Output: &wire.Output{Stream: stream, Offset: int64(*offset), Data: data}})
 	*offset += len(data)
 	return more, change
+}
+
+// write gives each frame its own time: a command may be silent for long after its last output.
+func (f *follower) write(frame wire.Response) {
+	_ = f.conn.SetWriteDeadline(time.Now().Add(requestPatience))
+	f.broken = wire.Write(f.conn, frame) != nil
 }
 
 // shutdown stops what runs, within the grace, and then kills what is left. In a namespace the kernel

@@ -103,7 +103,7 @@ func (b bundle) nesting(t *testing.T) *sandbox.Client {
 }
 
 func shell(key, script string) wire.Run {
-	return wire.Run{Key: key, Fence: 1, Command: []string{"/bin/sh", "-c", script}, TimeoutMillis: 20_000}
+	return wire.Run{Key: key, Fence: 1, Command: []string{"/bin/sh", "-c", script}, TimeoutMillis: 60_000}
 }
 
 func runs(t *testing.T, client *sandbox.Client, run wire.Run) wire.RunResult {
