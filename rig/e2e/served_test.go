@@ -180,13 +180,13 @@ func (s *served) fillsItsVolume(admin, key string) {
 // weights are those of a small model.
 const weights = `{"the":{"cat":3,"dog":2},"cat":{"sleeps":1}}`
 
-// bringIn puts weights on a volume: by a member that has the volume, which is a notebook's here. Who copies files to
-// volumes by `appctl volumes cp` needs none.
-func bringIn(t *testing.T, ctx context.Context, c *client.Client, admin, room, volume string) {
+// bringIn copies weights to a volume.
+func bringIn(t *testing.T, ctx context.Context, admin, volume string) {
 	t.Helper()
-	book := serve(t, ctx, c, notebook, "brings-weights", room, "work", volume, map[string]string{"GREETING": "Hello"})
-	book.does(admin, 0, "printf %s '"+weights+"' > /work/small.json && chmod 644 /work/small.json")
-	decommission(t, ctx, c, book.id)
+	file := filepath.Join(t.TempDir(), "small.json")
+	require.NoError(t, os.WriteFile(file, []byte(weights), 0o644)) // #nosec G306 -- the image's user reads it
+	_, complaint, code := appctlAs(t, ctx, admin, "volumes", "cp", file, volume+":")
+	require.Zero(t, code, complaint)
 }
 
 // account makes a service account with permissions, and returns its id and a key.
@@ -214,7 +214,7 @@ func TestAModelServerAnswersByWeightsThatWereBroughtIn(t *testing.T) {
 	ctx, c := bounded(t), automation(t)
 	admin := tokenOf(t, ctx, shared.Demo.AdminID)
 	volume, rooms := makeVolume(t, ctx, "weights"), []string{rent(t, ctx, c), rentNode(t, ctx, c)}
-	bringIn(t, ctx, c, admin, rooms[0], volume)
+	bringIn(t, ctx, admin, volume)
 
 	model := serve(t, ctx, c, "model-server", "model", rooms[0], "weights", volume,
 		map[string]string{"PLATFORM_KEYS": platformKeys(t, ctx)})
@@ -309,9 +309,10 @@ func (k *containersUnderTest) read(address, path string) string {
 	return string(body)
 }
 
-// servesModels has a project that may launch the model server.
+// servesModels has a project that may launch the model server, and a model.
 func (w *walker) servesModels() {
 	w.t.Helper()
+	w.writes("small.json", weights)
 	_, err := gql.GrantEntitlement(w.ctx, shared.Operator, w.project, "model-server", nil, nil, "")
 	require.NoError(w.t, err)
 }
