@@ -32,7 +32,7 @@ func TestTheResultComesHoweverLongACommandWasSilent(t *testing.T) {
 		require.NoError(t, wire.Read(agent, &answer))
 		require.Equal(t, &wire.Output{Stream: "stdout", Data: []byte("begun")}, answer.Output)
 
-		time.Sleep(2 * requestPatience)
+		<-time.After(2 * requestPatience) // the bubble's time
 		going.result = wire.RunResult{Key: going.key, ExitCode: 3}
 		going.stdout.Close()
 		going.stderr.Close()
