@@ -26,7 +26,7 @@ import (
 )
 
 // patience bounds every wait of these tests.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // bench is the product's own handler over a database of the test's own.
 type bench struct {

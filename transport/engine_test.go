@@ -283,7 +283,7 @@ func TestHostileDocumentsAreRefusedQuickly(t *testing.T) {
 		text := run(t, e, query, nil)
 		took := time.Since(start)
 		require.Contains(t, text, `"DOCUMENT_`, name)
-		require.Less(t, took, 500*time.Millisecond, name)
+		require.Less(t, took, 5*time.Second, name) // without a bound it is minutes
 	}
 }
 

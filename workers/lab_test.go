@@ -37,7 +37,7 @@ import (
 )
 
 // patience is how long a test waits for a state; the pace makes the waiting short.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 var pace = parts.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond,
 	Grace: 5 * time.Second}

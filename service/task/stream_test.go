@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds what a test waits for.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // follower is the agent's end of a stream.
 type follower struct {

@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for a state.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // bench is one running server.
 type bench struct {

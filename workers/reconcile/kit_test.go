@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long a test waits for a state.
-const patience = 45 * time.Second
+const patience = 60 * time.Second
 
 var pace = parts.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 100 * time.Millisecond}
 

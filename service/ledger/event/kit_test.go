@@ -19,7 +19,7 @@ import (
 
 // The bounds of every wait for a state.
 const (
-	patience = 20 * time.Second
+	patience = 60 * time.Second
 	tick     = 10 * time.Millisecond
 )
 

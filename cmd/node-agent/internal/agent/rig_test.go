@@ -27,7 +27,7 @@ import (
 const (
 	member   = "mem_0000000000000000000agent0"
 	instance = "ins_0000000000000000000agent0"
-	patience = 20 * time.Second
+	patience = 60 * time.Second
 	argAgent = "agent-under-test"
 )
 

@@ -26,7 +26,7 @@ import (
 
 const (
 	mib      = 1 << 20
-	patience = 15 * time.Second
+	patience = 60 * time.Second
 	// person is the id of whoever writes, on the volume.
 	person = 1004
 )

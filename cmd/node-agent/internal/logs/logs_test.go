@@ -22,7 +22,7 @@ import (
 
 const (
 	member   = "mem_0000000000000000000000logs"
-	patience = 15 * time.Second
+	patience = 60 * time.Second
 )
 
 // ground is a node with one member, whose init is the test.

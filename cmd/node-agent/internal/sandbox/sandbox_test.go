@@ -22,7 +22,7 @@ import (
 const (
 	memberID   = "mem_0000000000000000000000test"
 	instanceID = "ins_0000000000000000000000test"
-	patience   = 15 * time.Second
+	patience   = 60 * time.Second
 )
 
 // testRoots is where versions of the curated root are kept from one run of tests to the next, those of rig/stack too,

@@ -20,7 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // fake is a platform.
 type fake struct {

@@ -22,7 +22,7 @@ const (
 	mib = 1 << 20
 	// first is what a member's ids begin with on the node.
 	first    = 1 << 30
-	patience = 15 * time.Second
+	patience = 60 * time.Second
 )
 
 func needRoot(t *testing.T) {
