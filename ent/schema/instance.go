@@ -72,6 +72,8 @@ func (Instance) Indexes() []ent.Index {
 		index.Fields("project_id", "id"),
 		index.Fields("manifest_id").Annotations(entsql.IndexWhere("released_at IS NULL")),
 		index.Fields("runtime_backend").Annotations(entsql.IndexWhere("released_at IS NULL")),
+		index.Fields("id").StorageKey("instance_running").
+			Annotations(entsql.IndexWhere("(((status)::text = 'RUNNING'::text) AND (released_at IS NULL))")),
 	}
 }
 
@@ -197,6 +199,6 @@ func (Event) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("instance_id", "seq").Unique(),
 		index.Fields("allocation_id", "seq").Unique().Annotations(entsql.IndexWhere("(allocation_id IS NOT NULL)")),
-		index.Fields("project_id", "generation", "xid", "position"),
+		index.Fields("project_id", "permission_family", "generation", "xid", "position").StorageKey("event_feed"),
 	}
 }

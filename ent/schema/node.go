@@ -155,6 +155,12 @@ func (Allocation) Indexes() []ent.Index {
 		index.Fields("project_id", "id"),
 		index.Fields("instance_id").Annotations(entsql.IndexWhere("instance_id IS NOT NULL")),
 		index.Fields("node_id").Annotations(entsql.IndexWhere("released_at IS NULL")),
+		index.Fields("project_id", "id").StorageKey("allocation_held_by_project").
+			Annotations(entsql.IndexWhere("((status)::text <> 'RELEASED'::text)")),
+		index.Fields("id").StorageKey("allocation_requested").
+			Annotations(entsql.IndexWhere("((status)::text = 'REQUESTED'::text)")),
+		index.Fields("id").StorageKey("allocation_brought").Annotations(entsql.IndexWhere(
+			"(((status)::text = 'READY'::text) AND (created_by_operation_id IS NOT NULL))")),
 	}
 }
 

@@ -91,6 +91,8 @@ func (Operation) Indexes() []ent.Index {
 			Annotations(entsql.IndexWhere("end_refusal IS NOT NULL")),
 		index.Fields("instance_id", "id"),
 		index.Fields("project_id", "id"),
+		index.Fields("project_id", "id").StorageKey("operation_open_by_project").
+			Annotations(entsql.IndexWhere("ended_at IS NULL")),
 		index.Fields("adapter_name").StorageKey("operation_open_by_adapter").
 			Annotations(entsql.IndexWhere("ended_at IS NULL")),
 	}

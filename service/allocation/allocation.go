@@ -4,6 +4,7 @@ package allocation
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -75,9 +76,12 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, statuses []lifecyc
 	if err := args.Decode(list, &after); err != nil {
 		return nil, err
 	}
-	names := make([]string, len(statuses))
+	names, among := make([]string, len(statuses)), ""
 	for i, status := range statuses {
 		names[i] = string(status)
+	}
+	if len(statuses) > 0 && !slices.ContainsFunc(statuses, lifecycle.AllocationStatus.Terminal) {
+		among = " AND status <> 'RELEASED'" // by the index of those, and not through all history
 	}
 	var project *db.Project
 	var found []*db.Allocation
@@ -85,8 +89,7 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, statuses []lifecyc
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
 		tx.Rows(&found, rows.Allocation, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE project_id = $1
 			AND ($2 = '' OR id < $2)
-			AND (cardinality($3::text[]) = 0 OR status = ANY ($3)) ORDER BY id DESC
-			LIMIT $4`, projectID, after, names, args.First+1))
+			AND (cardinality($3::text[]) = 0 OR status = ANY ($3))`+among+` ORDER BY id DESC LIMIT $4`, projectID, after, names, args.First+1))
 	if err != nil {
 		return nil, err
 	}

@@ -20,11 +20,13 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/pgtest"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/migrations"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -280,6 +282,13 @@ func (r *rig) calls() []call {
 		{"instances of a project with their last operations", "app_api", list(instance.Filter{LastOperations: true}, first)},
 		{"a later page of them", "app_api", list(instance.Filter{}, later)},
 		{"operations of a project", "app_api", operations(operation.Filter{ProjectID: project})},
+		{"operations of a project that are open", "app_api", operations(operation.Filter{ProjectID: project,
+			States: []lifecycle.OperationState{lifecycle.OperationPending, lifecycle.OperationRunning}})},
+		{"allocations of a project that it holds", "app_api", func(context.Context) error {
+			_, err := (&allocation.Service{DB: r.db}).List(r.as, project,
+				[]lifecycle.AllocationStatus{lifecycle.AllocationReady}, first)
+			return err
+		}},
 		{"operations of an instance", "app_api", operations(operation.Filter{InstanceID: dataset.Instance(0)})},
 		{"an instance's timeline", "app_api", func(context.Context) error {
 			_, err := instances.Events(r.as, dataset.Instance(0), first)

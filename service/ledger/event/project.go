@@ -124,9 +124,13 @@ func (f *Feeds) Now(ctx context.Context) (Position, error) {
 
 // projectSQL reads what may be read of a project's feed after a position, that is: what no
 // transaction that still runs could precede.
-const projectSQL = `SELECT ` + rows.EventColumns + ` FROM app_instance_event
-	WHERE project_id = $1 AND (generation, xid, "position") > ($2, $3, $4) AND permission_family = ANY ($5)
-	AND (xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint OR generation < platform.generation())
+//
+// Each family is read by itself, so that a reader of a rare one passes over no others.
+const projectSQL = `SELECT ` + rows.EventColumns + ` FROM (SELECT DISTINCT unnest($5::text[]) AS of_family) wanted
+	CROSS JOIN LATERAL (SELECT * FROM app_instance_event
+		WHERE project_id = $1 AND permission_family = of_family AND (generation, xid, "position") > ($2, $3, $4)
+		AND (xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint OR generation < platform.generation())
+		ORDER BY generation, xid, "position" LIMIT $6) app_instance_event
 	ORDER BY generation, xid, "position" LIMIT $6`
 
 // Project reads up to limit events of a project after a position, in order. CURSOR_EXPIRED when the database does not

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -141,6 +142,9 @@ func (f Filter) query(after ids.ID, limit int) (string, []any) {
 	}
 	if len(f.States) > 0 {
 		add("state = ANY ($%d)", states(f.States))
+		if !slices.ContainsFunc(f.States, lifecycle.OperationState.Terminal) {
+			conditions = append(conditions, "ended_at IS NULL") // by the index of those, and not through all history
+		}
 	}
 	return `SELECT ` + Columns + ` FROM operation WHERE ` + strings.Join(conditions,
 		" AND ") + ` ORDER BY id DESC LIMIT $1`, given

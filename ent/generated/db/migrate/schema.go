@@ -99,6 +99,30 @@ var (
 					Where: "released_at IS NULL",
 				},
 			},
+			{
+				Name:    "allocation_held_by_project",
+				Unique:  false,
+				Columns: []*schema.Column{AllocationColumns[2], AllocationColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((status)::text <> 'RELEASED'::text)",
+				},
+			},
+			{
+				Name:    "allocation_requested",
+				Unique:  false,
+				Columns: []*schema.Column{AllocationColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((status)::text = 'REQUESTED'::text)",
+				},
+			},
+			{
+				Name:    "allocation_brought",
+				Unique:  false,
+				Columns: []*schema.Column{AllocationColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "(((status)::text = 'READY'::text) AND (created_by_operation_id IS NOT NULL))",
+				},
+			},
 		},
 	}
 	// AppColumns holds the columns for the "app" table.
@@ -592,9 +616,9 @@ var (
 				},
 			},
 			{
-				Name:    "event_project_id_generation_xid_position",
+				Name:    "event_feed",
 				Unique:  false,
-				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[6], AppInstanceEventColumns[7], AppInstanceEventColumns[8]},
+				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[11], AppInstanceEventColumns[6], AppInstanceEventColumns[7], AppInstanceEventColumns[8]},
 			},
 		},
 	}
@@ -774,6 +798,14 @@ var (
 				Columns: []*schema.Column{InstanceColumns[22]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "released_at IS NULL",
+				},
+			},
+			{
+				Name:    "instance_running",
+				Unique:  false,
+				Columns: []*schema.Column{InstanceColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "(((status)::text = 'RUNNING'::text) AND (released_at IS NULL))",
 				},
 			},
 		},
@@ -1232,6 +1264,14 @@ var (
 				Name:    "operation_project_id_id",
 				Unique:  false,
 				Columns: []*schema.Column{OperationColumns[2], OperationColumns[0]},
+			},
+			{
+				Name:    "operation_open_by_project",
+				Unique:  false,
+				Columns: []*schema.Column{OperationColumns[2], OperationColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "ended_at IS NULL",
+				},
 			},
 			{
 				Name:    "operation_open_by_adapter",
