@@ -14,7 +14,7 @@ import (
 )
 
 // build rises with the manifest's version: conformance.json and tenancy.json beside it are of this build.
-const build = "1.5.0"
+const build = "1.6.0"
 
 //go:embed manifest.json
 var manifest []byte

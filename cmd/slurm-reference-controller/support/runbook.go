@@ -104,11 +104,20 @@ var Runbook = runbook.Runbook{
 				{
 					Key: "submit",
 					When: []runbook.Condition{runbook.Is("code", "SUBMIT_REFUSED", "SCRIPT_INVALID", "JOB_STATE",
-						"JOB_NOT_FOUND", "OUTPUT_GONE")},
-					Seen:  "`SUBMIT_REFUSED`, `SCRIPT_INVALID`, `JOB_STATE`, `JOB_NOT_FOUND`, `OUTPUT_GONE`",
+						"JOB_NOT_FOUND")},
+					Seen:  "`SUBMIT_REFUSED`, `SCRIPT_INVALID`, `JOB_STATE`, `JOB_NOT_FOUND`",
 					Means: "Slurm refuses the job or its change, or does not have it any more; the message says why",
-					Do:    "correct the script or the request; output goes with the worker that ran the job",
+					Do:    "correct the script or the request",
 					Act:   runbook.Calls("invokeAction"),
+				},
+				{
+					Key:   "output",
+					When:  []runbook.Condition{runbook.Is("code", "OUTPUT_GONE", "OUTPUT_UNREADABLE", "NO_OUTPUT")},
+					Seen:  "`OUTPUT_GONE`, `OUTPUT_UNREADABLE`, `NO_OUTPUT`",
+					Means: "what the job has written is not there, or is not to be read by its user; the message says where and why",
+					Do: "read the other stream, or have the job write to a file below its home; with a volume in the slot `home` output " +
+						"outlasts the worker",
+					Act: runbook.Calls("invokeAction"),
 				},
 				{
 					Key:   "others-job",

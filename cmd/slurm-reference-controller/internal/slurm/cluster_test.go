@@ -32,7 +32,7 @@ func clusterDispatch(p *adaptertest.Platform, instance, address string, workers 
 		OperationID: "op_create_" + instance, Kind: adapter.InstanceCreate, Attempt: 1,
 		Deadline: time.Now().Add(2 * time.Minute), CorrelationID: "cor-1",
 		Instance: adapter.Instance{
-			ID: instance, Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "slurm", Version: "1.5.0",
+			ID: instance, Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "slurm", Version: "1.6.0",
 			Config: json.RawMessage(`{"partitionName":"batch"}`),
 		},
 		Members: []adapter.Member{

@@ -19,6 +19,7 @@ type part struct {
 	State, Text string
 	Next, Size  int
 	Ended       bool
+	Path, Why   string
 }
 
 func (b *bench) part(id string, input map[string]any) (read part) {
@@ -136,10 +137,11 @@ func outputFollows(t *testing.T, b *bench) {
 	id := b.submit("#!/bin/sh\necho \"one \303\244\"\nuntil test -e /tmp/go; do sleep 0.1; done\n"+
 		"echo two\nprintf '\\377\\000' \n", nil)
 	b.job(id, "RUNNING")
+	path := "/var/lib/slurm/jobs/" + id + ".out"
 	first := b.part(id, map[string]any{"waitSeconds": 15, "bytes": 5})
-	require.Equal(t, part{State: "RUNNING", Text: "one ", Next: 4, Size: 7}, first, "no half characters")
+	require.Equal(t, part{State: "RUNNING", Text: "one ", Next: 4, Size: 7, Path: path}, first, "no half characters")
 	first = b.part(id, map[string]any{"from": first.Next})
-	require.Equal(t, part{State: "RUNNING", Text: "ä\n", Next: 7, Size: 7}, first)
+	require.Equal(t, part{State: "RUNNING", Text: "ä\n", Next: 7, Size: 7, Path: path}, first)
 	began := time.Now()
 	require.Empty(t, b.part(id, map[string]any{"from": first.Next, "waitSeconds": 1}).Text)
 	require.Greater(t, time.Since(began), time.Second, "it waits while the job runs")
@@ -149,7 +151,7 @@ func outputFollows(t *testing.T, b *bench) {
 	require.Contains(t, (<-next).Text, "two\n", "it waits for more")
 	b.job(id, "COMPLETED")
 	last := b.part(id, map[string]any{"from": first.Next, "waitSeconds": 15})
-	require.Equal(t, part{State: "COMPLETED", Text: "two\n??", Next: 13, Size: 13, Ended: true}, last)
+	require.Equal(t, part{State: "COMPLETED", Text: "two\n??", Next: 13, Size: 13, Ended: true, Path: path}, last)
 	whole, err := base64.StdEncoding.DecodeString(b.part(id, map[string]any{"encoding": "base64"}).Text)
 	require.NoError(t, err)
 	require.Equal(t, "one ä\ntwo\n\xff\x00", string(whole))
@@ -164,7 +166,7 @@ func linksLeadNowhere(t *testing.T, b *bench) {
 	for _, file := range []string{"/etc/munge/munge.key", "/etc/shadow"} {
 		id := b.submit("#!/bin/sh\nln -sf "+file+" /var/lib/slurm/jobs/$SLURM_JOB_ID.out\n", nil)
 		b.job(id, "COMPLETED")
-		require.Empty(t, b.part(id, map[string]any{}).Text)
+		require.Equal(t, "OUTPUT_UNREADABLE", b.refused("job.output", id).Code)
 		require.Empty(t, awaitJob(t, b.p, b.base, b.current, id, "COMPLETED").Output)
 	}
 }

@@ -211,7 +211,7 @@ func upgradeAndBack(t *testing.T, b *bench) {
 
 	b.current.Instance = before
 	status = b.run(adapter.InstanceRollback, change(after, before))
-	require.JSONEq(t, `{"version":"1.5.0","partition":"batch","maxTime":"UNLIMITED"}`, string(status.Evidence["runs"]))
+	require.JSONEq(t, `{"version":"1.6.0","partition":"batch","maxTime":"UNLIMITED"}`, string(status.Evidence["runs"]))
 }
 
 // TestDeadWorkersAreReplaced replaces a worker whose slurmd was killed, and then one whose node is gone.

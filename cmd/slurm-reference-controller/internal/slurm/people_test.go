@@ -46,7 +46,12 @@ func (b *bench) does(who adapter.Requester, action string, input map[string]any,
 // denies requires that an action on a job is refused to somebody, and returns the refusal.
 func (b *bench) denies(who adapter.Requester, action, job string) (refused adapter.ErrorBody) {
 	b.t.Helper()
-	code, raw := b.tries(who, action, map[string]any{"jobId": job})
+	return b.deniesInput(who, action, map[string]any{"jobId": job})
+}
+
+func (b *bench) deniesInput(who adapter.Requester, action string, input map[string]any) (refused adapter.ErrorBody) {
+	b.t.Helper()
+	code, raw := b.tries(who, action, input)
 	require.Equal(b.t, http.StatusUnprocessableEntity, code, "%s: %s", action, raw)
 	require.NoError(b.t, json.Unmarshal(raw, &refused))
 	return refused
@@ -148,7 +153,8 @@ func othersJobsAreTheirs(t *testing.T, b *bench) {
 	for _, file := range []string{"/etc/shadow", "/home/" + bob.Posix.Name + "/secret"} {
 		b.on(b.current.Members[1].ID, "install -o 1005 -m 0600 /dev/null /home/"+bob.Posix.Name+"/secret")
 		id := b.submits(alice, "#!/bin/sh\nln -sf "+file+" slurm-people-$SLURM_JOB_ID.out\n")
-		require.Empty(t, b.reads(alice, "job.output", id, "COMPLETED"))
+		b.job(id, "COMPLETED")
+		require.Equal(t, "OUTPUT_UNREADABLE", b.denies(alice, "job.output", id).Code)
 	}
 }
 

@@ -1,6 +1,10 @@
 package calls
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -113,15 +117,25 @@ func TestSubmissionBecomesArgumentsOnly(t *testing.T) {
 	require.Equal(t, "exit code 1", complaint(adapter.TaskResult{Message: "exit code 1"}))
 }
 
-// TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames has the format of 1.4 as that manifest has it:
-// once an operator has narrowed the adapter's calls, no other command is run.
+// TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames has the commands of 1.4 and 1.5 as those manifests have
+// them: once an operator has narrowed the adapter's calls, no other command is run.
 func TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "JobID:12,UserName:20,Partition:41,State:20,Reason:30,exit_code:12,NumNodes:8,NodeList:60,"+
 		"SubmitTime:20,StartTime:20,EndTime:20,JobArrayID:30,Comment:50,tres-alloc:70,tres-per-node:25,tres-per-job:25,"+
 		"Dependency:60,Name:64", listCommand(detailed, "").Command[4])
+	of, sum := written{id: "{id}", job: "{job}", own: "{own}", native: "{native}"}, sha256.New()
+	for _, one := range []adapter.RunCommand{outputCommand("{job}", "{bytes}"),
+		partCommand("{job}", outputSuffix, "{from}", "{bytes}", "{wait}"),
+		partCommand("{job}", errorsSuffix, "{from}", "{bytes}", "{wait}"), personOutputCommand(of, "{bytes}"),
+		personPartCommand(of, outputSuffix, "{from}", "{bytes}", "{wait}"),
+		personPartCommand(of, errorsSuffix, "{from}", "{bytes}", "{wait}")} {
+		_, _ = fmt.Fprintf(sum, "%s|%s\n", strings.Join(one.Command, " "), one.User)
+	}
+	require.Equal(t, "1bf7ad9ba9b24dad410ff6b602dc929ca443b2ef7753840b8f584fb8185b485c", hex.EncodeToString(sum.Sum(nil)),
+		"the commands of 1.5.0 that read output")
 	for version, want := range map[string]detail{
-		"1.3.9": plain, "1.4.0": detailed, "1.5.0": peopled, "1.12.0": peopled, "2.0.0": peopled, "one": plain,
+		"1.3.9": plain, "1.4.0": detailed, "1.5.9": peopled, "1.6.0": telling, "1.12.0": telling, "2.0.0": telling, "one": plain,
 	} {
 		call := &adapter.Call{Instance: adapter.Instance{Version: version}}
 		require.Equal(t, want, detailOf(call), version)

@@ -29,10 +29,10 @@ func nodesCommand(told detail) adapter.RunCommand {
 // listCommand reads all jobs, or the one of this number.
 func listCommand(told detail, id string) adapter.RunCommand {
 	command := []string{"sh", "-c", listScript, "list", report.QueueFormat()}
-	switch told {
-	case detailed:
+	switch {
+	case told == detailed:
 		command = []string{"sh", "-c", detailScript, "list", report.DetailFormat()}
-	case peopled:
+	case told >= peopled:
 		command = []string{"sh", "-c", detailScript, "list", report.PeopleFormat()}
 	}
 	if id != "" {
@@ -69,7 +69,7 @@ test ! -e "$one" && test -e "$other" && one=$other
 set -- "$one" "$@"
 `
 
-// written is what a person's job has written, by the names that begin its files.
+// written is what a job has written, by the names that begin its files. A job of nobody's has no id.
 type written struct{ id, job, own, native string }
 
 // command runs a script on one of the job's files, with more arguments.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/accounts"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
@@ -21,26 +22,30 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 		return one
 	}
 	of := written{id: "{id}", job: "{job}", own: "{own}", native: "{native}"}
-	words := func(one adaptertest.Inspection) adaptertest.Inspection {
+	nobodys := written{job: "{job}", own: layout.JobDir + "/{job}", native: "{native}"}
+	typed := func(one adaptertest.Inspection) adaptertest.Inspection {
 		for i, argument := range one.Arguments {
-			if argument.Name == "own" || argument.Name == "native" {
+			switch argument.Name {
+			case "own", "native":
 				one.Arguments[i].Type = "word"
+			case "stream":
+				one.Arguments[i].Type, one.Arguments[i].Values = "choice", []string{streamOutput, streamErrors}
 			}
 		}
 		return one
 	}
+	part := []string{"{from}", "{bytes}", "{wait}"}
 	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
 		named("observe", observeCommand()), named("state", stateCommand()), named("login", loginCommand()),
-		named("plan", planCommand()), named("nodes", nodesCommand(peopled)),
-		named("queue", listCommand(peopled, "")), named("job", listCommand(peopled, "{job}"), "job"),
-		named("output", outputCommand("{job}", "{bytes}"), "job", "bytes"),
-		named("part", partCommand("{job}", outputSuffix, "{from}", "{bytes}", "{wait}"), "job", "from", "bytes", "wait"),
-		named("errors", partCommand("{job}", errorsSuffix, "{from}", "{bytes}", "{wait}"), "job", "from", "bytes", "wait"),
-		words(named("output.person", personOutputCommand(of, "{bytes}"), "id", "own", "native", "bytes")),
-		words(named("part.person", personPartCommand(of, outputSuffix, "{from}", "{bytes}", "{wait}"),
-			"id", "job", "own", "native", "from", "bytes", "wait")),
-		words(named("errors.person", personPartCommand(of, errorsSuffix, "{from}", "{bytes}", "{wait}"),
-			"id", "job", "own", "native", "from", "bytes", "wait")),
-		named("accounts", accountCommand(peopled, "{days}", "{limit}"), "days", "limit"),
+		named("plan", planCommand()), named("nodes", nodesCommand(telling)),
+		named("queue", listCommand(telling, "")), named("job", listCommand(telling, "{job}"), "job"),
+		typed(named("output", nobodys.locatedCommand(locatedEndScript, streamOutput, "{bytes}"), "job", "native", "bytes")),
+		typed(named("part", nobodys.locatedCommand(locatedPartScript, "{stream}", part...),
+			"job", "stream", "native", "from", "bytes", "wait")),
+		typed(named("output.person", of.locatedCommand(locatedEndScript, streamOutput, "{bytes}"),
+			"id", "job", "own", "native", "bytes")),
+		typed(named("part.person", of.locatedCommand(locatedPartScript, "{stream}", part...),
+			"id", "job", "stream", "own", "native", "from", "bytes", "wait")),
+		named("accounts", accountCommand(telling, "{days}", "{limit}"), "days", "limit"),
 		named("usage", accounts.Command("{since}", "{line}"), "since", "line"))
 }

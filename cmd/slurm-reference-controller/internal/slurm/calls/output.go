@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// readOutput returns the end of a submitted job's output from the worker that ran its batch step. A
-// job that has not begun, or was not submitted by queue.submit, has none.
+// readOutput returns the end of a job's output from the worker that ran its batch step. A job that has not begun has
+// none, and so has one before version 1.6 that was not submitted by queue.submit.
 func readOutput(
 	ctx context.Context, call *adapter.Call, members map[string]string, one report.Job, limit int,
 ) (string, error) {
@@ -25,21 +26,34 @@ func readOutput(
 	if !ok || limit == 0 {
 		return "", nil
 	}
-	command := outputCommand(one.JobID, strconv.Itoa(limit))
-	if one.OfPerson() {
-		command = personOutputCommand(writtenBy(call, one), strconv.Itoa(limit))
-	}
-	result, err := call.Do(ctx, worker, "output", command, adapter.Within(callTime))
+	result, err := call.Do(ctx, worker, "output", endCommand(call, one, strconv.Itoa(limit)), adapter.Within(callTime))
 	if err != nil {
 		return "", err
 	}
 	return strings.ToValidUTF8(result.Stdout, "?"), nil
 }
 
-// writtenBy names what a person's job has written.
+// endCommand reads the last bytes of what a job has written.
+func endCommand(call *adapter.Call, one report.Job, bytes string) adapter.RunCommand {
+	of := writtenBy(call, one)
+	switch {
+	case detailOf(call) >= telling:
+		return of.locatedCommand(locatedEndScript, streamOutput, bytes)
+	case one.OfPerson():
+		return personOutputCommand(of, bytes)
+	}
+	return outputCommand(one.JobID, bytes)
+}
+
+// writtenBy names what a job has written.
 func writtenBy(call *adapter.Call, job report.Job) written {
-	return written{id: strconv.Itoa(job.UID), job: job.JobID, own: people.OutputName(call.Instance.ID, job.JobID),
-		native: people.NativeName(job.JobID)}
+	of := written{job: job.JobID, native: people.NativeName(job.JobID)}
+	if job.OfPerson() {
+		of.id, of.own = strconv.Itoa(job.UID), people.OutputName(call.Instance.ID, job.JobID)
+	} else {
+		of.own = path.Join(layout.JobDir, job.JobID)
+	}
+	return of
 }
 
 // readerOf returns the member that a job's output is read on: the one that ran its batch step, and when that has left
@@ -89,7 +103,8 @@ type part struct {
 	WaitSeconds int    `json:"waitSeconds"`
 }
 
-// partAnswer is the output of job.output. Whoever asks again from Next reads on, until Ended.
+// partAnswer is the output of job.output. Whoever asks again from Next reads on, until Ended. Path and Why are where the
+// job writes, and why there is nothing of it yet, since version 1.6.
 type partAnswer struct {
 	JobID string `json:"jobId"`
 	State string `json:"state"`
@@ -97,6 +112,8 @@ type partAnswer struct {
 	Next  int    `json:"next"`
 	Size  int    `json:"size"`
 	Ended bool   `json:"ended"`
+	Path  string `json:"path,omitempty"`
+	Why   string `json:"why,omitempty"`
 }
 
 // readPart returns the action that reads what a job has written from a place on, and may wait until there is some.
@@ -129,9 +146,13 @@ func readPartOf(ctx context.Context, call *adapter.Call, of right) (any, error) 
 		return answer, nil
 	}
 	worker, ok := readerOf(call, members, job)
-	if !ok {
+	switch {
+	case !ok:
 		return nil, adapter.Reject("OUTPUT_GONE", "input.jobId",
 			"the worker that ran job %s has left, and its output with it", job.JobID)
+	case !worker.Node.IsReachable():
+		return nil, adapter.ErrorBody{Code: adapter.CodeUnavailable, Path: "input.jobId", Retryable: true,
+			Message: fmt.Sprintf("the output of job %s is on node %s, which does not answer", job.JobID, worker.Node.Name)}
 	}
 	if answer.Ended {
 		input.WaitSeconds = 0
@@ -140,16 +161,30 @@ func readPartOf(ctx context.Context, call *adapter.Call, of right) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	return answer, answer.take(input, result.Stdout)
+	if detailOf(call) < telling {
+		return answer, answer.take(input, result.Stdout)
+	}
+	found, rest, err := readLocated(result.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	answer.Path, answer.Why = found.path, found.why(job)
+	if err := found.refusal(job, worker); err != nil {
+		return nil, err
+	}
+	return answer, answer.take(input, rest)
 }
 
 // command reads the part of the stream that is asked for.
 func (p part) command(call *adapter.Call, job report.Job) adapter.RunCommand {
-	suffix := outputSuffix
+	suffix, stream := outputSuffix, streamOutput
 	if p.Stream == "errors" {
-		suffix = errorsSuffix
+		suffix, stream = errorsSuffix, streamErrors
 	}
 	from, bytes, wait := strconv.Itoa(p.From), strconv.Itoa(p.Bytes), strconv.Itoa(p.WaitSeconds)
+	if detailOf(call) >= telling {
+		return writtenBy(call, job).locatedCommand(locatedPartScript, stream, from, bytes, wait)
+	}
 	if job.OfPerson() {
 		return personPartCommand(writtenBy(call, job), suffix, from, bytes, wait)
 	}

@@ -123,7 +123,7 @@ func readJobs(ctx context.Context, call *adapter.Call, id string) ([]report.Job,
 	}
 	live, steps, _ := strings.Cut(live, "=== steps\n")
 	parse := report.ParseDetailed
-	if told == peopled {
+	if told >= peopled {
 		parse = report.ParsePeople
 	}
 	jobs := report.MergeJobs(report.InUTC(parse(live)), report.ParseCompletedIn(completed, zone))

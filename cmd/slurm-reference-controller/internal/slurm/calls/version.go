@@ -15,6 +15,7 @@ const (
 	plain    detail = iota // before 1.4
 	detailed               // 1.4: arrays, owners, GPUs, steps and zoned times
 	peopled                // 1.5: whose a job is, by the id of the account
+	telling                // 1.6: where Slurm says that a job writes
 )
 
 // detailOf returns the detail of the instance's manifest.
@@ -30,6 +31,8 @@ func detailOf(call *adapter.Call) detail {
 		return plain
 	case major == 1 && minor < 5:
 		return detailed
+	case major == 1 && minor < 6:
+		return peopled
 	}
-	return peopled
+	return telling
 }
