@@ -1,7 +1,10 @@
 package slurm
 
 import (
+	"maps"
+
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/accounts"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/backup"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/calls"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/login"
@@ -18,7 +21,10 @@ func App(manifest []byte, dir string, mender *mend.Mender) (adapter.App, error) 
 	if err != nil {
 		return adapter.App{}, err
 	}
-	app, err := adapter.FromManifest(manifest, calls.Actions(people.NewDesk(), login.NewKeeper()))
+	turns := operation.NewTurns()
+	actions := calls.Actions(people.NewDesk(), login.NewKeeper())
+	maps.Copy(actions, backup.Actions(turns))
+	app, err := adapter.FromManifest(manifest, actions)
 	if err != nil {
 		return adapter.App{}, err
 	}
@@ -27,7 +33,7 @@ func App(manifest []byte, dir string, mender *mend.Mender) (adapter.App, error) 
 		return adapter.App{}, err
 	}
 	app.Usage = meter.Page
-	app.Operations = operation.All(keys, meter)
+	app.Operations = operation.All(keys, meter, turns)
 	app.Check = check
 	app.Plan = calls.Plan
 	app.Leaving = calls.Leaving

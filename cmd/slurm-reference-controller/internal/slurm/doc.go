@@ -2,7 +2,7 @@
 //
 // [App] puts the app together and refuses impossible dispatches. Package operation carries operations
 // out, package calls answers what is read at once, package daemons starts what runs on members,
-// package people makes those who use a cluster known in it,
+// package people makes those who use a cluster known in it, package backup copies its state and brings it back,
 // package report reads what Slurm's commands print, package accounts meters what jobs have used, package
 // mend replaces workers that Slurm has given up, and package layout holds a cluster and its slurm.conf.
 //
@@ -30,7 +30,9 @@
 //
 // What a cluster must not lose lies in one folder of the controller, with a copy of the record. Where that is a volume,
 // the controller may be replaced: the new one starts over what is there, see moveController in package operation. Members
-// know such a controller by name and not by address, so that slurm.conf and whatever runs by it find the new one.
+// know such a controller by name and not by address, so that slurm.conf and whatever runs by it find the new one. Package
+// backup copies that folder while nothing writes to it, and puts a copy back; slurm.conf then says from which number on
+// jobs are counted, so that none gets one that another had.
 //
 // # How workers come and go
 //
@@ -86,8 +88,9 @@
 // # Jobs
 //
 // Jobs run as the account of who submits them, in that person's home, and are charged to the project that they
-// ask from: see package people. Their output lies in the home on the worker that ran the batch step, standard error
-// apart where the job was submitted so; the action queue.list returns its end, and job.output any part of
+// ask from: see package people. Their output lies where Slurm says, in the home unless the job chose another place, on the
+// worker that ran the batch step, standard error apart where the job was submitted so; the action queue.list returns its
+// end, and job.output any part of
 // it. Both read as the job's user: a job may have put a link there. A job is its owner's: Slurm itself refuses others',
 // since the adapter asks it as who asks. Actions that end with ".any" ask as Slurm's administrator, and have the
 // permission key of operators: an adapter is told who asks, and not what they may.

@@ -35,9 +35,10 @@ type volumes map[string]string
 // bind gives a member the volumes of its component, as the platform and its node do.
 func (b *bench) bind(member *adapter.Member, bound volumes) {
 	b.t.Helper()
-	paths := map[string]string{layout.SlotHome: "/home", layout.SlotState: "/var/lib/slurm"}
+	paths := map[string]string{layout.SlotHome: "/home", layout.SlotState: "/var/lib/slurm",
+		layout.SlotBackup: "/var/lib/slurm-backup"}
 	for slot, device := range bound {
-		if slot == layout.SlotState && member.ComponentKey != layout.ComponentController {
+		if slot != layout.SlotHome && member.ComponentKey != layout.ComponentController {
 			continue
 		}
 		member.Volumes = append(member.Volumes, adapter.MemberVolume{Slot: slot, Path: paths[slot]})

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/backup"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
@@ -12,7 +13,12 @@ import (
 
 func observeCommand() adapter.RunCommand { return daemons.Shell(observeScript) }
 
-func stateCommand() adapter.RunCommand { return daemons.Shell(stateScript) }
+func stateCommand(told detail) adapter.RunCommand {
+	if told < telling {
+		return daemons.Shell(stateScript)
+	}
+	return daemons.Shell(backup.AnyScript + " || " + stateScript)
+}
 
 func planCommand() adapter.RunCommand {
 	return adapter.RunCommand{Command: []string{"sh", "-c", planScript, "plan", report.QueueFormat()}}

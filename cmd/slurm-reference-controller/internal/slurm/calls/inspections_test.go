@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/accounts"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/backup"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
@@ -34,9 +35,11 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 		}
 		return one
 	}
+	backups := named("backups", backup.ListCommand("{dir}"), "dir")
+	backups.Arguments[0].Type, backups.Arguments[0].Values = "choice", backup.Dirs()
 	part := []string{"{from}", "{bytes}", "{wait}"}
 	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
-		named("observe", observeCommand()), named("state", stateCommand()), named("login", loginCommand()),
+		named("observe", observeCommand()), named("state", stateCommand(telling)), named("login", loginCommand()), backups,
 		named("plan", planCommand()), named("nodes", nodesCommand(telling)),
 		named("queue", listCommand(telling, "")), named("job", listCommand(telling, "{job}"), "job"),
 		typed(named("output", nobodys.locatedCommand(locatedEndScript, streamOutput, "{bytes}"), "job", "native", "bytes")),

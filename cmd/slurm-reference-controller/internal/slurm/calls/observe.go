@@ -92,7 +92,7 @@ func observe(ctx context.Context, call *adapter.Call, tell func(mend.Lost)) (ada
 	found := parseObserved(result.Stdout, workers)
 	if found.slurmctld != "up" {
 		seen := unanswered(controllers[0], workers, adapter.Unhealthy, "slurmctld does not answer")
-		seen.Lost = lost(ctx, call)
+		seen.Lost, seen.Message = lost(ctx, call, seen.Message)
 		return seen, nil
 	}
 	for _, one := range found.nodes {
@@ -106,14 +106,20 @@ func observe(ctx context.Context, call *adapter.Call, tell func(mend.Lost)) (ada
 
 // lost says that the cluster cannot come back: what slurmctld had saved is gone from the controller, and a recovery
 // would start another cluster, without the queue. Nil while it may come back, and when the controller cannot tell: an
-// instance of a manifest that does not name the command refuses it.
-func lost(ctx context.Context, call *adapter.Call) *adapter.OperationError {
-	result, err := onController(ctx, call, "state", stateCommand())
-	if err != nil || result.State != adapter.TaskSucceeded || strings.TrimSpace(result.Stdout) != "gone" {
-		return nil
+// instance of a manifest that does not name the command refuses it. With a backup it may, which the message says.
+func lost(ctx context.Context, call *adapter.Call, message string) (*adapter.OperationError, string) {
+	result, err := onController(ctx, call, "state", stateCommand(detailOf(call)))
+	if err != nil || result.State != adapter.TaskSucceeded {
+		return nil, message
 	}
-	return &adapter.OperationError{Code: "STATE_GONE", Owner: adapter.OwnerNode,
-		Message: "slurmctld is down, and its saved state is gone from the controller: the queue cannot be brought back"}
+	switch strings.TrimSpace(result.Stdout) {
+	case "backed":
+		return nil, message + "; its saved state is gone, and there are backups: restore one by state.restore"
+	case "gone":
+		return &adapter.OperationError{Code: "STATE_GONE", Owner: adapter.OwnerNode,
+			Message: "slurmctld is down, and its saved state is gone from the controller: the queue cannot be brought back"}, message
+	}
+	return nil, message
 }
 
 // unanswered returns the observation of a cluster whose controller did not answer.

@@ -12,27 +12,28 @@ import (
 const (
 	// JobAccount is the account that submitted jobs are charged to.
 	JobAccount = "jobs"
-	// databaseDir, databaseSocket and databaseSetup are the database's paths in the controller's
-	// sandbox. The socket is where the client library looks by default.
-	databaseDir    = "/var/lib/slurm/database"
+	// DatabaseDir has the database in its folder data, on the controller.
+	DatabaseDir = layout.StateDir + "/database"
+	// databaseSocket and databaseSetup are paths in the controller's sandbox. The socket is where the client library looks
+	// by default.
 	databaseSocket = "/run/mysqld/mysqld.sock"
 	databaseSetup  = "/etc/slurm/database.sql"
 )
 
 // installDatabase creates the data directory, whole or not at all: an installation that was cut
 // short leaves only the directory beside it.
-const installDatabase = `install -d -o slurm -g slurm -m 0700 ` + databaseDir + ` /run/mysqld /run/slurmdbd || exit 1
-test -d ` + databaseDir + `/data && exit 0
-rm -rf ` + databaseDir + `/new
-mariadb-install-db --no-defaults --user=slurm --datadir=` + databaseDir + `/new ` +
+const installDatabase = `install -d -o slurm -g slurm -m 0700 ` + DatabaseDir + ` /run/mysqld /run/slurmdbd || exit 1
+test -d ` + DatabaseDir + `/data && exit 0
+rm -rf ` + DatabaseDir + `/new
+mariadb-install-db --no-defaults --user=slurm --datadir=` + DatabaseDir + `/new ` +
 	`--auth-root-authentication-method=normal --skip-test-db > /dev/null || exit 1
-mv ` + databaseDir + `/new ` + databaseDir + `/data`
+mv ` + DatabaseDir + `/new ` + DatabaseDir + `/data`
 
 // mariadbd returns the task of the database server: no network, small buffers, durable to the last
 // second.
 func mariadbd() adapter.StartProcess {
 	task := daemon(
-		"mariadbd", "slurm", "mariadbd", "--no-defaults", "--datadir="+databaseDir+"/data", "--socket="+databaseSocket,
+		"mariadbd", "slurm", "mariadbd", "--no-defaults", "--datadir="+DatabaseDir+"/data", "--socket="+databaseSocket,
 		"--pid-file=/run/mysqld/mariadbd.pid", "--skip-networking", "--innodb-buffer-pool-size=32M",
 		"--innodb-log-file-size=16M", "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=2",
 		"--performance-schema=OFF", "--key-buffer-size=1M", "--aria-pagecache-buffer-size=1M", "--max-connections=32",

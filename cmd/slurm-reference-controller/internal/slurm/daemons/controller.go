@@ -48,7 +48,7 @@ func ControllerDetail(cluster layout.Cluster) map[string]any {
 const controllerDirs = `install -d -m 0755 /etc/slurm && ` +
 	`install -d -o slurm -g slurm -m 0755 /var/lib/slurm /var/lib/slurm/slurmctld /var/log/slurm && ` +
 	`install -d -o ` + layout.JobUser + ` -m 0755 ` + layout.JobDir + `
-for dir in ` + layout.StateDir + `/slurmctld ` + databaseDir + `; do
+for dir in ` + layout.StateDir + `/slurmctld ` + DatabaseDir + `; do
     test ! -e "$dir" || test -z "$(find "$dir" ! -user slurm -print -quit)" || chown -R slurm:slurm "$dir" || exit 1
 done`
 
@@ -78,21 +78,45 @@ func (w Work) StartSlurmctld(
 	cluster layout.Cluster,
 	round string,
 ) error {
-	slurmctld := daemon("slurmctld", "", "slurmctld", "-D")
-	slurmctld.StopTimeoutSeconds = 60 // it saves its state
-	list := []Step{
+	list := append([]Step{
 		{"gres-conf" + round, Shell(layout.GresScript)},
 		{"keep-conf" + round, Shell(layout.KeepConf)},
-		{"slurmctld" + round, slurmctld},
-		{"slurmctld-up" + round, Probe(60*time.Second, SlurmctldUp)},
-	}
-	if cluster.Accounted() {
-		list = append(list, Step{"registered" + round, Probe(60*time.Second, registered(cluster.ClusterName))})
-	}
+	}, slurmctld(cluster.Config, round)...)
 	if err := w.Steps(ctx, controller, list...); err != nil {
 		return w.WithLog(ctx, controller, "slurmctld", err)
 	}
 	return nil
+}
+
+// slurmctld starts slurmctld and waits until it serves.
+func slurmctld(config layout.Config, round string) []Step {
+	task := daemon("slurmctld", "", "slurmctld", "-D")
+	task.StopTimeoutSeconds = 60 // it saves its state
+	list := []Step{
+		{"slurmctld" + round, task},
+		{"slurmctld-up" + round, Probe(60*time.Second, SlurmctldUp)},
+	}
+	if config.Accounted() {
+		list = append(list, Step{"registered" + round, Probe(60*time.Second, registered(config.ClusterName))})
+	}
+	return list
+}
+
+// ControllerProcesses are what a controller runs, in the order in which they end: slurmctld hands its records on to
+// slurmdbd, and that to its database.
+func ControllerProcesses() []string { return []string{"slurmctld", "slurmdbd", "mariadbd", "munged"} }
+
+// Again starts what a controller runs but munged, whose files are there, in the order in which nothing waits in vain.
+func Again(config layout.Config, round string) []Step {
+	if !config.Accounted() {
+		return slurmctld(config, round)
+	}
+	return append([]Step{
+		{"mariadbd" + round, mariadbd()},
+		{"database-ready" + round, Probe(60*time.Second, databaseReady)},
+		{"slurmdbd" + round, daemon("slurmdbd", "slurm", "slurmdbd", "-D")},
+		{"slurmdbd-ready" + round, Probe(60*time.Second, SlurmdbdReady)},
+	}, slurmctld(config, round)...)
 }
 
 // SavedState is the file that slurmctld writes first of what it saves: without it, it starts an empty cluster.

@@ -54,6 +54,8 @@ type Cluster struct {
 	Port int
 	// Workers are in the order of their slots.
 	Workers []Worker
+	// FirstJob is the number below which slurmctld gives none, since a restore of its state; 0 for none.
+	FirstJob int
 
 	// Busy are the ports of the block that other programs use on the nodes of members to come.
 	Busy []int

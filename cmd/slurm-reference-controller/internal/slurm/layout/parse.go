@@ -35,6 +35,8 @@ func Parse(text string) (Cluster, error) {
 			}
 		case "SlurmctldPort":
 			cluster.Port = Number(value)
+		case "FirstJobId":
+			cluster.FirstJob = Number(value)
 		case "NodeName":
 			if worker, ok := ParseWorker(line); ok {
 				cluster.Workers = append(cluster.Workers, worker)

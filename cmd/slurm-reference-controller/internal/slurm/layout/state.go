@@ -14,6 +14,8 @@ const (
 	SlotState = "state"
 	// SlotHome is the manifest's slot for the volume of everybody's homes.
 	SlotHome = "home"
+	// SlotBackup is the manifest's slot for the volume of backups on the controller.
+	SlotBackup = "backup"
 	// KeptConfPath is the copy of the record.
 	KeptConfPath = StateDir + "/slurm.conf"
 	// ControllerName is what members call a controller that may move: each has the address in its /etc/hosts. Whatever runs,
@@ -25,6 +27,10 @@ const (
 func HasVolume(member adapter.Member, slot string) bool {
 	return slices.ContainsFunc(member.Volumes, func(v adapter.MemberVolume) bool { return v.Slot == slot })
 }
+
+// RaiseFirstJob has the record say that slurmctld gives no number below $1, on the line where [RenderSlurmConf] says it.
+const RaiseFirstJob = `sed -e "/^FirstJobId=/d" -e "/^SlurmctldParameters=/a FirstJobId=$1" ` + SlurmConfPath +
+	` > ` + SlurmConfPath + `.raised && chmod 0644 ` + SlurmConfPath + `.raised && mv -f ` + SlurmConfPath + `.raised ` + SlurmConfPath + ` && ` + KeepConf
 
 // KeepConf copies the record to where it outlasts the member.
 const KeepConf = `cp -p ` + SlurmConfPath + ` ` + KeptConfPath + `.new && mv -f ` + KeptConfPath + `.new ` + KeptConfPath

@@ -60,7 +60,12 @@ func recoverMember(ctx context.Context, w work) error {
 // recoverController starts the controller's daemons again over the files and the state it has, or that a volume has kept.
 // A controller that never wrote its files is brought up like a new one.
 func recoverController(ctx context.Context, w work, controller adapter.Member) error {
-	for _, process := range controllerProcesses {
+	unlock, err := w.turns.Lock(ctx, w.Instance().ID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, process := range daemons.ControllerProcesses() {
 		if _, err := w.Try(ctx, controller, "stop-"+process, adapter.StopProcess{Name: process}); err != nil {
 			return err
 		}

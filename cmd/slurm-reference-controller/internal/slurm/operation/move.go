@@ -11,10 +11,6 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// controllerProcesses are what a controller runs, in the order in which they end: slurmctld hands its records on to
-// slurmdbd, and that to its database.
-var controllerProcesses = []string{"slurmctld", "slurmdbd", "mariadbd", "munged"}
-
 // moveController has another member run what the controller runs, over the state on the volume that both have. The old
 // one ends first: two of them would spoil the state of both. Jobs run on meanwhile, and their ends are told to the new
 // one. A node that is lost is waited for, unless forced: whoever forces says that it does not run any more.
@@ -31,8 +27,13 @@ func moveController(ctx context.Context, w work, old, fresh adapter.Member) erro
 	if err := w.Commit(); err != nil {
 		return err
 	}
+	unlock, err := w.turns.Lock(ctx, w.Instance().ID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	w.Progress("stopping controller", 15, ending(old))
-	for _, process := range controllerProcesses {
+	for _, process := range daemons.ControllerProcesses() {
 		if err := reached(w.Try(ctx, old, "move-stop-"+process, adapter.StopProcess{Name: process})); err != nil {
 			return err
 		}
@@ -130,7 +131,7 @@ func (w work) giveBack(ctx context.Context, old, fresh adapter.Member, cause err
 	if clean.Err() != nil || !old.Node.IsReachable() {
 		return cause
 	}
-	for _, process := range controllerProcesses {
+	for _, process := range daemons.ControllerProcesses() {
 		_, _ = w.Try(clean, fresh, "give-back-"+process, adapter.StopProcess{Name: process})
 	}
 	w.Lead = &old

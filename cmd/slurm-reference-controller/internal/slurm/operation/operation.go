@@ -12,9 +12,8 @@ import (
 )
 
 // All returns what the adapter does for each kind of operation. The keyring derives the clusters'
-// secrets; the meter counts jobs before their cluster ends.
-func All(keys daemons.Keyring, meter *accounts.Meter) map[adapter.Kind]adapter.OperationFunc {
-	turns := newTurns()
+// secrets; the meter counts jobs before their cluster ends; the turns are those of the app's actions too.
+func All(keys daemons.Keyring, meter *accounts.Meter, turns *Turns) map[adapter.Kind]adapter.OperationFunc {
 	funcs := make(map[adapter.Kind]adapter.OperationFunc, len(operations))
 	for kind, do := range operations {
 		funcs[kind] = func(ctx context.Context, run *adapter.Run) error {
@@ -37,6 +36,6 @@ var operations = map[adapter.Kind]func(context.Context, work) error{
 // work is an operation under way, with what all operations of the adapter share.
 type work struct {
 	daemons.Work
-	turns *turns
+	turns *Turns
 	meter *accounts.Meter
 }

@@ -86,7 +86,7 @@ type application func(ctx context.Context, controller adapter.Member, cluster la
 func (w work) reshape(
 	ctx context.Context, name string, edit func(*layout.Cluster) error, apply application,
 ) (layout.Cluster, error) {
-	unlock, err := w.turns.lock(ctx, w.Instance().ID)
+	unlock, err := w.turns.Lock(ctx, w.Instance().ID)
 	if err != nil {
 		return layout.Cluster{}, err
 	}

@@ -7,20 +7,21 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// turns keeps operations of one instance from changing slurm.conf at the same time. It also knows
+// Turns keeps operations and actions of one instance from changing slurm.conf, or from stopping slurmctld, at the same time. It also knows
 // which members are being brought up: their nodes do not answer yet, and must not count as
 // forgotten.
-type turns struct {
+type Turns struct {
 	mu      sync.Mutex
 	seats   map[string]chan struct{} // by instance; holds one token while taken
 	joining map[string]int           // by member
 }
 
-func newTurns() *turns { return &turns{seats: map[string]chan struct{}{}, joining: map[string]int{}} }
+// NewTurns returns turns that nobody has taken.
+func NewTurns() *Turns { return &Turns{seats: map[string]chan struct{}{}, joining: map[string]int{}} }
 
-// lock waits for the instance's turn; unlock ends it. The channel stays for the life of the
+// Lock waits for the instance's turn; unlock ends it. The channel stays for the life of the
 // program: an empty one for each instance ever touched.
-func (t *turns) lock(ctx context.Context, instance string) (unlock func(), err error) {
+func (t *Turns) Lock(ctx context.Context, instance string) (unlock func(), err error) {
 	t.mu.Lock()
 	seat, ok := t.seats[instance]
 	if !ok {
@@ -37,7 +38,7 @@ func (t *turns) lock(ctx context.Context, instance string) (unlock func(), err e
 }
 
 // markJoining marks members as being brought up until done is called.
-func (t *turns) markJoining(members []adapter.Member) (done func()) {
+func (t *Turns) markJoining(members []adapter.Member) (done func()) {
 	change := func(by int) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -51,7 +52,7 @@ func (t *turns) markJoining(members []adapter.Member) (done func()) {
 	return func() { change(-1) }
 }
 
-func (t *turns) isJoining(memberID string) bool {
+func (t *Turns) isJoining(memberID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.joining[memberID] > 0

@@ -82,7 +82,7 @@ func TestNodesThatAnswerAreNotForgotten(t *testing.T) {
 	} {
 		require.Equal(t, want, answers(state), state)
 	}
-	turns := newTurns()
+	turns := NewTurns()
 	done := turns.markJoining([]adapter.Member{{ID: "mem_1"}})
 	require.True(t, turns.isJoining("mem_1"))
 	again := turns.markJoining([]adapter.Member{{ID: "mem_1"}})
@@ -90,9 +90,9 @@ func TestNodesThatAnswerAreNotForgotten(t *testing.T) {
 	require.True(t, turns.isJoining("mem_1"), "another operation still brings it up")
 	again()
 	require.False(t, turns.isJoining("mem_1"))
-	unlock, err := turns.lock(t.Context(), "ins_1")
+	unlock, err := turns.Lock(t.Context(), "ins_1")
 	require.NoError(t, err)
-	elsewhere, err := turns.lock(t.Context(), "ins_2")
+	elsewhere, err := turns.Lock(t.Context(), "ins_2")
 	require.NoError(t, err)
 	elsewhere()
 	unlock()
