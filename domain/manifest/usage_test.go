@@ -29,6 +29,7 @@ func TestADimensionThatCountsCapacityIsRefused(t *testing.T) {
 		`{"name": "pod.gpu_seconds", "unit": "second"}`:                  "usageDimensions.0.name",
 		`{"name": "gpu_seconds", "unit": "second", "kind": "showback"}`:  "usageDimensions.0.name",
 		`{"name": "node.seconds", "unit": "second", "kind": "showback"}`: "usageDimensions.0.name",
+		`{"name": "volume_gib_seconds", "unit": "byte"}`:                 "usageDimensions.0.name",
 	} {
 		_, err := manifest.New(with(dimension))
 		require.True(t, fault.Is(err, fault.ManifestInvalid), "%s: %v", dimension, err)

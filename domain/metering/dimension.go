@@ -2,6 +2,7 @@ package metering
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -43,5 +44,7 @@ var ofCapacity = regexp.MustCompile(`(^|_)(gpus?|nodes?|machines?|hosts?|servers
 // CountsCapacity reports whether a name or unit is one of capacity: gpu_seconds, node-hours, GPUh.
 func CountsCapacity(text string) bool { return ofCapacity.MatchString(words(text)) }
 
-// ClaimsMeter reports whether a dimension's name is that of a meter of capacity.
-func ClaimsMeter(name string) bool { return words(name) == GPUSeconds || words(name) == NodeSeconds }
+// ClaimsMeter reports whether a dimension's name is that of a meter of the platform's own.
+func ClaimsMeter(name string) bool {
+	return slices.Contains([]string{GPUSeconds, NodeSeconds, VolumeGiBSeconds}, words(name))
+}

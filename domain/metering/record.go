@@ -1,9 +1,9 @@
 // Package metering holds the rules of metered usage: what a record is and how its content is identified, how the states
 // of an allocation become records of capacity, and which records of an adapter are taken.
 //
-// Capacity is metered by the platform alone, an app's own dimensions by its adapter. The two cannot meet: the meters of
-// capacity are names that no dimension may bear, and a dimension in a unit of capacity is refused when its manifest is
-// published, unless it is only shown.
+// Capacity and volumes are metered by the platform alone, an app's own dimensions by its adapter. The two cannot meet: the
+// platform's meters are names that no dimension may bear, and a dimension in a unit of capacity is refused when its
+// manifest is published, unless it is only shown.
 package metering
 
 import (
@@ -20,12 +20,13 @@ type Basis string
 // The bases. A SHOWBACK record is shown and has no price.
 const (
 	Capacity Basis = "CAPACITY"
+	Storage  Basis = "STORAGE"
 	App      Basis = "APP"
 	Showback Basis = "SHOWBACK"
 )
 
 // Values lists every Basis as it is stored and published.
-func (Basis) Values() []string { return []string{string(Capacity), string(App), string(Showback)} }
+func (Basis) Values() []string { return []string{string(Capacity), string(App), string(Showback), string(Storage)} }
 
 // Bearer is who bears what a record counts.
 type Bearer string

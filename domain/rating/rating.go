@@ -22,9 +22,11 @@ const EngineVersion = 1
 // Basis is what a record counts.
 type Basis string
 
-// The bases: what the platform rents out, what an app reports, and what is shown and priced nowhere.
+// The bases: what the platform rents out, the volumes that it keeps, what an app reports, and what is shown and priced
+// nowhere.
 const (
 	Capacity Basis = "CAPACITY"
+	Storage  Basis = "STORAGE"
 	App      Basis = "APP"
 	Showback Basis = "SHOWBACK"
 )
@@ -55,6 +57,7 @@ type Use struct {
 	Member     string `json:"member,omitempty"`
 	Component  string `json:"component,omitempty"`
 	Operation  string `json:"operation,omitempty"`
+	Volume     string `json:"volume,omitempty"`
 }
 
 // Compare orders uses.
@@ -62,7 +65,11 @@ func (u Use) Compare(o Use) int { return strings.Compare(u.key(), o.key()) }
 
 // key orders uses, and breaks ties among shares.
 func (u Use) key() string {
-	return u.Allocation + "|" + u.Member + "|" + u.Operation + "|" + u.Instance + "|" + u.Component
+	key := u.Allocation + "|" + u.Member + "|" + u.Operation + "|" + u.Instance + "|" + u.Component
+	if u.Volume != "" { // whatever has none keeps the key that it had before there were volumes
+		key += "|" + u.Volume
+	}
+	return key
 }
 
 // Engine rates the usage of one tenant in one period and currency.

@@ -12,6 +12,7 @@ const (
 	ByInstance  By = "INSTANCE"
 	ByMember    By = "MEMBER"
 	ByOperation By = "OPERATION"
+	ByVolume    By = "VOLUME"
 	ByPerson    By = "PERSON"
 	ByLabel     By = "LABEL"
 	ByHour      By = "HOUR"
@@ -22,6 +23,6 @@ const (
 // Values lists every By as it is published.
 func (By) Values() []string {
 	return []string{string(ByTenant), string(ByProject), string(ByApp), string(ByMeter), string(ByInstance),
-		string(ByMember), string(ByOperation),
+		string(ByMember), string(ByOperation), string(ByVolume),
 		string(ByPerson), string(ByLabel), string(ByHour), string(ByDay), string(ByBorne)}
 }

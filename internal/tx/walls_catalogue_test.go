@@ -111,6 +111,7 @@ var definers = map[string]string{
 	"note_allocation":    "nothing: a trigger",
 	"note_member":        "nothing: a trigger",
 	"note_orphan":        "nothing: a trigger",
+	"note_volume":        "nothing: a trigger",
 	"hold_source":        "the time; for the triggers alone",
 	"node_proved_to":     "until when a node has proved that it runs, to who rents there",
 	"guard_transition":   "nothing: a trigger",

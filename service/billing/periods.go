@@ -154,9 +154,9 @@ func (p *Period) move(ctx context.Context, t *tx.Tx, to Status) error {
 	return nil
 }
 
-// behind reports whether some capacity of the tenant is not yet recorded up to the period's end.
+// behind reports whether some capacity or storage of the tenant is not yet recorded up to the period's end.
 func behind(ctx context.Context, t *tx.Tx, p *Period) (yes bool, err error) {
-	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM usage_source WHERE tenant_id = $1 AND basis = 'CAPACITY' AND ended_at IS NULL
+	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM usage_source WHERE tenant_id = $1 AND basis IN ('CAPACITY', 'STORAGE') AND ended_at IS NULL
 		AND (recorded_to IS NULL OR recorded_to < $2))`, p.TenantID, p.EndsAt).Scan(&yes)
 	return yes, err
 }

@@ -80,10 +80,10 @@ func (p *posting) queue(batch *pgx.Batch) {
 		p.currency, p.effective)
 	for n, e := range p.entries {
 		batch.Queue(`INSERT INTO ledger_entry (tx_id, n, tenant_id, project_id, account, dimension, amount, currency, grant_id, instance_id,
-				allocation_id, member_id, component_key, operation_id)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, p.id, n, p.tenant, none(p.project), e.account,
+				allocation_id, member_id, component_key, operation_id, volume_id)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`, p.id, n, p.tenant, none(p.project), e.account,
 			e.dimension, e.amount, p.currency, none(e.grant), none(e.Instance), none(e.Allocation), none(e.Member),
-			none(e.Component), none(e.Operation))
+			none(e.Component), none(e.Operation), none(e.Volume))
 	}
 }
 

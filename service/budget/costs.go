@@ -49,6 +49,7 @@ var groupings = map[spending.By]grouping{
 	spending.ByMember: {`e.member_id`, `(SELECT m.component_key || ' ' || m.ordinal FROM member m
 		WHERE m.id = e.member_id)`},
 	spending.ByOperation: {`e.operation_id`, `(SELECT o.kind FROM operation o WHERE o.id = e.operation_id)`},
+	spending.ByVolume: {`e.volume_id`, `(SELECT v.name FROM volume v WHERE v.id = e.volume_id)`},
 	spending.ByPerson: {person, `coalesce((SELECT p.display_name FROM person p
 		WHERE p.id = ` + person + `), (SELECT a.name FROM service_account a WHERE a.id = ` + person + `))`},
 	spending.ByLabel: {key: `(SELECT m.labels ->> $6::text FROM member m WHERE m.id = e.member_id)`},
@@ -57,8 +58,9 @@ var groupings = map[spending.By]grouping{
 	spending.ByBorne: {key: `e.dimension`},
 }
 
-// person is who requested the capacity of an entry, or launched the instance whose use it is.
+// person is who requested the capacity of an entry, launched the instance whose use it is, or made the volume.
 const person = `coalesce((SELECT r.subject_id FROM allocation_requester r WHERE r.allocation_id = e.allocation_id),
+	(SELECT v.created_by FROM volume v WHERE v.id = e.volume_id),
 	(SELECT o.requester_id FROM operation o WHERE o.instance_id = e.instance_id AND o.kind = 'INSTANCE_CREATE'
 	AND o.requester_kind <> 'SYSTEM' ORDER BY o.id LIMIT 1))`
 

@@ -53,7 +53,12 @@ func TestAnAgentLooksAfterTheVolumesOfItsNodeAlone(t *testing.T) {
 
 	require.Empty(t, b.report(other, mine, volume.Present, 7), "it is another node's")
 	require.Equal(t, 1, b.Count("volume", "id = '"+string(mine)+"' AND used_bytes IS NULL"))
+	b.report(agent, mine, volume.Busy, 0)
+	require.Zero(t, b.Count("volume_fact", ""), "that proves nothing")
 	b.report(agent, mine, volume.Present, 4096)
+	require.Equal(t, 1, b.Count("volume_fact", "volume_id = $1 AND state = 'PRESENT'", mine), "the first proof")
+	b.report(agent, mine, volume.Present, 4096)
+	require.Equal(t, 1, b.Count("volume_fact", ""), "and no other")
 	require.Equal(t, 1, b.Count("volume", "id = '"+string(mine)+"' AND used_bytes = 4096 AND measured_at IS NOT NULL"))
 	b.report(agent, mine, volume.Busy, 0)
 	require.Equal(t, 1, b.Count("volume", "id = '"+string(mine)+"' AND used_bytes = 4096"), "what could not be measured stays")
@@ -89,6 +94,8 @@ func TestAVolumeIsDeletedByTheProofOfTheNodeThatDeletesIt(t *testing.T) {
 			case <-time.After(30 * time.Second):
 				t.Fatal("the agent was not woken")
 			}
+			b.report(agent, id, volume.Present, 1)
+			require.Zero(t, b.Count("volume_fact", ""), "it is first proved while it is deleted: nobody pays for it")
 			require.Empty(t, b.report(other, id, volume.Gone, 0), "it is not that node's to delete")
 			require.Equal(t, []ids.ID{id}, b.report(agent, id, volume.Gone, 0))
 			require.Equal(t, 1, b.Count("volume", "id = '"+string(id)+"' AND status = 'DELETED' AND deleted_at IS NOT NULL"))

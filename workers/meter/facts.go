@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// source is a source of capacity that is locked.
+// source is a source of capacity or of storage that is locked.
 type source struct {
 	ID string
 	// To is until when it is recorded; zero for nothing.
@@ -23,13 +23,13 @@ type source struct {
 	Failure string
 }
 
-// lockDue locks the sources of capacity that are due, and passes over those that others hold.
-func lockDue(ctx context.Context, t *tx.Tx) ([]source, error) {
+// lockDue locks the sources of a basis that are due, and passes over those that others hold.
+func lockDue(ctx context.Context, t *tx.Tx, basis metering.Basis) ([]source, error) {
 	found, err := t.Query(ctx, `SELECT source, recorded_to FROM usage_source WHERE basis = $2 AND ended_at IS NULL
 		AND due_at <= now()
-		ORDER BY due_at, source LIMIT $1 FOR UPDATE SKIP LOCKED`, maxAllocations, metering.Capacity)
+		ORDER BY due_at, source LIMIT $1 FOR UPDATE SKIP LOCKED`, maxSources, basis)
 	if err != nil {
-		return nil, fmt.Errorf("lock sources of capacity: %w", err)
+		return nil, fmt.Errorf("lock sources of usage: %w", err)
 	}
 	return pgx.CollectRows(found, func(row pgx.CollectableRow) (one source, err error) {
 		var to *time.Time
@@ -82,13 +82,13 @@ const (
 		WHERE a.id = ANY ($1) ORDER BY a.id, g.from_at`
 )
 
-// load reads all that is known of the sources' allocations.
-func load(ctx context.Context, t *tx.Tx, sources []source) (map[string]*metering.Allocation, error) {
-	wanted := make([]string, len(sources))
-	found := make(map[string]*metering.Allocation, len(sources))
-	for i := range sources {
-		wanted[i] = sources[i].ID
-		found[sources[i].ID] = &metering.Allocation{ID: sources[i].ID}
+// loadAllocations reads all that is known of allocations.
+func loadAllocations(ctx context.Context, t *tx.Tx, wanted []string) (map[string]subject, error) {
+	found := make(map[string]*metering.Allocation, len(wanted))
+	out := make(map[string]subject, len(wanted))
+	for _, id := range wanted {
+		found[id] = &metering.Allocation{ID: id}
+		out[id] = found[id]
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(allocationsSQL, wanted,
@@ -98,7 +98,7 @@ func load(ctx context.Context, t *tx.Tx, sources []source) (map[string]*metering
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("read what is known of allocations: %w", err)
 	}
-	return found, nil
+	return out, nil
 }
 
 func scanAllocations(rows pgx.Rows, found map[string]*metering.Allocation) error {

@@ -1,10 +1,11 @@
-// Package meter records usage: capacity from what nodes' agents have proved of each allocation, and an app's own
-// dimensions from its adapter, page by page behind a durable cursor. Any number of processes do it at once: the row of
+// Package meter records usage: capacity from what nodes' agents have proved of each allocation, the size of volumes from
+// their first proof to their last, and an app's own dimensions from its adapter, page by page behind a durable cursor. Any number of processes do it at once: the row of
 // a source is locked while its usage is recorded, and passed over by the others, and cursor and records are committed
 // together, so that a process that is killed leaves nothing half-recorded.
 //
 //	what                  every   bound of a look
 //	capacity              5 s     100 allocations a transaction, 240 slices of a minute of each
+//	storage               15 s    100 volumes a transaction, 240 slices of ten minutes of each
 //	new sources of apps   15 s    500 instances
 //	usage of apps         5 s     16 instances, 8 adapters' answers at once, 10 pages of 1,000 records of each
 package meter
@@ -27,6 +28,7 @@ import (
 // The pace of looking.
 const (
 	capacityEvery = 5 * time.Second
+	storageEvery  = 15 * time.Second
 	pullEvery     = 5 * time.Second
 	findEvery     = 15 * time.Second
 	jobTimeout    = 20 * time.Second
@@ -44,8 +46,8 @@ type Config struct {
 
 // Stats counts what this process has recorded since it began.
 type Stats struct {
-	// Capacity and App are new records; Quarantined are records that were not taken.
-	Capacity, App, Quarantined atomic.Int64
+	// Capacity, Storage and App are new records; Quarantined are records that were not taken.
+	Capacity, Storage, App, Quarantined atomic.Int64
 	// Failures are reads of adapters' usage that failed.
 	Failures atomic.Int64
 }
@@ -61,6 +63,7 @@ type Reading struct {
 func (s *Stats) Readings() []Reading {
 	return []Reading{
 		{"capacity_records_total", "Records of capacity that were written.", s.Capacity.Load},
+		{"storage_records_total", "Records of volumes' sizes that were written.", s.Storage.Load},
 		{"app_records_total", "Records of adapters' usage that were written.", s.App.Load},
 		{"quarantined_total", "Records of adapters that were not taken, each once.", s.Quarantined.Load},
 		{"read_failures_total", "Reads of adapters' usage that failed.", s.Failures.Load},
@@ -86,6 +89,7 @@ func New(config Config) *Meter {
 func (m *Meter) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return periodic.Every(ctx, m.Log, "capacity", capacityEvery, m.Capacity) })
+	group.Go(func() error { return periodic.Every(ctx, m.Log, "storage", storageEvery, m.Storage) })
 	group.Go(func() error { return periodic.Every(ctx, m.Log, "new sources of usage", findEvery, m.Find) })
 	group.Go(func() error { return periodic.Every(ctx, m.Log, "usage of apps", pullEvery, m.Pull) })
 	return group.Wait()

@@ -2322,6 +2322,29 @@ func (ec *executionContext) fieldContext_LineShare_operationId(_ context.Context
 	return graphql.NewScalarFieldContext("LineShare", field, false, false, errors.New("field of type ID does not have child fields"))
 }
 
+func (ec *executionContext) _LineShare_volumeId(ctx context.Context, field graphql.CollectedField, obj *why.Share) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_LineShare_volumeId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.VolumeID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_LineShare_volumeId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("LineShare", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
 func (ec *executionContext) _LineShare_quantity(ctx context.Context, field graphql.CollectedField, obj *why.Share) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4904,6 +4927,11 @@ func (ec *executionContext) _LineShare(ctx context.Context, sel ast.SelectionSet
 			}
 		case "operationId":
 			out.Values[i] = ec._LineShare_operationId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "volumeId":
+			out.Values[i] = ec._LineShare_volumeId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}

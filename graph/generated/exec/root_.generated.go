@@ -1039,6 +1039,7 @@ type ComplexityRoot struct {
 		Operation    func(childComplexity int) int
 		OperationID  func(childComplexity int) int
 		Quantity     func(childComplexity int) int
+		VolumeID     func(childComplexity int) int
 	}
 
 	LintResult struct {
@@ -6712,6 +6713,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LineShare.Quantity(childComplexity), true
+	case "LineShare.volumeId":
+		if e.ComplexityRoot.LineShare.VolumeID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.VolumeID(childComplexity), true
 
 	case "LintResult.ok":
 		if e.ComplexityRoot.LintResult.Ok == nil {
@@ -15408,9 +15415,9 @@ type PriceTier {
 type Price {
   "Typed id, ` + "`" + `prc_…` + "`" + `."
   id: ID!
-  "What is priced: a dimension of an app, a meter of capacity, or ` + "`" + `capacity` + "`" + ` for every meter of it."
+  "What is priced: a dimension of an app, a meter of capacity, ` + "`" + `capacity` + "`" + ` for every meter of it, or ` + "`" + `volume_gib_seconds` + "`" + ` for volumes."
   meter: String!
-  "The SKU; empty for any."
+  "The SKU, or the storage class of volumes by name; empty for any."
   sku: String!
   "The region; empty for any."
   region: String!
@@ -15718,6 +15725,8 @@ type LineShare {
   componentKey: String
   "The operation that brought the member."
   operationId: ID
+  "The volume."
+  volumeId: ID
   "How much was used."
   quantity: Decimal!
   "How much of it is paid for."
@@ -15826,9 +15835,9 @@ input PriceTierInput {
 
 "A price for the price book."
 input SetPriceInput {
-  "What is priced: a dimension of an app, a meter of capacity (` + "`" + `gpu_seconds` + "`" + `, ` + "`" + `node_seconds` + "`" + `), or ` + "`" + `capacity` + "`" + ` for both."
+  "What is priced: a dimension of an app, a meter of capacity (` + "`" + `gpu_seconds` + "`" + `, ` + "`" + `node_seconds` + "`" + `), ` + "`" + `capacity` + "`" + ` for both, or ` + "`" + `volume_gib_seconds` + "`" + ` for volumes."
   meter: String!
-  "The SKU; left out for any."
+  "The SKU, or the storage class of volumes by name; left out for any."
   sku: String
   "The region; left out for any."
   region: String
@@ -16036,9 +16045,9 @@ enum CostBy {
   TENANT
   "By project."
   PROJECT
-  "By app; capacity that no instance uses has none."
+  "By app; capacity that no instance uses has none, and neither has a volume."
   APP
-  "By what is metered: capacity, or a dimension of an app."
+  "By what is metered: capacity, volumes, or a dimension of an app."
   METER
   "By instance."
   INSTANCE
@@ -16046,7 +16055,9 @@ enum CostBy {
   MEMBER
   "By the operation that brought the member."
   OPERATION
-  "By who requested the capacity, or launched the instance."
+  "By volume."
+  VOLUME
+  "By who requested the capacity, launched the instance, or made the volume."
   PERSON
   "By a label of members, which ` + "`" + `label` + "`" + ` names."
   LABEL
@@ -22044,6 +22055,8 @@ extend type Query {
 enum UsageBasis {
   "Capacity, metered by the platform from what nodes' agents prove."
   CAPACITY
+  "The size of a volume, metered by the platform from a node's first proof that it exists to the proof that nothing is left of it."
+  STORAGE
   "A dimension of the app, reported by its adapter."
   APP
   "A dimension that is shown and priced nowhere."
@@ -22060,9 +22073,9 @@ enum UsageBearer {
 
 "One metered quantity over one stretch of time. It is written once and stays as it is."
 type UsageRecord {
-  "The instance, or the allocation of capacity."
+  "The instance, the allocation of capacity, or the volume."
   source: ID!
-  "` + "`" + `gpu_seconds` + "`" + ` or ` + "`" + `node_seconds` + "`" + ` of capacity, or a dimension of the app."
+  "` + "`" + `gpu_seconds` + "`" + ` or ` + "`" + `node_seconds` + "`" + ` of capacity, ` + "`" + `volume_gib_seconds` + "`" + ` of a volume, or a dimension of the app."
   meter: String!
   "With source and meter it is unique for ever: it is derived from what is counted."
   usageId: String!
@@ -22078,7 +22091,7 @@ type UsageRecord {
   toAt: DateTime!
   "The project."
   projectId: ID!
-  "The instance; null for capacity that none uses."
+  "The instance; null for capacity that none uses, and for a volume."
   instanceId: ID
   "The allocation."
   allocationId: ID
@@ -22088,7 +22101,7 @@ type UsageRecord {
   componentKey: String
   "The operation that brought the member."
   operationId: ID
-  "What was rented."
+  "What was rented; of a volume its storage class, by name."
   sku: String
   "Where it is."
   region: String
@@ -22098,7 +22111,7 @@ type UsageRecord {
   retracts: String
   "Who bears it."
   borneBy: UsageBearer!
-  "Why the platform bears it: ` + "`" + `FAILED_ADD` + "`" + `, ` + "`" + `ORPHAN` + "`" + `, ` + "`" + `RESIDUE` + "`" + `, ` + "`" + `NODE_SILENT` + "`" + `, ` + "`" + `NODE_REBOOTED` + "`" + ` or ` + "`" + `NODE_LOST` + "`" + `; null for the tenant's."
+  "Why the platform bears it: ` + "`" + `FAILED_ADD` + "`" + `, ` + "`" + `ORPHAN` + "`" + `, ` + "`" + `RESIDUE` + "`" + `, ` + "`" + `NODE_SILENT` + "`" + `, ` + "`" + `NODE_REBOOTED` + "`" + `, ` + "`" + `NODE_LOST` + "`" + ` or ` + "`" + `DELETION_WAITS` + "`" + `; null for the tenant's."
   borneReason: String
   "Who can mend what the platform bears: ` + "`" + `adapter` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `user` + "`" + ` or ` + "`" + `node` + "`" + `."
   borneOwner: String
@@ -22144,13 +22157,13 @@ type UsageSum {
 
 "Where usage comes from, and how far it is recorded."
 type UsageSource {
-  "The instance, or the allocation of capacity."
+  "The instance, the allocation of capacity, or the volume."
   source: ID!
-  "Capacity, or the app's."
+  "Capacity, storage, or the app's."
   basis: UsageBasis!
   "Until when it is recorded; null while nothing is. What came later is provisional: it is not billed."
   recordedTo: DateTime
-  "Until when the node's agent has proved that it runs; null of an app, and before the first heartbeat. Silence is resolved when the agent is back, and written off to the platform after an hour."
+  "Until when the node's agent has proved that it runs; null of an app or a volume, and before the first heartbeat. Silence is resolved when the agent is back, and written off to the platform after an hour."
   provedTo: DateTime
   "How many reads of the adapter's usage have failed in a row."
   failures: Int!
@@ -24527,6 +24540,8 @@ func (ec *executionContext) childFields_LineShare(ctx context.Context, field gra
 		return ec.fieldContext_LineShare_componentKey(ctx, field)
 	case "operationId":
 		return ec.fieldContext_LineShare_operationId(ctx, field)
+	case "volumeId":
+		return ec.fieldContext_LineShare_volumeId(ctx, field)
 	case "quantity":
 		return ec.fieldContext_LineShare_quantity(ctx, field)
 	case "billed":

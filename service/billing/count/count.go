@@ -41,7 +41,8 @@ const sliceSQL = `project_id = ANY ($1::text[]) AND from_at >= $2 AND from_at < 
 const aboutSQL = `SELECT w.n - 1, r.source, r.usage_id, r.project_id, r.meter, r.basis, r.unit, coalesce(r.sku, ''),
 	coalesce(r.region, ''),
 		coalesce(r.borne_reason, ''), r.session, coalesce(r.app_instance_id, ''), coalesce(r.allocation_id, ''),
-		coalesce(r.member_id, ''), coalesce(r.component_key, ''), coalesce(r.operation_id, '')
+		coalesce(r.member_id, ''), coalesce(r.component_key, ''), coalesce(r.operation_id, ''),
+		CASE r.basis WHEN 'STORAGE' THEN r.source ELSE '' END
 	FROM unnest($1::oid[], $2::text[]::tid[]) WITH ORDINALITY w (part, place, n)
 	CROSS JOIN LATERAL (SELECT * FROM usage_record u WHERE u.ctid = w.place AND u.tableoid = w.part LIMIT 1) r`
 
@@ -207,7 +208,7 @@ func (c *counter) describe(ctx context.Context, sums []*sum) error {
 	var r rating.Record
 	tag, err := pgx.ForEachRow(rows, []any{&n, &r.Source, &r.ID, &r.Project, &r.Meter, &r.Basis, &r.Unit, &r.SKU,
 		&r.Region,
-		&r.Borne, &r.Session, &r.Instance, &r.Allocation, &r.Member, &r.Component, &r.Operation}, func() error {
+		&r.Borne, &r.Session, &r.Instance, &r.Allocation, &r.Member, &r.Component, &r.Operation, &r.Volume}, func() error {
 		into := &sums[n].Record
 		r.From, r.To, r.Quantity = into.From, into.To, into.Quantity
 		*into = r

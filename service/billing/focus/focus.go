@@ -2,9 +2,8 @@
 package focus
 
 import (
-	"slices"
-
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/metering"
 )
 
 // issuer is who provides, publishes and invoices.
@@ -81,7 +80,7 @@ var Columns = []Column{
 	{Name: "PublisherName", Kind: "string", cell: fixed(issuer)},
 	{Name: "RegionId", Kind: "string", Null: true, cell: func(c *Charge) string { return c.Region }},
 	{Name: "RegionName", Kind: "string", Null: true, cell: func(c *Charge) string { return c.Region }},
-	{Name: "ServiceCategory", Kind: "enum", Values: []string{"AI and Machine Learning", "Compute", "Other"},
+	{Name: "ServiceCategory", Kind: "enum", Values: []string{"AI and Machine Learning", "Compute", "Storage", "Other"},
 		cell: category},
 	{Name: "ServiceName", Kind: "string", cell: func(c *Charge) string { return c.Meter }},
 	{Name: "ServiceProviderName", Kind: "string", Since: "1.3", cell: fixed(issuer)},
@@ -110,8 +109,11 @@ func described(c *Charge) string {
 }
 
 func category(c *Charge) string {
-	if slices.Contains([]string{"gpu_seconds", "node_seconds"}, c.Meter) {
+	switch c.Meter {
+	case metering.GPUSeconds, metering.NodeSeconds:
 		return "Compute"
+	case metering.VolumeGiBSeconds:
+		return "Storage"
 	}
 	return "AI and Machine Learning"
 }

@@ -62,11 +62,11 @@ type Booking struct {
 	Run *billing.Run
 }
 
-// Share is what a member, and the operation that brought it, have of the line.
+// Share is what a member, and the operation that brought it, or a volume have of the line.
 type Share struct {
-	InstanceID, AllocationID, MemberID, OperationID *ids.ID
-	ComponentKey                                    *string
-	Quantity, Billed, Amount                        money.Decimal
+	InstanceID, AllocationID, MemberID, OperationID, VolumeID *ids.ID
+	ComponentKey                                              *string
+	Quantity, Billed, Amount                                  money.Decimal
 	// Operation is what brought the member; nil where there is none, or the caller does not see it.
 	Operation *Operation
 }
@@ -162,7 +162,7 @@ func (e *Explanation) shares(of []rating.Share) {
 	for _, share := range of[:min(len(of), maxShares)] {
 		e.Shares = append(e.Shares, &Share{InstanceID: named[ids.ID](share.Instance),
 			AllocationID: named[ids.ID](share.Allocation), MemberID: named[ids.ID](share.Member),
-			OperationID: named[ids.ID](share.Operation), ComponentKey: named[string](share.Component), Quantity: share.Quantity,
+			OperationID: named[ids.ID](share.Operation), VolumeID: named[ids.ID](share.Volume), ComponentKey: named[string](share.Component), Quantity: share.Quantity,
 			Billed: share.Billed, Amount: share.Amount})
 	}
 }

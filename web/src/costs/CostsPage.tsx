@@ -54,9 +54,9 @@ function Costs({ data, refresh }: { data: ProjectCostsQuery; refresh: () => void
         <Days summary={data.costSummary} shares={data.byDay} />
       </section>
       <Budgets budgets={data.budgets} currency={currency} refresh={refresh} />
-      <ShareTable title="By app" none="capacity that no instance used" shares={data.byApp} />
+      <ShareTable title="By app" none="what no instance used" shares={data.byApp} />
       <ShareTable title="By person" none="nobody in particular" shares={data.byPerson} />
-      <ShareTable title="By workload" none="capacity that no instance used" shares={data.byInstance} />
+      <ShareTable title="By workload" none="what no instance used" shares={data.byInstance} />
       <ShareTable title="By what is metered" none="" shares={data.byMeter} />
     </div>
   );

@@ -18,7 +18,7 @@ export function PlatformCostsPage() {
       {data !== undefined && (
         <div className="stack">
           <ShareTable title="By tenant" none="" shares={data.byTenant} />
-          <ShareTable title="By app" none="capacity that no instance used" shares={data.byApp} />
+          <ShareTable title="By app" none="what no instance used" shares={data.byApp} />
           <ShareTable title="By what is metered" none="" shares={data.byMeter} />
           <ShareTable title="Borne by the platform" none="" shares={data.borne} reasons />
         </div>

@@ -1570,6 +1570,8 @@ export type TriageEvidenceKind =
 export type UsageBasis =
   /** Capacity, metered by the platform from what nodes' agents prove. */
   | 'CAPACITY'
+  /** The size of a volume, metered by the platform from a node's first proof that it exists to the proof that nothing is left of it. */
+  | 'STORAGE'
   /** A dimension of the app, reported by its adapter. */
   | 'APP'
   /** A dimension that is shown and priced nowhere. */

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -54,13 +55,13 @@ func money(amount *string, currency string) string {
 
 func shareTable(currency string) command.Table[gql.LineShare] {
 	return command.Table[gql.LineShare]{
-		Heading: []string{"MEMBER", "ALLOCATION", "QUANTITY", "AMOUNT", "OPERATION", "BY", "AUDIT"},
+		Heading: []string{"MEMBER", "ALLOCATION OR VOLUME", "QUANTITY", "AMOUNT", "OPERATION", "BY", "AUDIT"},
 		Row: func(s *gql.LineShare) []string {
 			kind, by, entry := textOf(s.OperationId), "", ""
 			if o := s.Operation; o != nil {
 				kind, by, entry = o.Kind+" "+o.Id, textOf(o.ActorName), textOf(o.AuditId)
 			}
-			return []string{textOf(s.MemberId), textOf(s.AllocationId), s.Quantity, s.Amount + " " + currency, kind, by, entry}
+			return []string{textOf(s.MemberId), cmp.Or(textOf(s.AllocationId), textOf(s.VolumeId)), s.Quantity, s.Amount + " " + currency, kind, by, entry}
 		},
 		ID: func(s *gql.LineShare) string { return textOf(s.MemberId) },
 	}

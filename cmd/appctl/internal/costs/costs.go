@@ -65,7 +65,7 @@ func by(t *command.Tool) *cobra.Command {
 	var platform bool
 	var label, from, to string
 	cmd := of.bind(command.Verb(t, "by WHAT",
-		"Share costs out by project, app, meter, instance, member, operation, person, label, hour or day", shares.View,
+		"Share costs out by project, app, meter, instance, member, operation, volume, person, label, hour or day", shares.View,
 		func(ctx context.Context, args []string) ([]gql.CostShare, error) {
 			way, err := command.Enum("WHAT", args[0], gql.AllCostBy)
 			if err != nil {

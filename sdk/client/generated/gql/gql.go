@@ -2871,9 +2871,9 @@ const (
 	CostByTenant CostBy = "TENANT"
 	// By project.
 	CostByProject CostBy = "PROJECT"
-	// By app; capacity that no instance uses has none.
+	// By app; capacity that no instance uses has none, and neither has a volume.
 	CostByApp CostBy = "APP"
-	// By what is metered: capacity, or a dimension of an app.
+	// By what is metered: capacity, volumes, or a dimension of an app.
 	CostByMeter CostBy = "METER"
 	// By instance.
 	CostByInstance CostBy = "INSTANCE"
@@ -2881,7 +2881,9 @@ const (
 	CostByMember CostBy = "MEMBER"
 	// By the operation that brought the member.
 	CostByOperation CostBy = "OPERATION"
-	// By who requested the capacity, or launched the instance.
+	// By volume.
+	CostByVolume CostBy = "VOLUME"
+	// By who requested the capacity, launched the instance, or made the volume.
 	CostByPerson CostBy = "PERSON"
 	// By a label of members, which `label` names.
 	CostByLabel CostBy = "LABEL"
@@ -2901,6 +2903,7 @@ var AllCostBy = []CostBy{
 	CostByInstance,
 	CostByMember,
 	CostByOperation,
+	CostByVolume,
 	CostByPerson,
 	CostByLabel,
 	CostByHour,
@@ -9671,7 +9674,7 @@ func (v *LineOperation) GetCorrelationId() *string { return v.CorrelationId }
 //
 // One metered quantity over one stretch of time. It is written once and stays as it is.
 type LineRecord struct {
-	// The instance, or the allocation of capacity.
+	// The instance, the allocation of capacity, or the volume.
 	Source string `json:"source"`
 	// With source and meter it is unique for ever: it is derived from what is counted.
 	UsageId string `json:"usageId"`
@@ -9733,6 +9736,8 @@ type LineShare struct {
 	ComponentKey *string `json:"componentKey"`
 	// The operation that brought the member.
 	OperationId *string `json:"operationId"`
+	// The volume.
+	VolumeId *string `json:"volumeId"`
 	// How much was used.
 	Quantity string `json:"quantity"`
 	// How much of it is paid for.
@@ -9757,6 +9762,9 @@ func (v *LineShare) GetComponentKey() *string { return v.ComponentKey }
 
 // GetOperationId returns LineShare.OperationId, and is useful for accessing the field via an interface.
 func (v *LineShare) GetOperationId() *string { return v.OperationId }
+
+// GetVolumeId returns LineShare.VolumeId, and is useful for accessing the field via an interface.
+func (v *LineShare) GetVolumeId() *string { return v.VolumeId }
 
 // GetQuantity returns LineShare.Quantity, and is useful for accessing the field via an interface.
 func (v *LineShare) GetQuantity() string { return v.Quantity }
@@ -14767,9 +14775,9 @@ func (v *PreviewSupportBundleResponse) GetSupportBundle() BundlePreview { return
 type Price struct {
 	// Typed id, `prc_…`.
 	Id string `json:"id"`
-	// What is priced: a dimension of an app, a meter of capacity, or `capacity` for every meter of it.
+	// What is priced: a dimension of an app, a meter of capacity, `capacity` for every meter of it, or `volume_gib_seconds` for volumes.
 	Meter string `json:"meter"`
-	// The SKU; empty for any.
+	// The SKU, or the storage class of volumes by name; empty for any.
 	Sku string `json:"sku"`
 	// The region; empty for any.
 	Region string `json:"region"`
@@ -17576,9 +17584,9 @@ func (v *SetPolicyResponse) GetSetPolicy() PolicyOverlay { return v.SetPolicy }
 
 // A price for the price book.
 type SetPriceInput struct {
-	// What is priced: a dimension of an app, a meter of capacity (`gpu_seconds`, `node_seconds`), or `capacity` for both.
+	// What is priced: a dimension of an app, a meter of capacity (`gpu_seconds`, `node_seconds`), `capacity` for both, or `volume_gib_seconds` for volumes.
 	Meter string `json:"meter"`
-	// The SKU; left out for any.
+	// The SKU, or the storage class of volumes by name; left out for any.
 	Sku *string `json:"sku"`
 	// The region; left out for any.
 	Region *string `json:"region"`
@@ -19977,6 +19985,8 @@ type UsageBasis string
 const (
 	// Capacity, metered by the platform from what nodes' agents prove.
 	UsageBasisCapacity UsageBasis = "CAPACITY"
+	// The size of a volume, metered by the platform from a node's first proof that it exists to the proof that nothing is left of it.
+	UsageBasisStorage UsageBasis = "STORAGE"
 	// A dimension of the app, reported by its adapter.
 	UsageBasisApp UsageBasis = "APP"
 	// A dimension that is shown and priced nowhere.
@@ -19985,6 +19995,7 @@ const (
 
 var AllUsageBasis = []UsageBasis{
 	UsageBasisCapacity,
+	UsageBasisStorage,
 	UsageBasisApp,
 	UsageBasisShowback,
 }
@@ -20038,9 +20049,9 @@ func (v *UsageFilter) GetTo() *time.Time { return v.To }
 //
 // One metered quantity over one stretch of time. It is written once and stays as it is.
 type UsageRecord struct {
-	// The instance, or the allocation of capacity.
+	// The instance, the allocation of capacity, or the volume.
 	Source string `json:"source"`
-	// `gpu_seconds` or `node_seconds` of capacity, or a dimension of the app.
+	// `gpu_seconds` or `node_seconds` of capacity, `volume_gib_seconds` of a volume, or a dimension of the app.
 	Meter string `json:"meter"`
 	// With source and meter it is unique for ever: it is derived from what is counted.
 	UsageId string `json:"usageId"`
@@ -20056,7 +20067,7 @@ type UsageRecord struct {
 	ToAt time.Time `json:"toAt"`
 	// The project.
 	ProjectId string `json:"projectId"`
-	// The instance; null for capacity that none uses.
+	// The instance; null for capacity that none uses, and for a volume.
 	InstanceId *string `json:"instanceId"`
 	// The allocation.
 	AllocationId *string `json:"allocationId"`
@@ -20066,7 +20077,7 @@ type UsageRecord struct {
 	ComponentKey *string `json:"componentKey"`
 	// The operation that brought the member.
 	OperationId *string `json:"operationId"`
-	// What was rented.
+	// What was rented; of a volume its storage class, by name.
 	Sku *string `json:"sku"`
 	// Where it is.
 	Region *string `json:"region"`
@@ -20076,7 +20087,7 @@ type UsageRecord struct {
 	Retracts *string `json:"retracts"`
 	// Who bears it.
 	BorneBy UsageBearer `json:"borneBy"`
-	// Why the platform bears it: `FAILED_ADD`, `ORPHAN`, `RESIDUE`, `NODE_SILENT`, `NODE_REBOOTED` or `NODE_LOST`; null for the tenant's.
+	// Why the platform bears it: `FAILED_ADD`, `ORPHAN`, `RESIDUE`, `NODE_SILENT`, `NODE_REBOOTED`, `NODE_LOST` or `DELETION_WAITS`; null for the tenant's.
 	BorneReason *string `json:"borneReason"`
 	// Who can mend what the platform bears: `adapter`, `platform`, `user` or `node`.
 	BorneOwner *string `json:"borneOwner"`
@@ -20233,13 +20244,13 @@ func (v *UsageReportRecordInput) GetRetracts() *string { return v.Retracts }
 //
 // Where usage comes from, and how far it is recorded.
 type UsageSource struct {
-	// The instance, or the allocation of capacity.
+	// The instance, the allocation of capacity, or the volume.
 	Source string `json:"source"`
-	// Capacity, or the app's.
+	// Capacity, storage, or the app's.
 	Basis UsageBasis `json:"basis"`
 	// Until when it is recorded; null while nothing is. What came later is provisional: it is not billed.
 	RecordedTo *time.Time `json:"recordedTo"`
-	// Until when the node's agent has proved that it runs; null of an app, and before the first heartbeat. Silence is resolved when the agent is back, and written off to the platform after an hour.
+	// Until when the node's agent has proved that it runs; null of an app or a volume, and before the first heartbeat. Silence is resolved when the agent is back, and written off to the platform after an hour.
 	ProvedTo *time.Time `json:"provedTo"`
 	// How many reads of the adapter's usage have failed in a row.
 	Failures int `json:"failures"`
@@ -26221,6 +26232,7 @@ query ExplainLine ($projectId: ID!, $periodId: ID!, $key: String!, $records: Int
 			memberId
 			componentKey
 			operationId
+			volumeId
 			quantity
 			billed
 			amount

@@ -105,7 +105,7 @@ class SetBillingAccountInput(TypedDict):
     graceSeconds: int
     reason: str
 
-CostBy = Literal["TENANT", "PROJECT", "APP", "METER", "INSTANCE", "MEMBER", "OPERATION", "PERSON", "LABEL", "HOUR", "DAY", "PLATFORM_BORNE"]
+CostBy = Literal["TENANT", "PROJECT", "APP", "METER", "INSTANCE", "MEMBER", "OPERATION", "VOLUME", "PERSON", "LABEL", "HOUR", "DAY", "PLATFORM_BORNE"]
 
 BudgetScope = Literal["TENANT", "PROJECT", "SERVICE_ACCOUNT", "INSTANCE"]
 
@@ -3082,7 +3082,7 @@ class BundleOmission(TypedDict):
     why: str
     count: int
 
-UsageBasis = Literal["CAPACITY", "APP", "SHOWBACK"]
+UsageBasis = Literal["CAPACITY", "STORAGE", "APP", "SHOWBACK"]
 
 UsageBearer = Literal["TENANT", "PLATFORM"]
 
@@ -3797,6 +3797,7 @@ class ExplainLineDataExplainLineShares(TypedDict):
     memberId: str | None
     componentKey: str | None
     operationId: str | None
+    volumeId: str | None
     quantity: str
     billed: str
     amount: str
@@ -3842,7 +3843,7 @@ class ExplainLineData(TypedDict):
 
 _EXPLAIN_LINE = Document(
     "ExplainLine",
-    "query ExplainLine ($projectId: ID!, $periodId: ID!, $key: String!, $records: Int!) { explainLine(projectId: $projectId, periodId: $periodId, key: $key, records: $records) { key projectId periodId meter unit sku region priceId currency quantity billed exact amount bookings { id correction runId statementId quantity billed amount effectiveAt bookedAt } shares { instanceId allocationId memberId componentKey operationId quantity billed amount operation { id kind requestedAt auditId actorKind actorId actorName action reason correlationId } } shareCount records { source usageId fromAt toAt quantity unit memberId operationId recordedAt } recordCount } }",
+    "query ExplainLine ($projectId: ID!, $periodId: ID!, $key: String!, $records: Int!) { explainLine(projectId: $projectId, periodId: $periodId, key: $key, records: $records) { key projectId periodId meter unit sku region priceId currency quantity billed exact amount bookings { id correction runId statementId quantity billed amount effectiveAt bookedAt } shares { instanceId allocationId memberId componentKey operationId volumeId quantity billed amount operation { id kind requestedAt auditId actorKind actorId actorName action reason correlationId } } shareCount records { source usageId fromAt toAt quantity unit memberId operationId recordedAt } recordCount } }",
     [],
 )
 

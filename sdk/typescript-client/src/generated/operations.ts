@@ -137,9 +137,9 @@ export type PriceTierInput = {
 
 /** A price for the price book. */
 export type SetPriceInput = {
-  /** What is priced: a dimension of an app, a meter of capacity (`gpu_seconds`, `node_seconds`), or `capacity` for both. */
+  /** What is priced: a dimension of an app, a meter of capacity (`gpu_seconds`, `node_seconds`), `capacity` for both, or `volume_gib_seconds` for volumes. */
   readonly meter: string;
-  /** The SKU; left out for any. */
+  /** The SKU, or the storage class of volumes by name; left out for any. */
   readonly sku?: string | null | undefined;
   /** The region; left out for any. */
   readonly region?: string | null | undefined;
@@ -256,9 +256,9 @@ export type CostBy =
   | 'TENANT'
   /** By project. */
   | 'PROJECT'
-  /** By app; capacity that no instance uses has none. */
+  /** By app; capacity that no instance uses has none, and neither has a volume. */
   | 'APP'
-  /** By what is metered: capacity, or a dimension of an app. */
+  /** By what is metered: capacity, volumes, or a dimension of an app. */
   | 'METER'
   /** By instance. */
   | 'INSTANCE'
@@ -266,7 +266,9 @@ export type CostBy =
   | 'MEMBER'
   /** By the operation that brought the member. */
   | 'OPERATION'
-  /** By who requested the capacity, or launched the instance. */
+  /** By volume. */
+  | 'VOLUME'
+  /** By who requested the capacity, launched the instance, or made the volume. */
   | 'PERSON'
   /** By a label of members, which `label` names. */
   | 'LABEL'
@@ -2360,6 +2362,8 @@ export type TriageEvidenceKind =
 export type UsageBasis =
   /** Capacity, metered by the platform from what nodes' agents prove. */
   | 'CAPACITY'
+  /** The size of a volume, metered by the platform from a node's first proof that it exists to the proof that nothing is left of it. */
+  | 'STORAGE'
   /** A dimension of the app, reported by its adapter. */
   | 'APP'
   /** A dimension that is shown and priced nowhere. */
@@ -2700,7 +2704,7 @@ export type ExplainLineQueryVariables = Exact<{
 }>;
 
 
-export type ExplainLineQuery = { readonly explainLine: { readonly key: string, readonly projectId: string, readonly periodId: string, readonly meter: string, readonly unit: string, readonly sku: string, readonly region: string, readonly priceId: string | null, readonly currency: string, readonly quantity: string, readonly billed: string, readonly exact: string, readonly amount: string | null, readonly shareCount: number, readonly recordCount: number, readonly bookings: ReadonlyArray<{ readonly id: string, readonly correction: boolean, readonly runId: string, readonly statementId: string, readonly quantity: string, readonly billed: string, readonly amount: string, readonly effectiveAt: string, readonly bookedAt: string }>, readonly shares: ReadonlyArray<{ readonly instanceId: string | null, readonly allocationId: string | null, readonly memberId: string | null, readonly componentKey: string | null, readonly operationId: string | null, readonly quantity: string, readonly billed: string, readonly amount: string, readonly operation: { readonly id: string, readonly kind: string, readonly requestedAt: string, readonly auditId: string | null, readonly actorKind: string | null, readonly actorId: string | null, readonly actorName: string | null, readonly action: string | null, readonly reason: string | null, readonly correlationId: string | null } | null }>, readonly records: ReadonlyArray<{ readonly source: string, readonly usageId: string, readonly fromAt: string, readonly toAt: string, readonly quantity: string, readonly unit: string, readonly memberId: string | null, readonly operationId: string | null, readonly recordedAt: string }> } };
+export type ExplainLineQuery = { readonly explainLine: { readonly key: string, readonly projectId: string, readonly periodId: string, readonly meter: string, readonly unit: string, readonly sku: string, readonly region: string, readonly priceId: string | null, readonly currency: string, readonly quantity: string, readonly billed: string, readonly exact: string, readonly amount: string | null, readonly shareCount: number, readonly recordCount: number, readonly bookings: ReadonlyArray<{ readonly id: string, readonly correction: boolean, readonly runId: string, readonly statementId: string, readonly quantity: string, readonly billed: string, readonly amount: string, readonly effectiveAt: string, readonly bookedAt: string }>, readonly shares: ReadonlyArray<{ readonly instanceId: string | null, readonly allocationId: string | null, readonly memberId: string | null, readonly componentKey: string | null, readonly operationId: string | null, readonly volumeId: string | null, readonly quantity: string, readonly billed: string, readonly amount: string, readonly operation: { readonly id: string, readonly kind: string, readonly requestedAt: string, readonly auditId: string | null, readonly actorKind: string | null, readonly actorId: string | null, readonly actorName: string | null, readonly action: string | null, readonly reason: string | null, readonly correlationId: string | null } | null }>, readonly records: ReadonlyArray<{ readonly source: string, readonly usageId: string, readonly fromAt: string, readonly toAt: string, readonly quantity: string, readonly unit: string, readonly memberId: string | null, readonly operationId: string | null, readonly recordedAt: string }> } };
 
 export type BudgetFragment = { readonly id: string, readonly tenantId: string, readonly projectId: string | null, readonly scope: BudgetScope, readonly targetId: string, readonly currency: string, readonly amount: string, readonly span: BudgetSpan, readonly horizonSeconds: number, readonly thresholds: ReadonlyArray<number>, readonly atLimit: BudgetOutcome, readonly spent: string, readonly spentAt: string | null, readonly held: string, readonly left: string, readonly hourly: string, readonly unpriced: number, readonly reached: number, readonly limitAt: string | null, readonly largestOvershoot: string | null, readonly trouble: string, readonly reason: string };
 
@@ -5252,6 +5256,7 @@ export const ExplainLineDocument = /* @__PURE__ */ new TypedDocument(`
       memberId
       componentKey
       operationId
+      volumeId
       quantity
       billed
       amount
