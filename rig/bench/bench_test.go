@@ -46,7 +46,9 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 	var text strings.Builder
 	sheet.Print(&text)
 	for _, figure := range []string{"permission decision", "policy of a launch", "verification of a signed token",
-		"detail query under row-level security", "detail, requests/s", "first 50 list, requests/s",
+		"detail query under row-level security", "detail, requests/s at",
+		"detail, requests/s beside the frozen reference", "detail, p99 beside the frozen reference",
+		"first 50 list, requests/s at", "first 50 list, requests/s beside the frozen reference",
 		"catalog page, requests/s", "artifact by digest, requests/s", "verified pull", "memory of the server",
 		"memory of the agent", "start of a member",
 		"fan-out to 9 sockets, messages/s",

@@ -28,15 +28,17 @@ import (
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/process"
 	"github.com/gpuaas/app-platform/rig/bench/reference"
+	"github.com/gpuaas/app-platform/rig/bench/reference/frozen"
 	"github.com/gpuaas/app-platform/rig/bench/relay"
 )
 
 // roles are what this program can be besides the bench itself.
 var roles = map[process.Role]process.Main{
 	sourceRole:    sourceMain,
-	platform.Role: platform.Main, reference.Role: reference.Main, reference.BroadcastRole: reference.Broadcast,
-	load.SocketsRole: load.Sockets,
-	kit.AdapterRole:  kit.AdapterMain, kit.NoopRole: kit.NoopMain,
+	platform.Role: platform.Main, reference.Role: reference.Main, frozen.Role: frozen.Main,
+	reference.BroadcastRole: reference.Broadcast,
+	load.SocketsRole:        load.Sockets,
+	kit.AdapterRole:         kit.AdapterMain, kit.NoopRole: kit.NoopMain,
 	relay.SourceRole: relay.Source, relay.AgentRole: relay.Agent, relay.HopRole: relay.Hop,
 }
 

@@ -21,6 +21,9 @@ type Caller struct {
 	Number int
 }
 
+// Tenant returns the tenant of a caller's project.
+func (s *Set) Tenant(who Caller) ids.ID { return s.Size.tenantOf(who.Number) }
+
 // Callers logs people of n projects in, spread over all.
 func (s *Set) Callers(ctx context.Context, n int) ([]Caller, error) {
 	callers := make([]Caller, n)

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/postgres"
 	"github.com/gpuaas/app-platform/migrations"
+	"github.com/gpuaas/app-platform/rig/bench/reference/frozen"
 )
 
 // generation changes whenever generated rows do, so that a kept database is made anew.
@@ -111,6 +112,9 @@ func (s *Set) open(ctx context.Context, config Config) error {
 	var err error
 	if s.Admin, err = pgxpool.New(ctx, s.DSN); err != nil {
 		return fmt.Errorf("connect to the data set: %w", err)
+	}
+	if err := frozen.Install(ctx, s.Admin); err != nil {
+		return err
 	}
 	return s.tidy(ctx)
 }
