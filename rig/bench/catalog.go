@@ -29,13 +29,18 @@ func measureCatalog(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Set.ForgetCatalog(context.WithoutCancel(ctx))) }()
+	callers, err := b.Set.Callers(ctx, b.Plan.Callers)
+	if err != nil {
+		return err
+	}
+	someone := func(id string) target { return target{who: callers[rand.IntN(len(callers))], id: id} }
 	err = b.query(ctx, query{name: "catalog page", document: catalogDocument, path: "/apps/%s/manifests", bar: catalogBar,
 		everybody: true,
-		id:        func(dataset.Caller, int) string { return dataset.CatalogApp }})
+		pick:      func() target { return someone(dataset.CatalogApp) }})
 	if err != nil {
 		return err
 	}
 	return b.query(ctx, query{name: "artifact by digest", document: artifactDocument, path: "/artifacts/%s",
 		bar: artifactBar, everybody: true,
-		id: func(dataset.Caller, int) string { return digests[rand.IntN(len(digests))] }})
+		pick: func() target { return someone(digests[rand.IntN(len(digests))]) }})
 }

@@ -23,63 +23,90 @@ const (
 	frozenBar = 2.2
 )
 
+// writing is how many of a hundred requests write, where the load writes.
+const writing = 5
+
 //go:embed detail.graphql
 var detailDocument string
 
 //go:embed list.graphql
 var listDocument string
 
+//go:embed repair.graphql
+var repairDocument string
+
 // query is one query, sent to all sides.
 type query struct {
 	name, document, path string
 	bar                  float64
 	everybody            bool // every person who is logged in may ask
+	writes               bool // some requests change an instance instead
 	frozen               bool // the frozen reference answers it too
-	// id chooses what the n-th request is for.
-	id func(who dataset.Caller, n int) string
+	// pick chooses what a request is for.
+	pick func() target
 }
 
+// target is what a request is for: who sends it, what it reads, and the instance that it changes if it writes.
+type target struct {
+	who          dataset.Caller
+	id, instance string
+}
+
+// The loads of detail and list: each request is for any of all instances, or its project, sent by one of those who may
+// read it.
 func measureDetail(ctx context.Context, b *bench) error {
-	return b.query(ctx, query{name: "detail", document: detailDocument, path: "/instances/%s", bar: detailBar,
-		frozen: true,
-		id: func(who dataset.Caller, _ int) string {
-			mine := b.Set.Size.InstancesOf(who.Number)
-			return string(dataset.Instance(mine[rand.IntN(len(mine))]))
-		}})
+	readers, err := b.Set.Readers(ctx, b.Plan.Callers)
+	if err != nil {
+		return err
+	}
+	return b.query(ctx, detailOf(readers))
+}
+
+func detailOf(readers *dataset.Readers) query {
+	return query{name: "detail", document: detailDocument, path: "/instances/%s", bar: detailBar, writes: true,
+		frozen: true, pick: func() target {
+			instance, who := readers.Pick()
+			return target{who, string(instance), string(instance)}
+		}}
 }
 
 func measureList(ctx context.Context, b *bench) error {
-	return b.query(ctx, query{name: "first 50 list", document: listDocument, path: "/projects/%s/instances", bar: listBar,
-		frozen: true,
-		id:     func(who dataset.Caller, _ int) string { return string(dataset.Project(who.Number)) }})
+	readers, err := b.Set.Readers(ctx, b.Plan.Callers)
+	if err != nil {
+		return err
+	}
+	return b.query(ctx, listOf(readers))
+}
+
+func listOf(readers *dataset.Readers) query {
+	return query{name: "first 50 list", document: listDocument, path: "/projects/%s/instances", bar: listBar,
+		writes: true, frozen: true, pick: func() target {
+			instance, who := readers.Pick()
+			return target{who, string(dataset.Project(who.Number)), string(instance)}
+		}}
 }
 
 // query lets the platform, the reference and the frozen one answer in turns.
 func (b *bench) query(ctx context.Context, q query) error {
-	callers, err := b.Set.Callers(ctx, b.Plan.Callers)
-	if err != nil {
-		return err
-	}
-	sides := []side{{name: "platform", role: platform.Role, request: q.graphql},
-		{name: "reference", role: reference.Role, request: q.plain}}
+	sides := []side{platformSide(q), {name: "reference", role: reference.Role, read: q.plain, write: plainRepair}}
 	if q.frozen {
-		sides = append(sides, side{name: "frozen reference", role: frozen.Role, request: q.plain})
+		sides = append(sides, side{name: "frozen reference", role: frozen.Role, read: q.plain, write: plainRepair})
 	}
 	stop, err := b.open(ctx, sides)
 	defer stop()
 	if err != nil {
 		return err
 	}
-	size, err := b.sameAnswers(q, callers, sides)
+	size, err := b.sameAnswers(q, sides)
 	if err != nil {
 		return err
 	}
-	came, err := b.turns(ctx, q, callers, sides)
+	came, err := b.turns(ctx, q, sides)
 	if err != nil {
 		return err
 	}
 	if err := b.Profiled(sides[0].server, q.name, func() error {
-		_, err := b.ask(ctx, q, callers, sides[0])
+		_, err := b.ask(ctx, q, sides[0])
 		return err
 	}); err != nil {
 		return err
@@ -89,12 +116,19 @@ func (b *bench) query(ctx context.Context, q query) error {
 	return nil
 }
 
+func platformSide(q query) side {
+	return side{name: "platform", role: platform.Role, read: q.graphql, write: graphqlRepair}
+}
+
 // note writes what the sides came to into the sheet.
 func (b *bench) note(q query, came []came) {
 	rates, p99 := came[0].beside(came[1])
 	b.Sheet.AtLeast(fmt.Sprintf("%s, requests/s at %d connections", q.name, b.Plan.Connections), came[0].rate(),
 		came[1].rate(), rates, q.bar)
 	b.Sheet.Told(q.name+", p99 under that load", came[0].p99(), came[1].p99(), p99)
+	if q.writes {
+		b.Sheet.Told(q.name+", median of a write among it", came[0].write(), came[1].write(), came[0].writesBeside(came[1]))
+	}
 	if !q.frozen {
 		return
 	}
@@ -104,52 +138,39 @@ func (b *bench) note(q query, came []came) {
 }
 
 // graphql is a request as a client of the API sends it.
-func (q query) graphql(who dataset.Caller, id string) []byte {
-	body, err := json.Marshal(map[string]any{"query": q.document, "variables": map[string]string{"id": id}})
+func (q query) graphql(of target) []byte {
+	return graphql(of.who, q.document, map[string]any{"id": of.id})
+}
+
+// graphqlRepair is the request that changes an instance.
+func graphqlRepair(of target) []byte {
+	return graphql(of.who, repairDocument, map[string]any{"id": of.instance, "budget": budget()})
+}
+
+func graphql(who dataset.Caller, document string, variables map[string]any) []byte {
+	body, err := json.Marshal(map[string]any{"query": document, "variables": variables})
 	if err != nil {
-		panic(err) // strings always encode
+		panic(err) // strings and numbers always encode
 	}
 	return fmt.Appendf(nil,
 		"POST /graphql HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
 			"Accept: application/json\r\nContent-Length: %d\r\n\r\n%s", who.Token, len(body), body)
 }
 
+// budget is a number of repairs that a policy may have.
+func budget() int { return 1 + rand.IntN(20) }
+
 // plain is the request to the hand-written handler.
-func (q query) plain(who dataset.Caller, id string) []byte {
+func (q query) plain(of target) []byte {
 	return fmt.Appendf(nil, "GET "+q.path+
-		" HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nAccept: application/json\r\n\r\n", id, who.Token)
+		" HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nAccept: application/json\r\n\r\n", of.id, of.who.Token)
 }
 
-// sameAnswers proves that all sides say the same, up to white space and the order of keys, and returns the length of an
-// answer of the platform, in bytes. A stranger must get nothing.
-func (b *bench) sameAnswers(q query, callers []dataset.Caller, sides []side) (size int, err error) {
-	for n, who := range callers {
-		id := q.id(who, n)
-		mine, err := sides[0].once(who, id)
-		if err != nil {
-			return 0, err
-		}
-		for _, other := range sides[1:] {
-			answer, err := other.once(who, id)
-			if err != nil {
-				return 0, err
-			}
-			if err := same(mine, answer); err != nil {
-				return 0, fmt.Errorf("%s: %w", other.name, err)
-			}
-		}
-		size = len(mine)
-	}
-	if q.everybody {
-		return size, nil
-	}
-	stranger := callers[len(callers)-1]
-	for _, other := range sides[1:] {
-		if _, err := other.once(stranger, q.id(callers[0], 0)); err == nil {
-			return 0, fmt.Errorf("%s answers strangers", other.name)
-		}
-	}
-	return size, nil
+// plainRepair is the request to the hand-written handler that changes an instance.
+func plainRepair(of target) []byte {
+	body := fmt.Sprintf(`{"mode": "MANUAL", "budget": %d, "backOffSeconds": 30}`, budget())
+	return fmt.Appendf(nil, "PUT /instances/%s/repair HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", of.instance, of.who.Token, len(body), body)
 }
 
 func same(mine, other []byte) error {

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
-	"github.com/gpuaas/app-platform/rig/bench/dataset"
 	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
 	"github.com/gpuaas/app-platform/rig/bench/process"
@@ -13,15 +13,15 @@ import (
 
 // side is one of the servers that answer a query in turns.
 type side struct {
-	name    string
-	role    process.Role
-	request func(who dataset.Caller, id string) []byte
-	server  *kit.Server // set by open
+	name        string
+	role        process.Role
+	read, write func(of target) []byte
+	server      *kit.Server // set by open
 }
 
 // once sends one request and returns the answer.
-func (s *side) once(who dataset.Caller, id string) ([]byte, error) {
-	body, err := load.Once(s.server.Address, s.request(who, id))
+func (s *side) once(request []byte) ([]byte, error) {
+	body, err := load.Once(s.server.Address, request)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
@@ -47,13 +47,23 @@ func (b *bench) open(ctx context.Context, sides []side) (stop func(), err error)
 
 // came is what a side came to, round by round.
 type came struct {
-	rates []float64
-	slow  []time.Duration
+	rates       []float64
+	slow, wrote []time.Duration
+}
+
+func (c *came) add(r load.Result) {
+	c.rates, c.slow, c.wrote = append(c.rates, r.Rate()), append(c.slow, r.P99), append(c.wrote, r.WriteP50)
 }
 
 func (c came) rate() string { return fmt.Sprintf("%.0f/s", kit.Median(c.rates)) }
 
 func (c came) p99() string { return kit.Millis(kit.Median(c.slow)) }
+
+func (c came) write() string { return kit.Millis(kit.Median(c.wrote)) }
+
+func (c came) writesBeside(other came) float64 {
+	return float64(kit.Median(c.wrote)) / float64(kit.Median(other.wrote))
+}
 
 // beside returns the ratios of requests a second, by pairs, and of p99.
 func (c came) beside(other came) (rates, p99 float64) {
@@ -62,17 +72,17 @@ func (c came) beside(other came) (rates, p99 float64) {
 }
 
 // turns lets the sides answer in turns, round by round. The first round warms up and does not count.
-func (b *bench) turns(ctx context.Context, q query, callers []dataset.Caller, sides []side) ([]came, error) {
+func (b *bench) turns(ctx context.Context, q query, sides []side) ([]came, error) {
 	all := make([]came, len(sides))
 	for round := range b.Plan.Rounds + 1 {
 		for i, one := range sides {
-			result, err := b.ask(ctx, q, callers, one)
+			result, err := b.ask(ctx, q, one)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", one.name, err)
 			}
 			b.Log.Info("round", "of", q.name, "side", one.name, "rate", int(result.Rate()), "warm-up", round == 0)
 			if round > 0 {
-				all[i].rates, all[i].slow = append(all[i].rates, result.Rate()), append(all[i].slow, result.P99)
+				all[i].add(result)
 			}
 		}
 	}
@@ -80,11 +90,79 @@ func (b *bench) turns(ctx context.Context, q query, callers []dataset.Caller, si
 }
 
 // ask keeps one side busy for a round.
-func (b *bench) ask(ctx context.Context, q query, callers []dataset.Caller, one side) (load.Result, error) {
-	requests := func(connection, n int) []byte {
-		who := callers[connection%len(callers)]
-		return one.request(who, q.id(who, n))
+func (b *bench) ask(ctx context.Context, q query, one side) (load.Result, error) {
+	requests := func(int, int) load.Request {
+		of := q.pick()
+		if q.writes && rand.IntN(100) < writing {
+			return load.Request{Bytes: one.write(of), Writes: true}
+		}
+		return load.Request{Bytes: one.read(of)}
 	}
 	all := load.HTTP{Address: one.server.Address, Connections: b.Plan.Connections, Requests: requests}
 	return all.Run(ctx, b.Plan.Span)
+}
+
+// sameAnswers proves that all sides say the same, up to white space and the order of keys, before and after each has
+// changed an instance, and returns the length of an answer of the platform, in bytes. A stranger must get nothing of
+// the references.
+func (b *bench) sameAnswers(q query, sides []side) (size int, err error) {
+	for n := range max(b.Plan.Callers, len(sides)) {
+		of := q.pick()
+		mine, err := agree(of, sides)
+		if err != nil {
+			return 0, err
+		}
+		if writer := &sides[n%len(sides)]; q.writes {
+			if _, err := writer.once(writer.write(of)); err != nil {
+				return 0, err
+			}
+			after, err := agree(of, sides)
+			if err != nil {
+				return 0, fmt.Errorf("after a write by %s: %w", writer.name, err)
+			}
+			if of.id == of.instance && same(mine, after) == nil {
+				return 0, fmt.Errorf("%s answers a write that changes nothing", writer.name)
+			}
+		}
+		size = len(mine)
+	}
+	if q.everybody {
+		return size, nil
+	}
+	return size, b.refused(q, sides[1:])
+}
+
+// agree has all sides answer one request, and returns the answer.
+func agree(of target, sides []side) (mine []byte, err error) {
+	if mine, err = sides[0].once(sides[0].read(of)); err != nil {
+		return nil, err
+	}
+	for _, other := range sides[1:] {
+		answer, err := other.once(other.read(of))
+		if err != nil {
+			return nil, err
+		}
+		if err := same(mine, answer); err != nil {
+			return nil, fmt.Errorf("%s: %w", other.name, err)
+		}
+	}
+	return mine, nil
+}
+
+// refused sends what another tenant's caller may not read, nor change.
+func (b *bench) refused(q query, sides []side) error {
+	of := q.pick()
+	stranger := of
+	for b.Set.Tenant(stranger.who) == b.Set.Tenant(of.who) {
+		stranger = q.pick()
+	}
+	of.who = stranger.who
+	for _, one := range sides {
+		for _, request := range [][]byte{one.read(of), one.write(of)} {
+			if _, err := one.once(request); err == nil {
+				return fmt.Errorf("%s answers strangers", one.name)
+			}
+		}
+	}
+	return nil
 }

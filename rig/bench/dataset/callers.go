@@ -106,11 +106,15 @@ func (s *Set) Watched(ctx context.Context, n int) (instance ids.ID, tokens []str
 // Cursor is the place after so many events of a timeline.
 func Cursor(events int) string { return event.InstanceCursor(event.Position{Order: int64(events)}) }
 
-// session stores a session of the person who administers a project.
+// session stores a session of the first person who administers a project.
 func (s *Set) session(ctx context.Context, secret token.Secret, project int) error {
+	return s.sessionOf(ctx, secret, ID(ids.User, project/s.Size.Projects))
+}
+
+func (s *Set) sessionOf(ctx context.Context, secret token.Secret, person ids.ID) error {
 	_, err := s.Admin.Exec(ctx,
 		`INSERT INTO session (id, user_id, secret_hash, expires_at, created_at) VALUES ($1, $2, $3, $4, now())`,
-		secret.ID, ID(ids.User, project/s.Size.Projects), secret.Hash, time.Now().Add(sessionLife))
+		secret.ID, person, secret.Hash, time.Now().Add(sessionLife))
 	if err != nil {
 		return fmt.Errorf("log a caller in: %w", err)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // generation changes whenever generated rows do, so that a kept database is made anew.
-const generation = 2
+const generation = 3
 
 // Size is how much is generated.
 type Size struct {
@@ -192,6 +192,8 @@ func (s *Set) tidy(ctx context.Context) error {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	statements := []string{`SET LOCAL session_replication_role = replica`,
 		`TRUNCATE session, worker_process, idempotency, audit_entry, node_task CASCADE`}
+	statements = append(statements, `UPDATE instance SET repair = NULL, updated_at = created_at + interval '10 minutes'
+		WHERE repair IS NOT NULL`)
 	for table, column := range made {
 		statements = append(statements, `DELETE FROM `+table+` WHERE `+column)
 	}

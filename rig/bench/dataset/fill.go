@@ -31,7 +31,7 @@ func Fill(ctx context.Context, dsn string, size Size) error {
 	if _, err := conn.Exec(ctx, `SET session_replication_role = replica`); err != nil {
 		return fmt.Errorf("prepare to fill: %w", err)
 	}
-	tables, err := size.people()
+	tables, err := size.catalogue()
 	if err != nil {
 		return err
 	}
@@ -47,8 +47,9 @@ func Fill(ctx context.Context, dsn string, size Size) error {
 	return nil
 }
 
-// people are tenants, projects, one person a tenant who administers its projects, and the catalog.
-func (s Size) people() ([]table, error) {
+// catalogue are tenants, projects, two people a tenant who administer its projects, and the catalog. The second person
+// of tenant n is that many tenants later.
+func (s Size) catalogue() ([]table, error) {
 	document, err := json.Marshal(Manifest())
 	if err != nil {
 		return nil, err
@@ -64,12 +65,14 @@ func (s Size) people() ([]table, error) {
 		{"project", []string{"id", "tenant_id", "slug", "display_name", "created_at"}, s.projects(), func(n int) []any {
 			return []any{Project(n), s.tenantOf(n), name("project", n), name("Project", n), at(0)}
 		}},
-		{"person", []string{"id", "tenant_id", "email", "display_name", "created_at"}, s.Tenants, func(n int) []any {
-			return []any{ID(ids.User, n), ID(ids.Tenant, n), name("person", n) + "@example.test", name("Person", n), at(0)}
+		{"person", []string{"id", "tenant_id", "email", "display_name", "created_at"}, s.people(), func(n int) []any {
+			return []any{ID(ids.User, n), ID(ids.Tenant, n%s.Tenants), name("person", n) + "@example.test", name("Person", n), at(0)}
 		}},
-		{"role_binding", []string{"id", "user_id", "role", "tenant_id", "project_id", "created_at"}, s.projects(),
-			func(n int) []any {
-				return []any{ID(ids.RoleBinding, n), ID(ids.User, n/s.Projects), "project_admin", s.tenantOf(n), Project(n), at(0)}
+		{"role_binding", []string{"id", "user_id", "role", "tenant_id", "project_id", "created_at"},
+			2 * s.projects(), func(n int) []any {
+				project := n % s.projects()
+				return []any{ID(ids.RoleBinding, n), ID(ids.User, n/s.Projects), "project_admin", s.tenantOf(project),
+					Project(project), at(0)}
 			}},
 		{"app", []string{"id", "slug", "display_name", "permission_family", "created_at"}, 1, func(int) []any {
 			return []any{ID(ids.App, 0), App, "Bench", "apps", at(0)}

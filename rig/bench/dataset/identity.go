@@ -47,6 +47,9 @@ const (
 // projects is how many there are.
 func (s Size) projects() int { return s.Tenants * s.Projects }
 
+// people is how many there are: two a tenant.
+func (s Size) people() int { return 2 * s.Tenants }
+
 // ProjectsInAll is how many projects there are.
 func (s Size) ProjectsInAll() int { return s.projects() }
 

@@ -22,8 +22,15 @@ const requestTimeout = 20 * time.Second
 // maxAnswer bounds an answer's body, in bytes.
 const maxAnswer = 8 << 20
 
-// Requests makes a connection's n-th request, whole, ready to be written.
-type Requests func(connection, n int) []byte
+// Request is one request, whole, ready to be written.
+type Request struct {
+	Bytes []byte
+	// Writes says that it changes something.
+	Writes bool
+}
+
+// Requests makes a connection's n-th request.
+type Requests func(connection, n int) Request
 
 // HTTP is a load on one server.
 type HTTP struct {
@@ -34,13 +41,18 @@ type HTTP struct {
 
 // Result is what a load came to.
 type Result struct {
-	Requests int
+	Requests int // of which Writes wrote
+	Writes   int
 	Bytes    int
 	Took     time.Duration
-	P50, P99 time.Duration
+	// P50 and P99 are of the requests that read, and WriteP50 of those that wrote.
+	P50, P99, WriteP50 time.Duration
 }
 
-// Rate is requests a second.
+// delays are how long each request took.
+type delays struct{ reads, writes []time.Duration }
+
+// Rate is requests a second, those that write among them.
 func (r Result) Rate() float64 { return float64(r.Requests) / r.Took.Seconds() }
 
 // Run keeps every connection busy for a while. An answer other than 200 is an error.
@@ -49,7 +61,7 @@ func (h HTTP) Run(ctx context.Context, d time.Duration) (Result, error) {
 	defer cancel(nil)
 	var mu sync.Mutex
 	var total Result
-	var delays []time.Duration
+	var took delays
 	var running sync.WaitGroup
 	began := time.Now()
 	for i := range h.Connections {
@@ -60,37 +72,43 @@ func (h HTTP) Run(ctx context.Context, d time.Duration) (Result, error) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			total.Requests, total.Bytes, delays = total.Requests+one.Requests, total.Bytes+one.Bytes, append(delays, times...)
+			total.Bytes += one
+			took.reads, took.writes = append(took.reads, times.reads...), append(took.writes, times.writes...)
 		})
 	}
 	running.Wait()
-	total.Took = time.Since(began)
+	total.Took, total.Writes = time.Since(began), len(took.writes)
+	total.Requests = len(took.reads) + total.Writes
 	if err := context.Cause(ctx); err != nil {
 		return total, err
 	}
-	total.P50, total.P99 = Quantile(delays, 0.5), Quantile(delays, 0.99)
+	total.P50, total.P99 = Quantile(took.reads, 0.5), Quantile(took.reads, 0.99)
+	total.WriteP50 = Quantile(took.writes, 0.5)
 	return total, nil
 }
 
-func (h HTTP) connection(ctx context.Context, number int, until time.Time) (out Result, delays []time.Duration,
-	err error) {
+// connection keeps one connection busy; it returns the answers' bytes and the delays.
+func (h HTTP) connection(ctx context.Context, number int, until time.Time) (size int, took delays, err error) {
 	conn, err := net.Dial("tcp", h.Address)
 	if err != nil {
-		return out, nil, err
+		return 0, took, err
 	}
 	defer func() { _ = conn.Close() }()
 	in := bufio.NewReaderSize(conn, 32<<10)
 	for n := 0; time.Now().Before(until) && ctx.Err() == nil; n++ {
-		began := time.Now()
-		size, err := exchange(conn, in, h.Requests(number, n), io.Discard)
+		request, began := h.Requests(number, n), time.Now()
+		got, err := exchange(conn, in, request.Bytes, io.Discard)
 		if err != nil {
-			return out, delays, err
+			return size, took, err
 		}
-		out.Requests++
-		out.Bytes += size
-		delays = append(delays, time.Since(began))
+		size += got
+		if request.Writes {
+			took.writes = append(took.writes, time.Since(began))
+		} else {
+			took.reads = append(took.reads, time.Since(began))
+		}
 	}
-	return out, delays, nil
+	return size, took, nil
 }
 
 // Once sends one request and answers the body.

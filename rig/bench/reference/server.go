@@ -91,6 +91,7 @@ func Main(ctx context.Context, raw json.RawMessage) (process.Commands, func(), e
 func (s *server) handler(keys []byte) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /instances/{id}", s.detail)
+	mux.HandleFunc("PUT /instances/{id}/repair", s.repair)
 	mux.HandleFunc("GET /projects/{id}/instances", s.list)
 	mux.HandleFunc("GET /apps/{slug}/manifests", s.catalog)
 	mux.HandleFunc("GET /artifacts/{digest}", s.artifact)

@@ -5,6 +5,7 @@
 //
 // It differs from that commit where it would not run, or not answer the same bytes: import paths and line breaks;
 // schema and login role have names of their own; cursors of a timeline name the event's generation, as the platform's.
+// One handler is new, since the load writes: repair.go.
 package frozen
 
 import (
@@ -93,6 +94,7 @@ func Main(ctx context.Context, raw json.RawMessage) (process.Commands, func(), e
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /instances/{id}", s.detail)
+	mux.HandleFunc("PUT /instances/{id}/repair", s.repair)
 	mux.HandleFunc("GET /projects/{id}/instances", s.list)
 	return mux
 }

@@ -15,6 +15,8 @@ DROP SCHEMA IF EXISTS frozen CASCADE; -- and the policies that call its function
 CREATE SCHEMA frozen;
 GRANT USAGE ON SCHEMA frozen TO app_frozen;
 GRANT SELECT ON instance, member, operation, operation_step, app_instance_event TO app_frozen;
+GRANT UPDATE ON instance TO app_frozen;
+GRANT INSERT ON audit_entry TO app_frozen;
 CREATE UNLOGGED SEQUENCE frozen.scope_secret MAXVALUE 9223372036854775807;
 CREATE UNLOGGED SEQUENCE frozen.scope_moment MAXVALUE 9223372036854775807;
 
@@ -111,6 +113,8 @@ GRANT EXECUTE ON FUNCTION frozen.enter(text, text, bytea) TO app_frozen;
 -- The policies of app_api at a3d4938.
 CREATE POLICY frozen_attached ON instance FOR SELECT TO app_frozen
   USING (id = ANY ((SELECT frozen.scope('app.attached'))::text[]));
+CREATE POLICY frozen_write ON audit_entry FOR INSERT TO app_frozen
+  WITH CHECK (tenant_id IS NULL OR tenant_id = ANY ((SELECT frozen.scope('app.seen_tenants'))::text[]));
 DO $$
 DECLARE
   name text;
