@@ -61,9 +61,20 @@ test: build ## Run every test; installs what the tests need
 	$(TESTS) -p 2 ./rig/e2e ./rig/chaos ./rig/drills # whole installations, which wait more than they work
 
 .PHONY: app-release
-app-release: build ## Release a patch of a real app's controller and manifest while the platform runs, upgrade a real cluster to it and back
+app-release: build slurm-before ## Release a patch, and a version, of a real app's controller while the platform runs; upgrade a real cluster to each and back
 	bin/lab -prepare
 	go test ./rig/e2e -run TestAnAppsReleaseNeedsNoReleaseOfThePlatform -v -count=1 -timeout 20m -args -e2e.releases
+	go test ./rig/e2e -run TestASlurmClusterGoesToTheNextVersionAndBack -v -count=1 -timeout 20m -args -e2e.releases \
+		-e2e.before $(CURDIR)/bin/before/slurm-reference-controller
+
+# The last commit of version 1.5.0 of the app.
+SLURM_BEFORE := 6544b093311c4a685b131e183b78002cee4b4b9f
+.PHONY: slurm-before
+slurm-before: ## Build Slurm's controller of the release before this one into bin/before
+	@[ "$$(cat bin/before/commit 2>/dev/null)" != "$(SLURM_BEFORE)" ] || exit 0; \
+	git cat-file -e "$(SLURM_BEFORE)^{commit}" 2>/dev/null || { echo "the history has no commit $(SLURM_BEFORE): fetch it whole (git fetch --unshallow)"; exit 1; }; \
+	tree=$$(mktemp -d) && trap 'git worktree remove --force '$$tree EXIT && git worktree add -q --detach $$tree $(SLURM_BEFORE) && mkdir -p bin/before && \
+	cd $$tree && go build -o $(CURDIR)/bin/before/ ./cmd/slurm-reference-controller && echo "$(SLURM_BEFORE)" > $(CURDIR)/bin/before/commit
 
 .PHONY: onboarding
 onboarding: build kubernetes ## Walk every reference app and require that it is ready for onboarding; make test walks the quick ones

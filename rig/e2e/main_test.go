@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	flag.Parse() // the installation begins with what they say
 	dir, err := os.MkdirTemp("", "e2e")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -54,7 +56,7 @@ func run(m *testing.M) int {
 	}
 	shared, err = stack.Up(ctx, stack.Config{
 		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", Nodes: 5, NodeMemoryMiB: 8192, Throwaway: true,
-		Apps:       stack.Apps(),
+		Apps:       installed(),
 		Registries: []string{outside.host}, Webhooks: []string{hooks.host}, Out: os.Stderr,
 	})
 	if err != nil {

@@ -1,8 +1,12 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +98,7 @@ func TestPeopleShareASlurmCluster(t *testing.T) {
 	require.Equal(t, "ada\n", ada.says("id -un"))
 	require.Equal(t, "bea\n", bea.says("id -un"))
 	shareAFolder(ada, bea)
+	ada.worksByFiles()
 
 	const onGPU = `#!/bin/sh\necho gpu=$SLURM_JOB_GPUS of $SLURM_GPUS_ON_NODE\n` +
 		`until test -e go-on; do sleep 0.2; done\necho done\n`
@@ -132,6 +137,49 @@ func shareAFolder(ada, bea *person) {
 	bea.says("cat /home/ada/together/ada && echo from bea > /home/ada/together/bea")
 	require.Equal(ada.t, "from bea\nbea\n", ada.says("cat together/bea && stat -c %U together/bea"))
 	require.Equal(ada.t, "from bea\n", ada.says("srun --mem=64 cat together/bea"), "a worker has it too")
+}
+
+// here returns what runs a program of this machine as the person, with a configuration of ssh that appctl has printed.
+func (p *person) here(dir string) func(program string, args ...string) string {
+	p.t.Helper()
+	config := filepath.Join(dir, "config")
+	require.NoError(p.t, os.WriteFile(config, []byte(p.runs("ssh-config", "slurm-people", "--reason", "copy")), 0o600))
+	return func(program string, args ...string) string {
+		p.t.Helper()
+		command := exec.CommandContext(p.ctx, program, append([]string{"-F", config}, args...)...)
+		command.Env = append(os.Environ(), "APPCTL_SERVER="+shared.URL, "APPCTL_TOKEN="+p.token,
+			"APPCTL_PROJECT="+shared.Demo.ProjectID, "XDG_CONFIG_HOME="+dir)
+		var out, problems bytes.Buffer
+		command.Stdout, command.Stderr = &out, &problems
+		require.NoError(p.t, command.Run(), "%s %v: %s%s", program, args, out.String(), problems.String())
+		return strings.ReplaceAll(out.String(), "\r", "")
+	}
+}
+
+// worksByFiles copies a script in by this machine's scp, has it run, and copies out what it has written: as a user of any
+// cluster does, by no command of the platform's.
+func (p *person) worksByFiles() {
+	p.t.Helper()
+	dir := p.t.TempDir()
+	here, script := p.here(dir), filepath.Join(dir, "analyse.sh")
+	require.NoError(p.t, os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --output=results/%x.txt --error=results/%x.errors\n"+
+		"echo result of $(id -un)\necho warning >&2\n"), 0o600))
+	here("ssh", "slurm-people", "mkdir results")
+	here("scp", script, "slurm-people:analyse.sh")
+	job := strings.TrimSpace(here("ssh", "slurm-people", "sbatch --mem=64 --parsable --wait analyse.sh"))
+	here("scp", "-r", "slurm-people:results", dir)
+	result, err := os.ReadFile(filepath.Join(dir, "results", "analyse.sh.txt"))
+	require.NoError(p.t, err)
+	require.Regexp(p.t, `^result of [a-z]+\n$`, string(result))
+	for stream, text := range map[string]string{"output": string(result), "errors": "warning"} {
+		require.Contains(p.t, p.runs("action", "run", "slurm-people", "job.output", "--set", "jobId="+job, "--set", "stream="+stream,
+			"-o", "json"), strings.TrimSpace(text), "Slurm says where it is")
+	}
+	require.Contains(p.t, here("ssh", "-tt", "slurm-people", "srun --mem=64 --pty tty"), "/dev/pts/")
+	require.Eventually(p.t, func() bool {
+		return strings.Contains(here("ssh", "slurm-people", "sacct -X -n -P -o JobID,JobName,State -j "+job),
+			job+"|analyse.sh|COMPLETED")
+	}, time.Minute, time.Second, "the accounts have it")
 }
 
 // noneTouchesAnothers requires that nobody ends or reads another's job, and that everybody reads their own as it runs.

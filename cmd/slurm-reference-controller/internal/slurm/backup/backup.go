@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// volumeDir is where backups are on a controller with a volume for them, and besideDir where they are without.
-	volumeDir = "/var/lib/slurm-backup"
-	besideDir = layout.StateDir + "/backups"
+	// VolumeDir is where backups are on a controller with a volume for them, and BesideDir where they are without.
+	VolumeDir = "/var/lib/slurm-backup"
+	BesideDir = layout.StateDir + "/backups"
 	// quick bounds a task that moves little, and long one that copies or unpacks.
 	quick = 30 * time.Second
 	long  = 75 * time.Second
@@ -80,11 +80,11 @@ func newKeeper(call *adapter.Call) (keeper, error) {
 func (k keeper) dir() (dir, slot string) {
 	switch {
 	case layout.HasVolume(k.controller, layout.SlotBackup):
-		return volumeDir, layout.SlotBackup
+		return VolumeDir, layout.SlotBackup
 	case layout.HasVolume(k.controller, layout.SlotState):
-		return besideDir, layout.SlotState
+		return BesideDir, layout.SlotState
 	}
-	return besideDir, ""
+	return BesideDir, ""
 }
 
 // script runs a script on the controller with arguments.
@@ -173,11 +173,8 @@ func ListCommand(dir string) adapter.RunCommand {
 }
 
 // AnyScript prints "backed" where slurmctld's saved state is gone and a backup is there, and fails otherwise.
-const AnyScript = `{ test ! -s ` + daemons.SavedState + ` && ls -1 ` + volumeDir + ` ` + besideDir + ` 2> /dev/null |
+const AnyScript = `{ test ! -s ` + daemons.SavedState + ` && ls -1 ` + VolumeDir + ` ` + BesideDir + ` 2> /dev/null |
     grep -qE '` + namePattern + `' && echo backed; }`
-
-// Dirs are the folders that backups may be in.
-func Dirs() []string { return []string{volumeDir, besideDir} }
 
 // list returns the backups that the controller has.
 func list(ctx context.Context, call *adapter.Call) (any, error) {

@@ -35,11 +35,10 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 		}
 		return one
 	}
-	backups := named("backups", backup.ListCommand("{dir}"), "dir")
-	backups.Arguments[0].Type, backups.Arguments[0].Values = "choice", backup.Dirs()
 	part := []string{"{from}", "{bytes}", "{wait}"}
 	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
-		named("observe", observeCommand()), named("state", stateCommand(telling)), named("login", loginCommand()), backups,
+		named("observe", observeCommand()), named("state", stateCommand(telling)), named("login", loginCommand()),
+		named("backups", backup.ListCommand(backup.BesideDir)), named("backups.volume", backup.ListCommand(backup.VolumeDir)),
 		named("plan", planCommand()), named("nodes", nodesCommand(telling)),
 		named("queue", listCommand(telling, "")), named("job", listCommand(telling, "{job}"), "job"),
 		typed(named("output", nobodys.locatedCommand(locatedEndScript, streamOutput, "{bytes}"), "job", "native", "bytes")),
