@@ -142,17 +142,22 @@ func shareAFolder(ada, bea *person) {
 // here returns what runs a program of this machine as the person, with a configuration of ssh that appctl has printed.
 func (p *person) here(dir string) func(program string, args ...string) string {
 	p.t.Helper()
-	config := filepath.Join(dir, "config")
-	require.NoError(p.t, os.WriteFile(config, []byte(p.runs("ssh-config", "slurm-people", "--reason", "copy")), 0o600))
-	return func(program string, args ...string) string {
+	runs := func(program string, args ...string) string {
 		p.t.Helper()
-		command := exec.CommandContext(p.ctx, program, append([]string{"-F", config}, args...)...)
+		command := exec.CommandContext(p.ctx, program, args...)
 		command.Env = append(os.Environ(), "APPCTL_SERVER="+shared.URL, "APPCTL_TOKEN="+p.token,
 			"APPCTL_PROJECT="+shared.Demo.ProjectID, "XDG_CONFIG_HOME="+dir)
 		var out, problems bytes.Buffer
 		command.Stdout, command.Stderr = &out, &problems
 		require.NoError(p.t, command.Run(), "%s %v: %s%s", program, args, out.String(), problems.String())
 		return strings.ReplaceAll(out.String(), "\r", "")
+	}
+	config := filepath.Join(dir, "config")
+	printed := runs("../../bin/appctl", "ssh-config", "slurm-people", "--reason", "copy")
+	require.NoError(p.t, os.WriteFile(config, []byte(printed), 0o600))
+	return func(program string, args ...string) string {
+		p.t.Helper()
+		return runs(program, append([]string{"-F", config}, args...)...)
 	}
 }
 
