@@ -196,9 +196,10 @@ func noneTouchesAnothers(k *clusterUnderTest, ada, bea *person, jobs []string) {
 	}{{ada, jobs[1]}, {bea, jobs[0]}} {
 		require.Contains(k.t, one.who.says("scancel "+one.theirs+" 2>&1 || true"), "Access/permission denied")
 		for _, action := range []string{"queue.cancel", "job.output"} {
-			complaint := one.who.refused("action", "run", "slurm-people", action, "--yes", "--input",
-				`{"jobId":"`+one.theirs+`"}`)
+			complaint := one.who.refused("action", "run", "slurm-people", action, "--yes", "--set", "jobId="+one.theirs)
 			require.Contains(k.t, complaint, "JOB_NOT_YOURS", action)
+			require.Contains(k.t, complaint, "input.jobId", action)
+			require.NotContains(k.t, complaint, "input.input", action)
 		}
 		k.job(one.theirs, "RUNNING")
 	}

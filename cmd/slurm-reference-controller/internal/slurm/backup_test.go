@@ -44,6 +44,40 @@ func TestQueueAndAccountsAreRestoredFromABackup(t *testing.T) {
 	t.Run("not restored", func(t *testing.T) { whatWasThereRunsOn(t, b, made); q.goesOn(t) })
 	t.Run("kept", func(t *testing.T) { theOldestBackupsAreDeleted(t, b, made) })
 	b.run(adapter.InstanceDecommission, nil)
+	t.Run("another instance", func(t *testing.T) { anotherInstanceTakesOver(t, bound, made, q) })
+}
+
+// anotherInstanceTakesOver has a new cluster of the same name, on another volume for its state, restore what is left of one
+// that has ended.
+func anotherInstanceTakesOver(t *testing.T, bound volumes, made backup.Backup, q queueUnderTest) {
+	b := prepareBench(t, "ins_backup_2", 1)
+	bound[layout.SlotState] = volume(t)
+	for i := range b.current.Members {
+		b.bind(&b.current.Members[i], bound)
+	}
+	b.succeeds(b.p.Run(b.base, b.current, patience))
+	b.does(alice, "state.restore", map[string]any{"backup": made.Name, "digest": made.Digest, "force": true}, &restored{})
+	require.Equal(t, "JobHeldUser", b.job(q.held, "PENDING").Reason)
+	require.Equal(t, "alice|prj_1|COMPLETED\n",
+		b.on(b.current.Members[0].ID, "sacct -a -X -n -P -o User,Account,State -j "+q.ended))
+	b.run(adapter.InstanceDecommission, nil)
+}
+
+// TestAQueueWithoutAccountsIsBackedUpInItsMember has no accounting, and no volume.
+func TestAQueueWithoutAccountsIsBackedUpInItsMember(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "ins_plain_backup", 1, `{"accounting":{"enabled":false}}`)
+	held := b.submits(alice, "#!/bin/sh\n#SBATCH --hold\n")
+	b.job(held, "PENDING")
+	var made backup.Backup
+	b.does(alice, "state.backup", nil, &made)
+	require.Empty(t, made.Slot, "it goes with the member")
+	b.p.KillProcess(b.current.Members[0].ID, "slurmctld")
+	b.on(b.current.Members[0].ID, "rm -rf /var/lib/slurm/slurmctld")
+	var done restored
+	b.does(alice, "state.restore", map[string]any{"backup": made.Name}, &done)
+	require.Equal(t, "JobHeldUser", b.job(held, "PENDING").Reason)
+	require.GreaterOrEqual(t, b.next(), done.FirstJob)
 }
 
 func text(number int) string { return strconv.Itoa(number) }

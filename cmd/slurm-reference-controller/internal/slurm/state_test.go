@@ -140,8 +140,13 @@ func (q *queueUnderTest) ends(t *testing.T) {
 	b.does(bob, "queue.release", map[string]any{"jobId": q.held}, &done)
 	require.Equal(t, bob.Posix.Name+"\n", b.reads(bob, "job.output", q.held, "COMPLETED"))
 	worker := b.current.Members[1].ID
+	alone := b.sbatch(alice, "--nodelist=w0 --output=/tmp/alone", `#!/bin/sh\ntrue\n`)
+	require.Empty(t, b.reads(alice, "job.output", alone, "COMPLETED"))
 	b.run(adapter.MemberRemove, nil, worker)
 	b.forget(worker)
+	refused := b.denies(alice, "job.output", alone)
+	require.Equal(t, "OUTPUT_GONE", refused.Code)
+	require.Contains(t, refused.Message, "/tmp/alone of its worker alone, which has left")
 	require.Equal(t, "begun\nover\n", b.reads(alice, "job.output", q.running, "COMPLETED"), "homes outlast workers")
 }
 

@@ -109,9 +109,9 @@ func (k keeper) halt(ctx context.Context, round string) error {
 	return nil
 }
 
-// again starts what was stopped.
-func (k keeper) again(ctx context.Context, round string) error {
-	for _, step := range daemons.Again(k.config, round) {
+// again starts what was stopped. Where more is given, it is done once the database runs, before it is used.
+func (k keeper) again(ctx context.Context, round string, more ...daemons.Step) error {
+	for _, step := range daemons.Again(k.config, round, more...) {
 		if _, err := k.call.Do(ctx, k.controller, "start-"+step.Name, step.Task, adapter.Within(long)); err != nil {
 			return err
 		}

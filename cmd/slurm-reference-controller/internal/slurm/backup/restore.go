@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/people"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
@@ -120,7 +121,7 @@ func restore(ctx context.Context, k keeper) (any, error) {
 		err = fmt.Errorf("%s", failed(placed))
 	}
 	if err == nil {
-		err = k.again(ctx, "-restore")
+		err = k.again(ctx, "-restore", daemons.OwnDatabase())
 	}
 	if err != nil {
 		return nil, k.asItWas(ctx, err)

@@ -49,6 +49,14 @@ const databaseReady = `mariadb --no-defaults -uroot --socket=` + databaseSocket 
 const setUpDatabase = `test ! -f ` + databaseSetup + ` || { mariadb --no-defaults -uroot --socket=` +
 	databaseSocket + ` < ` + databaseSetup + ` && rm -f ` + databaseSetup + `; }`
 
+// OwnDatabase has a database take the password that slurmdbd of this member has: it may have come from another instance.
+// The password stays in the member.
+func OwnDatabase() Step {
+	return Step{"database-own", Shell(`pass=$(sed -n "s/^StoragePass=//p" /etc/slurm/slurmdbd.conf)
+test -n "$pass" && printf "alter user slurm@localhost identified by '%s';\n" "$pass" |
+    mariadb --no-defaults -uroot --socket=` + databaseSocket)}
+}
+
 // SlurmdbdReady succeeds when slurmdbd answers from its database.
 const SlurmdbdReady = `timeout 10 sacctmgr -n -i list cluster > /dev/null 2>&1`
 

@@ -2,6 +2,7 @@ package daemons
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
@@ -106,17 +107,19 @@ func slurmctld(config layout.Config, round string) []Step {
 // slurmdbd, and that to its database.
 func ControllerProcesses() []string { return []string{"slurmctld", "slurmdbd", "mariadbd", "munged"} }
 
-// Again starts what a controller runs but munged, whose files are there, in the order in which nothing waits in vain.
-func Again(config layout.Config, round string) []Step {
+// Again starts what a controller runs but munged, whose files are there, in the order in which nothing waits in vain. What
+// more is given is done once the database runs, and left out where there is none.
+func Again(config layout.Config, round string, more ...Step) []Step {
 	if !config.Accounted() {
 		return slurmctld(config, round)
 	}
-	return append([]Step{
+	return slices.Concat([]Step{
 		{"mariadbd" + round, mariadbd()},
 		{"database-ready" + round, Probe(60*time.Second, databaseReady)},
+	}, more, []Step{
 		{"slurmdbd" + round, daemon("slurmdbd", "slurm", "slurmdbd", "-D")},
 		{"slurmdbd-ready" + round, Probe(60*time.Second, SlurmdbdReady)},
-	}, slurmctld(config, round)...)
+	}, slurmctld(config, round))
 }
 
 // SavedState is the file that slurmctld writes first of what it saves: without it, it starts an empty cluster.
