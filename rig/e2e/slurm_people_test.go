@@ -167,8 +167,8 @@ func (p *person) worksByFiles() {
 	p.t.Helper()
 	dir := p.t.TempDir()
 	here, script := p.here(dir), filepath.Join(dir, "analyse.sh")
-	require.NoError(p.t, os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --output=results/%x.txt --error=results/%x.errors\n"+
-		"echo result of $(id -un)\necho warning >&2\n"), 0o600))
+	require.NoError(p.t, os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --output=results/%x.txt\n"+
+		"#SBATCH --error=results/%x.errors\necho result of $(id -un)\necho warning >&2\n"), 0o600))
 	here("ssh", "slurm-people", "mkdir results")
 	here("scp", script, "slurm-people:analyse.sh")
 	job := strings.TrimSpace(here("ssh", "slurm-people", "sbatch --mem=64 --parsable --wait analyse.sh"))
@@ -177,8 +177,8 @@ func (p *person) worksByFiles() {
 	require.NoError(p.t, err)
 	require.Regexp(p.t, `^result of [a-z]+\n$`, string(result))
 	for stream, text := range map[string]string{"output": string(result), "errors": "warning"} {
-		require.Contains(p.t, p.runs("action", "run", "slurm-people", "job.output", "--set", "jobId="+job, "--set", "stream="+stream,
-			"-o", "json"), strings.TrimSpace(text), "Slurm says where it is")
+		require.Contains(p.t, p.runs("action", "run", "slurm-people", "job.output", "--set", "jobId="+job,
+			"--set", "stream="+stream, "-o", "json"), strings.TrimSpace(text), "Slurm says where it is")
 	}
 	require.Contains(p.t, here("ssh", "-tt", "slurm-people", "srun --mem=64 --pty tty"), "/dev/pts/")
 	require.Eventually(p.t, func() bool {

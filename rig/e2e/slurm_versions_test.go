@@ -28,8 +28,8 @@ func slurmIn(apps []stack.App) int {
 }
 
 // The app goes from the release before to this one while a cluster of it runs a job and has one that waits: the program
-// is replaced, the version published, the cluster upgraded and rolled back, and the program of before serves it again. The
-// platform is the same process of the same program from beginning to end.
+// is replaced, the version published, the cluster upgraded and rolled back, and the program of before serves it again.
+// The platform is the same process of the same program from beginning to end.
 func TestASlurmClusterGoesToTheNextVersionAndBack(t *testing.T) {
 	if !*releases || *before == "" {
 		t.Skip("it needs Slurm's controller of the release before: make app-release")
@@ -43,7 +43,8 @@ func TestASlurmClusterGoesToTheNextVersionAndBack(t *testing.T) {
 		Volumes:         []gql.VolumeUseInput{{Slot: "home", VolumeId: home}, {Slot: "state", VolumeId: state}},
 		DeadlineSeconds: 180, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
-	v := &versionsUnderTest{clusterUnderTest: clusterUnderTest{t: t, ctx: ctx, c: c, instance: started.LaunchInstance.Instance.Id}}
+	v := &versionsUnderTest{clusterUnderTest: clusterUnderTest{t: t, ctx: ctx, c: c,
+		instance: started.LaunchInstance.Instance.Id}}
 	v.succeeds(started.LaunchInstance.Operation)
 	was := v.version()
 	v.fill()
@@ -119,7 +120,8 @@ func (v *versionsUnderTest) goesOn(when string) {
 		for _, job := range accounts.Jobs {
 			states[job.JobID] = job.State
 		}
-		return states[v.long] == "RUNNING" && !slices.ContainsFunc(v.ended, func(id string) bool { return states[id] != "COMPLETED" })
+		open := func(id string) bool { return states[id] != "COMPLETED" }
+		return states[v.long] == "RUNNING" && !slices.ContainsFunc(v.ended, open)
 	}, time.Minute, time.Second, "%s: the accounts have every job", when)
 }
 

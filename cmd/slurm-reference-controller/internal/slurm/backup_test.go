@@ -35,10 +35,10 @@ func TestQueueAndAccountsAreRestoredFromABackup(t *testing.T) {
 	q.fill()
 	var made backup.Backup
 	b.does(alice, "state.backup", nil, &made)
-	require.Equal(t, "ins_backup backup cluster 1.6.0 2", b.current.Instance.ID+" "+made.Slot+" "+made.Cluster+" "+made.Version+
-		" "+text(made.Jobs))
+	require.Equal(t, "backup cluster 1.6.0 2", made.Slot+" "+made.Cluster+" "+made.Version+" "+text(made.Jobs))
+	require.Equal(t, layout.Number(q.held)+1, made.NextJob)
 	q.goesOn(t)
-	t.Run("what is refused", func(t *testing.T) { noOtherBackupIsRestored(t, b, made); q.goesOn(t) })
+	t.Run("what is refused", func(t *testing.T) { noOtherBackupIsRestored(t, b, made) })
 	t.Run("destroyed", func(t *testing.T) { aDestroyedStateComesBack(t, b, made); q.goesOn(t) })
 	t.Run("forced", func(t *testing.T) { newerJobsAreLostByForce(t, b, made); q.goesOn(t) })
 	t.Run("not restored", func(t *testing.T) { whatWasThereRunsOn(t, b, made); q.goesOn(t) })
@@ -47,8 +47,8 @@ func TestQueueAndAccountsAreRestoredFromABackup(t *testing.T) {
 	t.Run("another instance", func(t *testing.T) { anotherInstanceTakesOver(t, bound, made, q) })
 }
 
-// anotherInstanceTakesOver has a new cluster of the same name, on another volume for its state, restore what is left of one
-// that has ended.
+// anotherInstanceTakesOver has a new cluster of the same name, on another volume for its state, restore what is left of
+// one that has ended.
 func anotherInstanceTakesOver(t *testing.T, bound volumes, made backup.Backup, q queueUnderTest) {
 	b := prepareBench(t, "ins_backup_2", 1)
 	bound[layout.SlotState] = volume(t)
@@ -100,7 +100,8 @@ func (b *bench) refusesRestore(code, path string, input map[string]any) string {
 func noOtherBackupIsRestored(t *testing.T, b *bench, made backup.Backup) {
 	newer := b.next()
 	controller := b.current.Members[0].ID
-	before := b.on(controller, "cat /proc/$(pidof slurmctld)/stat | cut -d ' ' -f 22")
+	const began = "cut -d ' ' -f 22 /proc/$(pidof slurmctld)/stat"
+	before := b.on(controller, began)
 	require.Contains(t, b.refusesRestore("JOBS_LOST", "input.force", map[string]any{"backup": made.Name}), text(newer))
 	b.refusesRestore("BACKUP_MISSING", "input.backup", map[string]any{"backup": "20000101T000000Z"})
 	b.refusesRestore("BACKUP_DAMAGED", "input.digest", map[string]any{"backup": made.Name, "force": true,
@@ -111,11 +112,11 @@ func noOtherBackupIsRestored(t *testing.T, b *bench, made backup.Backup) {
 		b.refusesRestore("BACKUP_DAMAGED", "input.backup", map[string]any{"backup": made.Name, "force": true})
 		b.on(controller, "cat /tmp/whole > "+dir+"/"+file)
 	}
-	b.on(controller, "rm -rf "+dir+"x; cp -rp "+dir+" "+dir+"x; cd "+dir+" && sed -i s/^cluster/other/ about && sha256sum "+
+	b.on(controller, "cp -rp "+dir+" "+dir+"x; cd "+dir+" && sed -i s/^cluster/other/ about && sha256sum "+
 		"about accounts.tar.gz jobs people slurm.conf state.tar.gz > SHA256SUMS")
 	b.refusesRestore("CLUSTER_NAME_FIXED", "input.backup", map[string]any{"backup": made.Name, "force": true})
 	b.on(controller, "rm -rf "+dir+" && mv "+dir+"x "+dir)
-	require.Equal(t, before, b.on(controller, "cat /proc/$(pidof slurmctld)/stat | cut -d ' ' -f 22"), "slurmctld was not stopped")
+	require.Equal(t, before, b.on(controller, began), "slurmctld was not stopped")
 }
 
 // aDestroyedStateComesBack deletes all that the volume of the state has.
@@ -149,6 +150,10 @@ func aDestroyedStateComesBack(t *testing.T, b *bench, made backup.Backup) {
 }
 
 func newerJobsAreLostByForce(t *testing.T, b *bench, made backup.Backup) {
+	mine := b.submits(alice, "#!/bin/sh\necho mine\n")
+	elsewhere := b.sbatch(alice, "--output=elsewhere", `#!/bin/sh\ntrue\n`)
+	b.job(mine, "COMPLETED")
+	b.job(elsewhere, "COMPLETED")
 	lost := b.submits(bob, longJob)
 	b.job(lost, "RUNNING")
 	var done restored
@@ -159,9 +164,14 @@ func newerJobsAreLostByForce(t *testing.T, b *bench, made backup.Backup) {
 	require.Equal(t, http.StatusUnprocessableEntity, code, "%s", raw)
 	require.Contains(t, string(raw), "JOB_NOT_FOUND")
 	require.Eventually(t, func() bool {
-		return b.on(b.current.Members[1].ID, "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -c '^slurmstepd: .'"+lost+" || true") == "0\n"
+		return b.on(b.current.Members[1].ID,
+			"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -c '^slurmstepd: .'"+lost+" || true") == "0\n"
 	}, patience, 300*time.Millisecond, "slurmctld ends what it does not know")
 	require.GreaterOrEqual(t, b.next(), done.FirstJob)
+	require.Equal(t, "mine\n", b.reads(alice, "job.output", mine, "COMPLETED"), "by its name: only the log has the job")
+	refused := b.denies(alice, "job.output", elsewhere)
+	require.Equal(t, "OUTPUT_GONE", refused.Code)
+	require.Contains(t, refused.Message, "Slurm has forgotten")
 }
 
 // whatWasThereRunsOn has a backup that is what its digests say, and that Slurm cannot be started over.

@@ -26,7 +26,6 @@ func TestOutputIsReadWhereSlurmSaysThatItIs(t *testing.T) {
 	b.reads(alice, "job.output", b.submits(alice, "#!/bin/sh\nmkdir results\n"), "COMPLETED")
 	t.Run("where they like", func(t *testing.T) { jobsWriteWhereTheyLike(t, b) })
 	t.Run("why not", func(t *testing.T) { whyOutputIsNotRead(t, b) })
-	t.Run("forgotten", func(t *testing.T) { forgottenJobsAreFoundByTheirNames(t, b) })
 }
 
 func jobsWriteWhereTheyLike(t *testing.T, b *bench) {
@@ -67,7 +66,8 @@ func whyOutputIsNotRead(t *testing.T, b *bench) {
 	id = b.sbatch(alice, "--output=results/shut", `#!/bin/sh\nchmod 0 results/shut\n`)
 	b.job(id, "COMPLETED")
 	refuses(id, "output", "OUTPUT_UNREADABLE", "input.jobId", "/home/alice/results/shut, which alice may not read")
-	id = b.sbatch(alice, "--output=results/removed", `#!/bin/sh\nrm results/removed\nuntil test -e go; do sleep 0.1; done\n`)
+	id = b.sbatch(alice, "--output=results/removed",
+		`#!/bin/sh\nrm results/removed\nuntil test -e go; do sleep 0.1; done\n`)
 	b.job(id, "RUNNING")
 	var read part
 	require.Eventually(t, func() bool {
@@ -83,7 +83,8 @@ func whyOutputIsNotRead(t *testing.T, b *bench) {
 	require.Eventually(t, func() bool { return b.listed(id).HasEnded() }, patience, 100*time.Millisecond)
 	refuses(id, "output", "OUTPUT_UNREADABLE", "input.jobId", "/root/of-root, which alice may not read")
 
-	b.on(b.current.Members[0].ID, "setpriv --reuid=alice --regid=alice --clear-groups srun --chdir=/ --job-name=by-hand true")
+	b.on(b.current.Members[0].ID, "setpriv --reuid=alice --regid=alice --clear-groups "+
+		"srun --chdir=/ --job-name=by-hand true")
 	id = strings.TrimSpace(b.on(b.current.Members[0].ID, "squeue -a -h -t all -n by-hand -o %A"))
 	refuses(id, "output", "NO_OUTPUT", "input.jobId", "is no batch job")
 }
@@ -92,20 +93,4 @@ func whyOutputIsNotRead(t *testing.T, b *bench) {
 func (b *bench) refusesOutput(id, stream string) (refused adapter.ErrorBody) {
 	b.t.Helper()
 	return b.deniesInput(alice, "job.output", map[string]any{"jobId": id, "stream": stream})
-}
-
-// forgottenJobsAreFoundByTheirNames has Slurm forget what has ended.
-func forgottenJobsAreFoundByTheirNames(t *testing.T, b *bench) {
-	mine := b.submits(alice, "#!/bin/sh\necho mine\n")
-	elsewhere := b.sbatch(alice, "--output=results/elsewhere", `#!/bin/sh\ntrue\n`)
-	b.job(mine, "COMPLETED")
-	b.job(elsewhere, "COMPLETED")
-	b.on(b.current.Members[0].ID, "sed -i s/^MinJobAge=.*/MinJobAge=2/ /etc/slurm/slurm.conf && scontrol reconfigure")
-	require.Eventually(t, func() bool {
-		return b.on(b.current.Members[0].ID, "squeue -a -h -t all -o %A") == ""
-	}, 3*time.Minute, time.Second)
-	require.Equal(t, "mine\n", b.reads(alice, "job.output", mine, "COMPLETED"))
-	refused := b.refusesOutput(elsewhere, "output")
-	require.Equal(t, "OUTPUT_GONE", refused.Code)
-	require.Contains(t, refused.Message, "Slurm has forgotten")
 }

@@ -159,8 +159,8 @@ func parse(line, slot string) (one Backup, ok bool) {
 		return one, false
 	}
 	return Backup{Name: part[0], Digest: "sha256:" + part[1], Saved: at.Format(time.RFC3339), Slot: slot,
-		Bytes: layout.Number(part[2]), Cluster: part[3], Version: part[4], Slurm: part[5], NextJob: layout.Number(part[6]),
-		Jobs: layout.Number(part[7]), People: layout.Number(part[8])}, true
+		Bytes: layout.Number(part[2]), Cluster: part[3], Version: part[4], Slurm: part[5],
+		NextJob: layout.Number(part[6]), Jobs: layout.Number(part[7]), People: layout.Number(part[8])}, true
 }
 
 // listScript prints the backups of the folder $1, the newest first.

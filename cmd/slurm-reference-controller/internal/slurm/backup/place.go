@@ -11,8 +11,8 @@ const slurmctldUp = daemons.SlurmctldUp
 // before has what was there before the last restore.
 const before = layout.StateDir + "/before"
 
-// placeScript puts the backup $2 of the folder $1 in its place, while nothing of it runs, and has slurmctld give no number
-// below $3. It unpacks beside the place, as Slurm's user, and only then moves; what was there is kept until the next
+// placeScript puts the backup $2 of the folder $1 in its place, while nothing of it runs, and has slurmctld give no
+// number below $3. It unpacks beside the place, as Slurm's user, and only then moves; what was there is kept until the next
 // restore. Lines of the register that came since stay.
 const placeScript = `umask 077
 from=$1/$2 state=` + layout.StateDir + ` database=` + daemons.DatabaseDir + ` fresh=` + layout.StateDir + `/.restored
@@ -40,7 +40,8 @@ rm -rf "$fresh"`
 // backScript puts back what placeScript has kept; it does nothing where that has moved nothing.
 const backScript = `state=` + layout.StateDir + `
 rm -rf $state/.restored
-test ! -d ` + before + `/slurmctld || { rm -rf $state/slurmctld && mv -T ` + before + `/slurmctld $state/slurmctld; } || exit 1
+test ! -d ` + before + `/slurmctld ||
+    { rm -rf $state/slurmctld && mv -T ` + before + `/slurmctld $state/slurmctld; } || exit 1
 test ! -d ` + before + `/data || { rm -rf ` + daemons.DatabaseDir + `/data && ` +
 	`mv -T ` + before + `/data ` + daemons.DatabaseDir + `/data; } || exit 1
 exit 0`

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// unseen is how many numbers are left out beyond those that were found where slurmctld could not be asked: jobs of which
-	// nothing is left may have had them.
+	// unseen is how many numbers are left out beyond those that were found where slurmctld could not be asked: jobs of
+	// which nothing is left may have had them.
 	unseen = 1000
 	// parallelMembers is how many members are asked at once, and maxNamed how many jobs a refusal names.
 	parallelMembers = 8
@@ -33,8 +34,8 @@ type request struct {
 	Force  bool   `json:"force"`
 }
 
-// lookScript checks the backup $2 of the folder $1 for the cluster $3 and prints it. It exits with 3 where there is none, 4
-// where a file is not what its digest says, 5 where it is another cluster's, and 8 where a newer Slurm made it. Then come
+// lookScript checks the backup $2 of the folder $1 for the cluster $3 and prints it. It exits with 3 where there is none,
+// 4 where a file is not what its digest says, 5 where it is another cluster's, and 8 where a newer Slurm made it. Then come
 // the numbers of jobs that have been given here, as far as anything that is left tells: "up" where slurmctld answers, its
 // next number, the last one that the accounts have and that of the log; and each job that the backup does not know, of
 // those that slurmctld does and of those that run, whose numbers are the input.
@@ -43,7 +44,8 @@ sha256sum -c --strict --quiet SHA256SUMS >&2 || exit 4
 for file in state.tar.gz about people jobs; do grep -q " $file\$" SHA256SUMS || exit 4; done
 test "$(cut -d '|' -f 1 about)" = "$3" || exit 5
 made=$(cut -d '|' -f 3 about) here=$(slurmctld -V | cut -d ' ' -f 2)
-test "$(printf '%s\n' "$made" "$here" | sort -V | tail -n 1)" = "$here" || { echo "$made, and $here is here" >&2; exit 8; }
+test "$(printf '%s\n' "$made" "$here" | sort -V | tail -n 1)" = "$here" ||
+    { echo "$made, and $here is here" >&2; exit 8; }
 (cd .. && name=$2 && entry)
 known=$(mktemp) && cut -d ' ' -f 1 jobs > "$known" || exit 1
 sort -u | grep -E '^[0-9]+$' | grep -vxFf "$known" | sed 's/^/lost /'
@@ -51,11 +53,13 @@ rm -f "$known"
 if ` + slurmctldUp + `; then
     echo up
     timeout 20 scontrol show config | sed -n 's/^NEXT_JOB_ID *= *\([0-9]*\)$/next \1/p'
-    timeout 20 squeue -a -h -r -t all -o "%A %V" | sort -u | grep -vxFf jobs | sed 's/^\([0-9]*\) .*/lost \1/' | head -n 2000
+    timeout 20 squeue -a -h -r -t all -o "%A %V" | sort -u | grep -vxFf jobs |
+        sed 's/^\([0-9]*\) .*/lost \1/' | head -n 2000
 fi
 sed -n 's/^FirstJobId=/next /p' ` + layout.SlurmConfPath + `
 sed -n 's/^JobId=\([0-9]*\) .*/seen \1/p' /var/log/slurm/jobcomp.log 2> /dev/null | sort -k 2n | tail -n 1
-timeout 20 mariadb --no-defaults -N -uroot slurm_acct_db -e 'select max(id_job) from ` + "`'\"$3\"'_job_table`" + `' 2> /dev/null |
+timeout 20 mariadb --no-defaults -N -uroot slurm_acct_db \
+    -e 'select max(id_job) from ` + "`'\"$3\"'_job_table`" + `' 2> /dev/null |
     sed -n 's/^\([0-9]*\)$/seen \1/p'
 exit 0`
 
@@ -92,8 +96,8 @@ func (f *found) take(line string) {
 	}
 }
 
-// restore brings a cluster back to a backup. What is there now is kept beside it, and put back when Slurm does not come up
-// over the backup. No number of a job is given twice.
+// restore brings a cluster back to a backup. What is there now is kept beside it, and put back when Slurm does not come
+// up over the backup. No number of a job is given twice.
 func restore(ctx context.Context, k keeper) (any, error) {
 	var input request
 	if err := json.Unmarshal(k.call.Input, &input); err != nil {
@@ -108,27 +112,33 @@ func restore(ctx context.Context, k keeper) (any, error) {
 			"the backup %s does not know %s, submitted since: restore a later one, or with force, which loses them",
 			seen.backup.Name, named(seen.lost))
 	}
-	clear := adapter.RunCommand{Command: []string{"rm", "-rf", before}} // so that what asItWas finds there is of this restore
-	if _, err := k.call.Do(ctx, k.controller, "restore-clear", clear, adapter.Within(quick)); err != nil {
+	// What asItWas finds to put back is then of this restore.
+	forget := adapter.RunCommand{Command: []string{"rm", "-rf", before}}
+	if _, err := k.call.Do(ctx, k.controller, "restore-forget", forget, adapter.Within(quick)); err != nil {
 		return nil, err
 	}
-	if err := k.halt(ctx, "-restore"); err != nil {
-		return nil, k.asItWas(ctx, err)
-	}
-	dir, _ := k.dir()
-	placed, err := k.script(ctx, "restore-place", long, placeScript, dir, seen.backup.Name, text(seen.first))
-	if err == nil && placed.State != adapter.TaskSucceeded {
-		err = fmt.Errorf("%s", failed(placed))
-	}
-	if err == nil {
-		err = k.again(ctx, "-restore", daemons.OwnDatabase())
-	}
-	if err != nil {
+	if err := k.exchange(ctx, seen); err != nil {
 		return nil, k.asItWas(ctx, err)
 	}
 	k.bringPeople(ctx)
 	return map[string]any{"restored": seen.backup.Name, "digest": seen.backup.Digest, "firstJob": seen.first,
 		"lost": len(seen.lost)}, nil
+}
+
+// exchange stops Slurm, puts the backup in its place and starts Slurm over it.
+func (k keeper) exchange(ctx context.Context, seen found) error {
+	if err := k.halt(ctx, "-restore"); err != nil {
+		return err
+	}
+	dir, _ := k.dir()
+	placed, err := k.script(ctx, "restore-place", long, placeScript, dir, seen.backup.Name, text(seen.first))
+	if err != nil {
+		return err
+	}
+	if placed.State != adapter.TaskSucceeded {
+		return errors.New(failed(placed))
+	}
+	return k.again(ctx, "-restore", daemons.OwnDatabase())
 }
 
 // named lists jobs, not more than a refusal has space for.
@@ -175,21 +185,26 @@ func (k keeper) look(ctx context.Context, input request) (found, error) {
 func refused(input request, one Backup, ok bool, result adapter.TaskResult) error {
 	switch code(result) {
 	case 3:
-		return adapter.Reject("BACKUP_MISSING", "input.backup", "there is no backup %q: list them by state.backups", input.Backup)
+		return adapter.Reject("BACKUP_MISSING", "input.backup", "there is no backup %q: list them by state.backups",
+			input.Backup)
 	case 4:
-		return adapter.Reject("BACKUP_DAMAGED", "input.backup", "the backup %s is not what its digests say: %s", input.Backup,
-			failed(result))
+		return adapter.Reject("BACKUP_DAMAGED", "input.backup",
+			"the backup %s is not what its digests say, restore another: %s", input.Backup, failed(result))
 	case 5:
-		return adapter.Reject("CLUSTER_NAME_FIXED", "input.backup", "the backup %s is of a cluster of another name", input.Backup)
+		return adapter.Reject("CLUSTER_NAME_FIXED", "input.backup",
+			"the backup %s is of a cluster of another name: launch one of that name", input.Backup)
 	case 8:
-		return adapter.Reject("VERSION_MISMATCH", "input.backup", "the backup %s was made by a newer Slurm: %s", input.Backup,
+		return adapter.Reject("VERSION_MISMATCH", "input.backup",
+			"the backup %s was made by a newer Slurm, install that on the controller's node: %s", input.Backup,
 			strings.TrimSpace(result.Stderr))
 	}
 	switch {
 	case result.State != adapter.TaskSucceeded || !ok:
-		return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "the backup cannot be read: %s", failed(result))
+		return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "the backup cannot be read: %s",
+			failed(result))
 	case input.Digest != "" && input.Digest != one.Digest:
-		return adapter.Reject("BACKUP_DAMAGED", "input.digest", "the backup %s has the digest %s", input.Backup, one.Digest)
+		return adapter.Reject("BACKUP_DAMAGED", "input.digest", "the backup %s has the digest %s: it is not the one that "+
+			"you mean", input.Backup, one.Digest)
 	}
 	return nil
 }
@@ -236,7 +251,8 @@ func (k keeper) bringPeople(ctx context.Context) {
 	}
 	others := slices.Concat(k.call.Of(layout.ComponentWorker), k.call.Of(layout.ComponentLogin))
 	k.each(others, func(member adapter.Member) {
-		_, err := k.call.Do(ctx, member, "restore-people-"+member.ID, people.MakePacked(register.Stdout), adapter.Within(quick))
+		task := people.MakePacked(register.Stdout)
+		_, err := k.call.Do(ctx, member, "restore-people-"+member.ID, task, adapter.Within(quick))
 		if err != nil {
 			k.call.Log.Warn("a member has not got the accounts; recover it", "member", member.ID, "error", err)
 		}
@@ -253,7 +269,7 @@ func (k keeper) asItWas(ctx context.Context, cause error) error {
 		var back adapter.TaskResult
 		back, err = k.script(clean, "restore-back", quick, backScript)
 		if err == nil && back.State != adapter.TaskSucceeded {
-			err = fmt.Errorf("%s", failed(back))
+			err = errors.New(failed(back))
 		}
 	}
 	if err == nil {
@@ -263,5 +279,6 @@ func (k keeper) asItWas(ctx context.Context, cause error) error {
 		state = "what was there before did not start either"
 		k.call.Log.Error("what was there before a restore did not start", "error", err)
 	}
-	return adapter.Fail("RESTORE_FAILED", adapter.OwnerNode, true, "the backup was not restored, and %s: %v", state, cause)
+	return adapter.Fail("RESTORE_FAILED", adapter.OwnerNode, true, "the backup was not restored, and %s: %v", state,
+		cause)
 }

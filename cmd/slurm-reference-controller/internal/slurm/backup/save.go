@@ -17,7 +17,8 @@ import (
 // saved may be what a backup is there to replace.
 const beginScript = slurmctldUp + ` || exit 3
 umask 077
-install -d -m 0700 "$1" && timeout 20 squeue -a -h -r -t all -o "%A %V" > "$1/.known" && sort -u -o "$1/.known" "$1/.known" || exit 3
+install -d -m 0700 "$1" && timeout 20 squeue -a -h -r -t all -o "%A %V" > "$1/.known" &&
+    sort -u -o "$1/.known" "$1/.known" || exit 3
 jobs=$(timeout 20 squeue -a -h -r -o %A) || exit 3
 next=$(timeout 20 scontrol show config | sed -n 's/^NEXT_JOB_ID *= *\([0-9]*\)$/\1/p')
 echo "$next $(printf '%s\n' "$jobs" | grep -c .)"`
@@ -40,8 +41,8 @@ test ! -d ` + daemons.DatabaseDir + `/data ||
 { cat $state/people 2> /dev/null || true; } > "$new/people" && cp ` + layout.SlurmConfPath + ` "$new/slurm.conf" &&
     mv .known "$new/jobs" || exit 1
 echo "$3|$4|$(slurmctld -V | cut -d ' ' -f 2)|$5|$6|$(grep -c . "$new/people")" > "$new/about"
-(cd "$new" && sha256sum -- * > ../.sums && mv ../.sums SHA256SUMS) && sync "$new"/* "$new" && mv -T "$new" "$name" && sync . ||
-    exit 1
+(cd "$new" && sha256sum -- * > ../.sums && mv ../.sums SHA256SUMS) && sync "$new"/* "$new" &&
+    mv -T "$new" "$name" && sync . || exit 1
 ls -1 | grep -E '` + namePattern + `' | sort -r | tail -n "+$(($2 + 1))" | while read -r old; do rm -rf "./$old"; done
 entry`
 
@@ -59,8 +60,8 @@ func save(ctx context.Context, k keeper) (any, error) {
 		return nil, err
 	}
 	if begun.State != adapter.TaskSucceeded {
-		return nil, adapter.Reject("CONTROLLER_DOWN", "instance", "slurmctld does not answer, and only a queue that is whole is "+
-			"backed up: recover the controller, or restore a backup: %s", failed(begun))
+		return nil, adapter.Reject("CONTROLLER_DOWN", "instance", "slurmctld does not answer, and only a queue that is "+
+			"whole is backed up: recover the controller, or restore a backup: %s", failed(begun))
 	}
 	next, jobs, _ := strings.Cut(strings.TrimSpace(begun.Stdout), " ")
 	made, err := k.copied(ctx, input.Keep, layout.Number(next), layout.Number(jobs))

@@ -17,8 +17,8 @@ const (
 	streamErrors = "StdErr"
 )
 
-// locateScript has $file be where job $1 writes its stream $2, which Slurm says: a job's script and who submits it may choose.
-// A job that Slurm has forgotten is looked for by the names that begin with $3 and $4, in the home of who runs this where
+// locateScript has $file be where job $1 writes its stream $2, which Slurm says: a job's script and who submits it may
+// choose. A job that Slurm has forgotten is looked for by the names that begin with $3 and $4, in the home of who runs this where
 // they are no whole paths. $kind is empty, or why there is no such place: "terminal" of a job that is no batch, "joined"
 // where standard error goes into the output. What Slurm leaves of a pattern is what the node fills in.
 const locateScript = `job=$1 stream=$2 own=$3 native=$4 file= kind=
@@ -97,6 +97,18 @@ func readLocated(printed string) (found located, rest string, err error) {
 		return found, rest, fmt.Errorf("read where the output is: %w", err)
 	}
 	return located{kind, strings.ToValidUTF8(string(path[:min(len(path), maxShownPath)]), "?")}, rest, nil
+}
+
+// unasked is the exit code of a script to which slurmctld has not answered.
+const unasked = 7
+
+// unread returns the error of a task that did not read a job's output on a member.
+func unread(on adapter.Member, result adapter.TaskResult) error {
+	if result.ExitCode != nil && *result.ExitCode == unasked {
+		return unavailable(result)
+	}
+	return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "the output could not be read on node %s: %s %s",
+		on.Node.Name, result.Message, complaint(result))
 }
 
 // maxShownPath is how many bytes of a path an answer shows: those of the longest that Linux has.

@@ -152,14 +152,18 @@ func readPartOf(ctx context.Context, call *adapter.Call, of right) (any, error) 
 			"the worker that ran job %s has left, and its output with it", job.JobID)
 	case !worker.Node.IsReachable():
 		return nil, adapter.ErrorBody{Code: adapter.CodeUnavailable, Path: "input.jobId", Retryable: true,
-			Message: fmt.Sprintf("the output of job %s is on node %s, which does not answer", job.JobID, worker.Node.Name)}
+			Message: fmt.Sprintf("the output of job %s is on node %s, which does not answer: try again when it does",
+				job.JobID, worker.Node.Name)}
 	}
 	if answer.Ended {
 		input.WaitSeconds = 0
 	}
-	result, err := call.Do(ctx, worker, "part", input.command(call, job), adapter.Within(callTime+time.Second))
+	result, err := call.Try(ctx, worker, "part", input.command(call, job), adapter.Within(callTime+time.Second))
 	if err != nil {
 		return nil, err
+	}
+	if result.State != adapter.TaskSucceeded {
+		return nil, unread(worker, result)
 	}
 	if detailOf(call) < telling {
 		return answer, answer.take(input, result.Stdout)

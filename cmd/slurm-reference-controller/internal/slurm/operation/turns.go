@@ -7,7 +7,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Turns keeps operations and actions of one instance from changing slurm.conf, or from stopping slurmctld, at the same time. It also knows
+// Turns keeps operations and actions of one instance from changing slurm.conf, or from stopping slurmctld, at the same
+// time. It also knows
 // which members are being brought up: their nodes do not answer yet, and must not count as
 // forgotten.
 type Turns struct {
