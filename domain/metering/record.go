@@ -26,7 +26,9 @@ const (
 )
 
 // Values lists every Basis as it is stored and published.
-func (Basis) Values() []string { return []string{string(Capacity), string(App), string(Showback), string(Storage)} }
+func (Basis) Values() []string {
+	return []string{string(Capacity), string(App), string(Showback), string(Storage)}
+}
 
 // Bearer is who bears what a record counts.
 type Bearer string

@@ -58,7 +58,8 @@ const accrueSQL = `WITH m AS (SELECT platform.generation() AS generation,
 				ELSE EXISTS (SELECT FROM allocation_requester r WHERE r.allocation_id = e.allocation_id
 				AND r.subject_id = f.target_id)
 					OR e.allocation_id IS NULL AND EXISTS (SELECT FROM operation o WHERE o.instance_id = e.instance_id
-					AND o.kind = 'INSTANCE_CREATE' AND o.requester_id = f.target_id) END),
+					AND o.kind = 'INSTANCE_CREATE' AND o.requester_id = f.target_id)
+					OR EXISTS (SELECT FROM volume v WHERE v.id = e.volume_id AND v.created_by = f.target_id) END),
 	t AS (SELECT f.*, f.base + s.added AS spent_now, f.base + s.settled AS settled_now FROM f CROSS JOIN s),
 	n AS (SELECT t.*, coalesce((SELECT max(h) FROM unnest(t.thresholds) h
 			WHERE t.spent_now * 100 >= t.amount * h), 0) AS now_reached,

@@ -49,7 +49,7 @@ var groupings = map[spending.By]grouping{
 	spending.ByMember: {`e.member_id`, `(SELECT m.component_key || ' ' || m.ordinal FROM member m
 		WHERE m.id = e.member_id)`},
 	spending.ByOperation: {`e.operation_id`, `(SELECT o.kind FROM operation o WHERE o.id = e.operation_id)`},
-	spending.ByVolume: {`e.volume_id`, `(SELECT v.name FROM volume v WHERE v.id = e.volume_id)`},
+	spending.ByVolume:    {`e.volume_id`, `(SELECT v.name FROM volume v WHERE v.id = e.volume_id)`},
 	spending.ByPerson: {person, `coalesce((SELECT p.display_name FROM person p
 		WHERE p.id = ` + person + `), (SELECT a.name FROM service_account a WHERE a.id = ` + person + `))`},
 	spending.ByLabel: {key: `(SELECT m.labels ->> $6::text FROM member m WHERE m.id = e.member_id)`},

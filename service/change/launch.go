@@ -158,6 +158,23 @@ func (s *Subject) authoriseLaunch(t *tx.Tx, app *db.App, action string) error {
 	return audit.Require(t, action, authz.ManifestSmoke, SmokeScope(app, where), s.project.ID)
 }
 
+// ComponentPaths gives reasons, which name a component by its key, the paths of the input's own list.
+func ComponentPaths(components []Component, reasons []fault.Reason) []fault.Reason {
+	out := fault.Prefixed("input", reasons)
+	for i, reason := range reasons {
+		at := slices.IndexFunc(components, func(c Component) bool { return reason.Path == "components."+c.Key })
+		switch {
+		case at < 0:
+			out[i].Path = "input.components"
+		case reason.Code == fault.UnknownComponent:
+			out[i].Path = fmt.Sprintf("input.components.%d.key", at)
+		default:
+			out[i].Path = fmt.Sprintf("input.components.%d.count", at)
+		}
+	}
+	return out
+}
+
 // requests reports whether the launch requests capacity.
 func (l *Launch) requests() bool {
 	return slices.ContainsFunc(l.Components, func(c Component) bool { return c.Requests })

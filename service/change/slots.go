@@ -1,6 +1,7 @@
 package change
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 )
 
 // BindVolumes binds the volumes that a launch chooses to the slots of its manifest. Known are those of the project.
@@ -102,6 +104,45 @@ func (h Homes) Serve(bound []volume.Binding, known map[ids.ID]*Volume, node *db.
 		}
 	}
 	return nil
+}
+
+// Lodging returns what the node of an allocation must serve that is requested for a member with volumes, one of so many.
+func (h Homes) Lodging(bound []volume.Binding, known map[ids.ID]*Volume, members int) (out capacity.Lodging) {
+	for _, one := range bound {
+		wanted := known[one.VolumeID]
+		if wanted == nil {
+			continue
+		}
+		out.Volumes = append(out.Volumes, fmt.Sprintf("%s of class %s", wanted.Name, wanted.Class))
+		out.Storages = append(out.Storages, volume.Storage{Name: wanted.Class, Kind: wanted.Kind})
+		if wanted.Kind != volume.Local {
+			continue
+		}
+		if home := cmp.Or(h[wanted.ID], text(wanted.NodeID)); home != "" {
+			out.Node = home
+		}
+		out.Together = members
+	}
+	if out.Node != "" {
+		out.Together = 0 // it is settled where
+	}
+	return out
+}
+
+// Settle notes that a member with volumes comes to live on a node.
+func (h Homes) Settle(bound []volume.Binding, known map[ids.ID]*Volume, node ids.ID) {
+	for _, one := range bound {
+		if wanted := known[one.VolumeID]; wanted != nil && wanted.Kind == volume.Local && h[wanted.ID] == "" {
+			h[wanted.ID] = node
+		}
+	}
+}
+
+func text(id *ids.ID) ids.ID {
+	if id == nil {
+		return ""
+	}
+	return *id
 }
 
 // unserved returns why a member on a node cannot have a volume; empty where it can.

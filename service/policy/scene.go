@@ -104,6 +104,12 @@ func look(ctx context.Context, t *tx.Tx, at place) (*scene, error) {
 	collect(batch, &facts.entitlements, pgx.RowToStructByPos[entitlementFact],
 		`SELECT project_id, app_slug FROM entitlement
 		WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AND`+where+`ORDER BY id DESC LIMIT $3`, at)
+	collect(batch, &facts.volumes, pgx.RowToStructByPos[volumeFact], `SELECT v.id, v.project_id, v.name, c.name, v.size_gib,
+			coalesce(h.price_currency, ''), coalesce(h.price_hourly, 0)
+		FROM (SELECT * FROM volume WHERE deleted_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3) v
+		JOIN storage_class c ON c.id = v.storage_class_id
+		LEFT JOIN LATERAL platform.volume_hourly_now(v.tenant_id, v.project_id, platform.billing_currency(v.tenant_id), 1,
+			v.size_gib, c.name) h ON v.lost_at IS NULL ORDER BY v.id DESC`, at)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("look at what policy rules: %w", err)
 	}
@@ -125,6 +131,7 @@ type facts struct {
 	instances    []instanceFact
 	allocations  []allocationFact
 	entitlements []entitlementFact
+	volumes      []volumeFact
 }
 
 type placedLevel struct {
@@ -145,6 +152,15 @@ type allocationFact struct {
 	Name, Region, SKU string
 	GPUs              int
 	// Currency is empty when no price is set, and Hourly what an hour of it costs.
+	Currency string
+	Hourly   money.Decimal
+}
+
+type volumeFact struct {
+	ID, ProjectID ids.ID
+	Name, Class   string
+	SizeGiB       int
+	// Currency is empty when its class has no price, and Hourly what an hour of it costs.
 	Currency string
 	Hourly   money.Decimal
 }

@@ -32,6 +32,16 @@ func (s *scene) fill(found *facts) {
 			s.things = append(s.things, thing{project: project, id: &row.ID, name: row.Name, ask: row.ask})
 		}
 	}
+	for _, row := range found.volumes {
+		if project := known[row.ProjectID]; project != nil {
+			used[project.ID].VolumeGiB += row.SizeGiB
+			if row.Currency != "" { // a class without a price is in no sum
+				used[project.ID].Spend(row.Class, row.Currency, row.Hourly)
+			}
+			s.things = append(s.things, thing{project: project, id: &row.ID, name: row.Name,
+				ask: func(e *policy.Effective) error { return e.StorageClass(row.Class, "") }})
+		}
+	}
 	for _, row := range found.entitlements {
 		if project := known[row.ProjectID]; project != nil {
 			s.things = append(s.things, thing{project: project, name: "entitlement to " + row.AppSlug,

@@ -49,22 +49,15 @@ const createAction = "createVolume"
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, also at input.storageClass, FORBIDDEN, FAILED_PRECONDITION at
 // input.storageClass when the class is disabled, CONFLICT at input.name, LIMIT_EXCEEDED at input.sizeGiB beyond the
-// project's quota and at input.projectId when it has too many, POLICY_DENIED at input.storageClass or input.sizeGiB,
-// IDEMPOTENCY_KEY_REUSED.
+// project's quota and at input.projectId when it has too many, POLICY_DENIED at input.storageClass or input.sizeGiB
+// (size, spending), BUDGET_EXCEEDED at input.sizeGiB, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Create(ctx context.Context, in CreateInput) (out *Volume, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		project, err := t.Project.Query().Where(dbproject.ID(in.ProjectID)).Only(ctx)
-		if db.IsNotFound(err) {
-			return audit.Missing(t, createAction, authz.VolumeCreate, in.ProjectID)
-		}
+		project, where, err := in.locate(ctx, t, createAction)
 		if err != nil {
-			return fmt.Errorf("load project %s: %w", in.ProjectID, err)
-		}
-		where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
-		if err := audit.Require(t, createAction, authz.VolumeCreate, where, project.ID); err != nil {
 			return err
 		}
 		made := ids.New(ids.Volume)
@@ -80,6 +73,19 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (out *Volume, err 
 		return err
 	})
 	return out, err
+}
+
+// locate loads the project and requires the key.
+func (in *CreateInput) locate(ctx context.Context, t *tx.Tx, action string) (*db.Project, authz.Object, error) {
+	project, err := t.Project.Query().Where(dbproject.ID(in.ProjectID)).Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, authz.Object{}, audit.Missing(t, action, authz.VolumeCreate, in.ProjectID)
+	}
+	if err != nil {
+		return nil, authz.Object{}, fmt.Errorf("load project %s: %w", in.ProjectID, err)
+	}
+	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
+	return project, where, audit.Require(t, action, authz.VolumeCreate, where, project.ID)
 }
 
 // one reads a volume that is known to be there.
@@ -122,6 +128,9 @@ func (in *CreateInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, ma
 	}
 	if err != nil {
 		return fmt.Errorf("write volume %s: %w", in.Name, err)
+	}
+	if err := affordable(ctx, t, rules, project.TenantID, project.ID); err != nil {
+		return err
 	}
 	return audit.Write(ctx, t, audit.Entry{Action: createAction, Key: authz.VolumeCreate, ObjectID: made,
 		Object: authz.Object{TenantID: project.TenantID, ProjectID: project.ID},

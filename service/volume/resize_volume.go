@@ -30,12 +30,10 @@ const resizeAction = "resizeVolume"
 // nothing. Key: volume.update on the project.
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at input.sizeGiB when it would
-// shrink and at input.volumeId when it is being deleted, LIMIT_EXCEEDED and POLICY_DENIED at input.sizeGiB.
+// shrink and at input.volumeId when it is being deleted, LIMIT_EXCEEDED, POLICY_DENIED and
+// BUDGET_EXCEEDED at input.sizeGiB.
 func (s *Service) Resize(ctx context.Context, in ResizeInput) (out *Volume, err error) {
-	wrong := &check.Input{}
-	checkSize(wrong, in.SizeGiB)
-	wrong.Reason("input.reason", in.Reason)
-	if err := wrong.Err(); err != nil {
+	if err := in.check(); err != nil {
 		return nil, err
 	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -43,6 +41,13 @@ func (s *Service) Resize(ctx context.Context, in ResizeInput) (out *Volume, err 
 		return err
 	})
 	return out, err
+}
+
+func (in *ResizeInput) check() error {
+	wrong := &check.Input{}
+	checkSize(wrong, in.SizeGiB)
+	wrong.Reason("input.reason", in.Reason)
+	return wrong.Err()
 }
 
 // resize holds the project before the volume, as everywhere.
@@ -79,7 +84,11 @@ func (in *ResizeInput) resize(ctx context.Context, t *tx.Tx) (*Volume, error) {
 	if err := room(ctx, t, project, rules, in.SizeGiB-before.SizeGiB, 0); err != nil {
 		return nil, audit.RefusedByPolicy(t, resizeAction, authz.VolumeUpdate, seen.object(), seen.ID, err)
 	}
-	return in.write(ctx, t, before)
+	after, err := in.write(ctx, t, before)
+	if err == nil {
+		err = affordable(ctx, t, rules, seen.TenantID, seen.ProjectID)
+	}
+	return after, audit.RefusedByPolicy(t, resizeAction, authz.VolumeUpdate, seen.object(), seen.ID, err)
 }
 
 func (in *ResizeInput) grows(v *Volume) error {

@@ -36,7 +36,7 @@ func (v *Verdicts) compatible(ctx context.Context, t *tx.Tx) error {
 	if err := v.fits(v.Manifest, nil); err != nil {
 		return err
 	}
-	return v.seatedVolumes(ctx, t)
+	return v.volumesServed()
 }
 
 // supported refuses a kind that the adapter, by its own description, does not carry out. An adapter without a

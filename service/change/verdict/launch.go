@@ -3,7 +3,6 @@ package verdict
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -68,27 +67,10 @@ func (v *Verdicts) launchCounts(context.Context, *tx.Tx) error {
 	counts, reasons := manifest.Counts(v.Next, want)
 	if len(reasons) > 0 {
 		return fault.New(fault.InvalidArgument, "the component counts do not fit the manifest").
-			With(componentPaths(v.Launch.Components, reasons)...)
+			With(change.ComponentPaths(v.Launch.Components, reasons)...)
 	}
 	v.Counts = counts
 	return nil
-}
-
-// componentPaths gives reasons, which name a component by its key, the paths of the input's own list.
-func componentPaths(components []change.Component, reasons []fault.Reason) []fault.Reason {
-	out := fault.Prefixed("input", reasons)
-	for i, reason := range reasons {
-		at := slices.IndexFunc(components, func(c change.Component) bool { return reason.Path == "components."+c.Key })
-		switch {
-		case at < 0:
-			out[i].Path = "input.components"
-		case reason.Code == fault.UnknownComponent:
-			out[i].Path = fmt.Sprintf("input.components.%d.key", at)
-		default:
-			out[i].Path = fmt.Sprintf("input.components.%d.count", at)
-		}
-	}
-	return out
 }
 
 // launchFits checks allocations, counts and config against the manifest.

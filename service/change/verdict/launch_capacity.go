@@ -17,6 +17,7 @@ import (
 // would have nowhere to live. A plan takes back what was placed with its transaction.
 func (v *Verdicts) launchCapacity(ctx context.Context, t *tx.Tx) error {
 	v.housed = make(map[string][]*db.Allocation)
+	v.settle()
 	for i, component := range v.Launch.Components {
 		if !component.Requests {
 			continue
@@ -25,7 +26,7 @@ func (v *Verdicts) launchCapacity(ctx context.Context, t *tx.Tx) error {
 		if err := component.Intent.Permitted(v.Terms.Policy, path); err != nil {
 			return err
 		}
-		made, err := v.create(ctx, t, v.walled(*component.Intent), v.Counts[component.Key], path)
+		made, err := v.create(ctx, t, v.walled(*component.Intent), v.Counts[component.Key], component.Key, path)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/volume"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
@@ -25,22 +26,25 @@ type Seat struct {
 // place finds the allocations of the members that come, and seats those members. Capacity that the change asks for is
 // placed at once; a plan takes it back with its transaction.
 func (v *Verdicts) place(ctx context.Context, t *tx.Tx) error {
+	key := v.ComponentKey
+	if v.Member != nil {
+		key = v.Member.ComponentKey
+	}
 	chosen, err := v.choose()
+	if err == nil {
+		err = v.seatedVolumes(ctx, t)
+	}
 	if err != nil {
 		return err
 	}
 	if v.Intent != nil {
-		chosen, err = v.create(ctx, t, v.walled(*v.Intent), len(v.Minted.Members), "input.intent")
+		chosen, err = v.create(ctx, t, v.walled(*v.Intent), len(v.Minted.Members), key, "input.intent")
 		if err != nil {
 			return err
 		}
 	}
 	if err := v.taking(chosen); err != nil {
 		return err
-	}
-	key := v.ComponentKey
-	if v.Member != nil {
-		key = v.Member.ComponentKey
 	}
 	next, err := nextOrdinal(ctx, t, v.Instance.ID, key)
 	if err != nil {
@@ -109,15 +113,18 @@ func (v *Verdicts) checkUsable(allocation *db.Allocation, id ids.ID, path string
 	return nil
 }
 
-// create places allocations, one for each member that comes; the path is the input field that wants them.
-func (v *Verdicts) create(ctx context.Context, t *tx.Tx, want capacity.Want, count int, path string) (
+// create places allocations, one for each member of a component that comes, where its volumes are served; the path is
+// the input field that wants them.
+func (v *Verdicts) create(ctx context.Context, t *tx.Tx, want capacity.Want, count int, key, path string) (
 	made []*db.Allocation, err error) {
 	var nodes []ids.ID
+	bound := volume.Of(v.Bound, key)
 	for i := range count {
-		row, err := capacity.Place(ctx, t, capacity.Draft{
-			ID: ids.New(ids.Allocation), Project: v.Project, Want: want, Policy: v.Terms.Policy,
-			CreatedBy: v.Minted.Operation,
-		})
+		row, err := capacity.Place(ctx, t, capacity.Draft{ID: ids.New(ids.Allocation), Project: v.Project, Want: want,
+			Policy: v.Terms.Policy, CreatedBy: v.Minted.Operation, Lodging: v.homes.Lodging(bound, v.Volumes, count-i)})
+		if refused := capacity.Refused(err, path); refused != nil {
+			return nil, refused
+		}
 		if refused := capacity.Exhausted(err, i+1, count, path); refused != nil {
 			return nil, refused
 		}
@@ -128,6 +135,7 @@ func (v *Verdicts) create(ctx context.Context, t *tx.Tx, want capacity.Want, cou
 			return nil, err
 		}
 		made, nodes = append(made, row), append(nodes, *row.NodeID)
+		v.homes.Settle(bound, v.Volumes, *row.NodeID)
 	}
 	v.Created = append(v.Created, made...)
 	return made, v.LoadNodes(ctx, t, nodes)

@@ -32,8 +32,9 @@ type Verdicts struct {
 	// Target and Next are the manifest of To.
 	Target *db.Manifest
 	Next   *manifest.Manifest
-	// Bound are the volumes that the instance uses.
+	// Bound are the volumes that the instance uses, and homes where local ones are, or come to be.
 	Bound []volume.Binding
+	homes change.Homes
 	// Created are allocations that were placed for the change.
 	Created []*db.Allocation
 	// Cost is what it makes of the price of an hour; nil when nobody needs to know.
@@ -86,7 +87,7 @@ func (one Verdict) View() *change.Verdict {
 // Evaluate asks every source but the adapter, in order. Once the state refuses, the later ones have nothing to judge.
 // What is placed to find out is taken back with the transaction of a plan. An error is not a refusal of a rule.
 func Evaluate(ctx context.Context, t *tx.Tx, facts *change.Facts, minted change.Minted) (*Verdicts, error) {
-	v := &Verdicts{Facts: facts, Minted: minted}
+	v := &Verdicts{Facts: facts, Minted: minted, homes: change.Homes{}}
 	judge := v.evaluate
 	if facts.Launch != nil {
 		judge = v.evaluateLaunch

@@ -16,13 +16,21 @@ func (v *Verdicts) launchVolumes(ctx context.Context, t *tx.Tx) (err error) {
 	return err
 }
 
-// seatedVolumes refuses new members of an instance whose nodes do not serve its volumes.
-func (v *Verdicts) seatedVolumes(ctx context.Context, t *tx.Tx) (err error) {
+// seatedVolumes reads the volumes of an instance that members come to.
+func (v *Verdicts) seatedVolumes(ctx context.Context, t *tx.Tx) error {
 	v.Bound = v.Instance.Volumes
-	if err = v.LoadVolumes(ctx, t, volume.IDs(v.Bound)); err == nil {
-		err = v.volumesServed()
+	return v.LoadVolumes(ctx, t, volume.IDs(v.Bound))
+}
+
+// settle notes where local volumes come to be by the allocations that a launch names, before others are placed.
+func (v *Verdicts) settle() {
+	for _, one := range v.Launch.Components {
+		for _, id := range one.AllocationIDs {
+			if a := v.Allocations[id]; a != nil && a.NodeID != nil {
+				v.homes.Settle(volume.Of(v.Bound, one.Key), v.Volumes, *a.NodeID)
+			}
+		}
 	}
-	return err
 }
 
 // volumesServed refuses seats on nodes that do not serve the volumes which the member would have.

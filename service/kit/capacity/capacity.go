@@ -90,6 +90,8 @@ type Draft struct {
 	Metadata      json.RawMessage
 	// Policy chooses among regions and SKUs where none is named. Whoever names one asks policy for it.
 	Policy *policy.Effective
+	// Lodging is what the node must serve.
+	Lodging Lodging
 	// CreatedBy is the operation that asks for it along with a change; empty for none.
 	CreatedBy ids.ID
 }

@@ -26,7 +26,8 @@ type place struct {
 
 // Place binds an allocation to a node, whose row stays locked until the commit, with the devices that it holds, and
 // stores it. CAPACITY_EXHAUSTED when no node that policy lets through has room; ISOLATION_UNAVAILABLE when none would
-// have the walls that are wanted even if it had.
+// have the walls that are wanted even if it had; INCOMPATIBLE with VOLUME_UNAVAILABLE when only nodes have room that do
+// not serve the volumes.
 func Place(ctx context.Context, t *tx.Tx, draft Draft) (*db.Allocation, error) {
 	at, err := draft.pick(ctx, t)
 	if err != nil {
@@ -71,11 +72,13 @@ func (d *Draft) pick(ctx context.Context, t *tx.Tx) (*place, error) {
 	skus, regions := d.choices()
 	walls := d.walls()
 	classes := walls.Classes(d.Want.Shape == lifecycle.ShapeBaremetal)
+	storages, kinds := d.Lodging.columns()
 	at := &place{}
 	err := t.QueryRow(ctx, `SELECT node_id, node_gpus, node_region, node_sku, node_cpus, node_memory_mib, held_devices
 		FROM platform.pick_node($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-		$11)`, d.Want.Shape, wanted, d.Want.SKU, d.Want.Region, skus.Only,
-		skus.Not, regions.Only, regions.Not, classes, walls.Demanding(), d.Want.Profile).
+		$11, $12, $13, $14, $15)`, d.Want.Shape, wanted, d.Want.SKU, d.Want.Region, skus.Only,
+		skus.Not, regions.Only, regions.Not, classes, walls.Demanding(), d.Want.Profile, storages, kinds, d.Lodging.Node,
+		wanted*d.Lodging.Together).
 		Scan(&at.node, &at.gpus, &at.region, &at.sku, &at.cpus, &at.memoryMiB, &at.devices)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, d.full(ctx, t, walls, classes)

@@ -21,38 +21,61 @@ type free struct {
 
 // short refuses a request that no node has capacity for, with what is short and what would fit now within policy.
 func (d *Draft) short(ctx context.Context, t *tx.Tx, walls isolation.Want, classes []isolation.Class) error {
-	var skus, regions = d.Policy.SKUs(), d.Policy.Regions()
-	found, err := t.Query(ctx, `SELECT region, sku, share, whole FROM platform.capacity_now($1, $2, $3, $4, $5, $6, $7)`,
-		skus.Only, skus.Not, regions.Only, regions.Not, classes, walls.Demanding(), d.Want.Profile)
+	list, err := d.free(ctx, t, walls, classes, d.Lodging)
 	if err != nil {
-		return fmt.Errorf("look for free capacity: %w", err)
+		return err
 	}
-	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[free])
+	if err := d.elsewhere(ctx, t, walls, classes, list); err != nil {
+		return err
+	}
+	want := d.Want
+	if want.GPUCount != nil && d.Lodging.Together > 1 {
+		together := *want.GPUCount * d.Lodging.Together
+		want.GPUCount = &together
+	}
+	return fault.New(fault.CapacityUnavailable, "no node has room just now").With(want.shortage(list)...)
+}
+
+// free reads what could be placed now within policy, on nodes that serve what the lodging says.
+func (d *Draft) free(ctx context.Context, t *tx.Tx, walls isolation.Want, classes []isolation.Class,
+	lodging Lodging) ([]free, error) {
+	skus, regions := d.Policy.SKUs(), d.Policy.Regions()
+	storages, kinds := lodging.columns()
+	list, err := tx.Collect(ctx, t, pgx.RowToStructByPos[free], `SELECT region, sku, share, whole
+		FROM platform.capacity_now($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, skus.Only, skus.Not, regions.Only, regions.Not,
+		classes, walls.Demanding(), d.Want.Profile, storages, kinds, lodging.Node)
 	if err != nil {
-		return fmt.Errorf("look for free capacity: %w", err)
+		return nil, fmt.Errorf("look for free capacity: %w", err)
 	}
-	return fault.New(fault.CapacityUnavailable, "no node has room just now").With(d.Want.shortage(list)...)
+	return list, nil
 }
 
 // shortage returns what of a request is short, and what would fit.
 func (w *Want) shortage(list []free) []fault.Reason {
 	share, whole := 0, 0
-	var fits []string
 	for _, one := range list {
 		if (w.SKU == "" || one.SKU == w.SKU) && (w.Region == "" || one.Region == w.Region) {
 			share, whole = max(share, one.Share), whole+one.Whole
 		}
+	}
+	short := fault.Reason{Code: fault.CapacityShort, Message: w.text() + " is wanted, and " + w.most(share, whole)}
+	return []fault.Reason{short, w.alternatives(list)}
+}
+
+// alternatives returns what would be accepted instead.
+func (w *Want) alternatives(list []free) fault.Reason {
+	var fits []string
+	for _, one := range list {
 		if text := w.fitting(one); text != "" {
 			fits = append(fits, text)
 		}
 	}
-	reasons := []fault.Reason{{Code: fault.CapacityShort, Message: w.text() + " is wanted, and " + w.most(share, whole)}}
 	if len(fits) == 0 {
-		return append(reasons, fault.Reason{Code: fault.CapacityFits,
-			Message: "nothing would fit now: release an allocation, or try again later"})
+		return fault.Reason{Code: fault.CapacityFits,
+			Message: "nothing would fit now: release an allocation, or try again later"}
 	}
-	return append(reasons, fault.Reason{Code: fault.CapacityFits,
-		Message: "would fit now: " + strings.Join(fits[:min(len(fits), maxFits)], "; ")})
+	return fault.Reason{Code: fault.CapacityFits,
+		Message: "would fit now: " + strings.Join(fits[:min(len(fits), maxFits)], "; ")}
 }
 
 // maxFits bounds the alternatives that one refusal names.

@@ -18,7 +18,9 @@ type Usage struct {
 	// Instances and Members are those that are not torn down, AppInstances the instances of one app, GPUs those of
 	// all allocations that are not released.
 	Instances, AppInstances, Members, GPUs int
-	// Spending is what those allocations cost an hour.
+	// VolumeGiB is of the volumes that are not deleted; only a preview reads it here.
+	VolumeGiB int
+	// Spending is what those allocations, and the volumes whose class has a price, cost an hour.
 	Spending policy.Spending
 }
 
@@ -43,7 +45,7 @@ func (u *Usage) unpriced(sku string) {
 // Within asks whether policy lets the project have this much.
 func (u *Usage) Within(e *policy.Effective) error {
 	return policy.Join(e.Instances(u.Instances, ""), e.Members(u.Members, ""), e.GPUs(u.GPUs, ""),
-		e.HourlyCost(u.Spending, ""))
+		e.VolumeGiB(u.VolumeGiB, ""), e.HourlyCost(u.Spending, ""))
 }
 
 // Count reads what a project has, in one statement. It must be locked, by this statement if lock says so, so that
@@ -69,7 +71,7 @@ func (u *Usage) Read(projectID ids.ID, appSlug string) tx.Query {
 	return tx.Query{SQL: usageSQL, Args: []any{projectID, appSlug, false}, Scan: u.scan}
 }
 
-// scan adds up the rows, one for each kind of capacity that the project rents.
+// scan adds up the rows, one for each kind of capacity that the project rents, and for each storage class with a price.
 func (u *Usage) scan(rows pgx.Rows) error {
 	var gpus, count int
 	var sku, currency string
