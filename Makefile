@@ -139,7 +139,7 @@ generate: web/node_modules/.package-lock.json ## Write everything that is genera
 	go run ./ent/entc.go
 	go run ./internal/tools/gqlgen
 	go tool genqlient sdk/client/genqlient.yaml
-	go generate ./transport/internal/testschema
+	go generate ./transport/internal/testschema ./rig/bench/peers/gqlgen
 	go run ./internal/tools/runbooks
 	cd web && npm run generate
 	go run ./internal/tools/clients
@@ -184,6 +184,11 @@ migrate-new: ## Write the next migration from ent/schema: make migrate-new NAME=
 .PHONY: bench
 bench: build ## Measure, each figure beside its reference in the same run
 	go run ./rig/bench
+
+.PHONY: bench-peers
+bench-peers: build ## Measure detail and list beside plain gqlgen and PostGraphile, which it installs
+	cd rig/bench/peers/postgraphile && npm ci --ignore-scripts
+	go run ./rig/bench -only peers -postgraphile rig/bench/peers/postgraphile
 
 .PHONY: ci
 ci: ## What CI runs

@@ -1,7 +1,8 @@
 // Command bench measures the platform, each figure beside its reference in the same run, and fails
 // when a figure misses its bar. See docs/benchmarks.md.
 //
-//	bench [-short] [-only detail,list,…] [-rounds n] [-month n] [-scale] [-data dir] [-profile dir] [-no-fail]
+//	bench [-short] [-only detail,list,…] [-rounds n] [-month n] [-scale] [-data dir] [-profile dir]
+//	      [-postgraphile dir] [-no-fail]
 package main
 
 import (
@@ -25,8 +26,11 @@ import (
 	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
 	"github.com/gpuaas/app-platform/rig/bench/operations"
+	"github.com/gpuaas/app-platform/rig/bench/peers"
+	"github.com/gpuaas/app-platform/rig/bench/peers/gqlgen"
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/process"
+	"github.com/gpuaas/app-platform/rig/bench/queries"
 	"github.com/gpuaas/app-platform/rig/bench/reference"
 	"github.com/gpuaas/app-platform/rig/bench/reference/frozen"
 	"github.com/gpuaas/app-platform/rig/bench/relay"
@@ -36,6 +40,7 @@ import (
 var roles = map[process.Role]process.Main{
 	sourceRole:    sourceMain,
 	platform.Role: platform.Main, reference.Role: reference.Main, frozen.Role: frozen.Main,
+	gqlgen.Role: gqlgen.Main, peers.PostGraphileRole: peers.PostGraphile,
 	reference.BroadcastRole: reference.Broadcast,
 	load.SocketsRole:        load.Sockets,
 	kit.AdapterRole:         kit.AdapterMain, kit.NoopRole: kit.NoopMain,
@@ -70,9 +75,7 @@ func subjects() []kit.Subject {
 		{Name: "rls", Measure: on(measureRLS)},
 		{Name: "audit", Measure: on(measureAudit)},
 		{Name: "denials", Measure: on(measureDenials)},
-		{Name: "detail", Measure: on(measureDetail)},
-		{Name: "list", Measure: on(measureList)},
-		{Name: "catalog", Measure: on(measureCatalog)},
+	}, queries.Subjects, []kit.Subject{
 		{Name: "delivery", Measure: on(measureDelivery)},
 		{Name: "members", Measure: on(measureMembers)},
 		{Name: "fanout", Measure: on(measureFanout)},
@@ -105,6 +108,8 @@ func parse(args []string, stderr io.Writer) (kit.Plan, error) {
 	flags.StringVar(&p.Data, "data", p.Data, "folder of the database; it is kept between runs")
 	flags.StringVar(&p.Profile, "profile", "", "folder for CPU profiles of the platform")
 	flags.IntVar(&p.Pool, "pool", p.Pool, "database connections of each login role, on both sides")
+	flags.StringVar(&p.PostGraphile, "postgraphile", "", "folder in which PostGraphile is installed, for peers; "+
+		"empty to go without (see make bench-peers)")
 	flags.BoolVar(&p.NoFail, "no-fail", false, "end with success even when a bar is missed")
 	if err := flags.Parse(args); err != nil {
 		return p, err

@@ -9,32 +9,34 @@ import (
 
 // Plan is how much is measured.
 type Plan struct {
-	Data        string // folder of the database
-	Profile     string // folder for CPU profiles of the platform; empty for none
-	Size        dataset.Size
-	Durability  postgres.Profile
-	Only        []string
-	Rounds      int
-	Callers     int           // people who ask
-	Connections int           // HTTP connections at once
-	Pool        int           // database connections of each login role
-	Span        time.Duration // one round of requests
-	Catalog     int           // manifests and artifacts
-	Blob        int64         // bytes of the artifact that is delivered, and of the one over which memory must stay flat
-	Large       int64
-	Members     int             // that each side starts, and commands in each
-	Sockets     []int           // fan-outs
-	Messages    int             // of a round of fan-out, over all sockets
-	Rate        int             // operations a second
-	Operations  int             // of a round of dispatches
-	Backlog     int             // operations of a round of throughput
-	Long        int             // operations over which memory must stay flat
-	Waiting     int             // operations that wait at once, and of a backlog that others live beside
-	Wait        time.Duration   // for which they are watched
-	Records     int             // of usage that a round takes
-	Month       int             // records of the month that is rated
-	Scale       [2]dataset.Size // one ten times the other
-	NoFail      bool
+	Data    string // folder of the database
+	Profile string // folder for CPU profiles of the platform; empty for none
+	// PostGraphile is the folder in which PostGraphile is installed; empty to measure without it.
+	PostGraphile string
+	Size         dataset.Size
+	Durability   postgres.Profile
+	Only         []string
+	Rounds       int
+	Callers      int           // people who ask
+	Connections  int           // HTTP connections at once
+	Pool         int           // database connections of each login role
+	Span         time.Duration // one round of requests
+	Catalog      int           // manifests and artifacts
+	Blob         int64         // bytes of the artifact that is delivered, and of the one over which memory must stay flat
+	Large        int64
+	Members      int             // that each side starts, and commands in each
+	Sockets      []int           // fan-outs
+	Messages     int             // of a round of fan-out, over all sockets
+	Rate         int             // operations a second
+	Operations   int             // of a round of dispatches
+	Backlog      int             // operations of a round of throughput
+	Long         int             // operations over which memory must stay flat
+	Waiting      int             // operations that wait at once, and of a backlog that others live beside
+	Wait         time.Duration   // for which they are watched
+	Records      int             // of usage that a round takes
+	Month        int             // records of the month that is rated
+	Scale        [2]dataset.Size // one ten times the other
+	NoFail       bool
 }
 
 // Full is the plan behind the published figures.

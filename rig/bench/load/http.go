@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httputil"
 	"slices"
 	"strconv"
 	"sync"
@@ -123,7 +125,10 @@ func Once(address string, request []byte) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// exchange writes a request and copies the answer's body, which must have a length.
+// chunked is the length of a body that comes in chunks.
+const chunked = -2
+
+// exchange writes a request and copies the answer's body, which must have a length or come in chunks.
 func exchange(conn net.Conn, in *bufio.Reader, request []byte, body io.Writer) (int, error) {
 	if err := conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return 0, err
@@ -134,6 +139,9 @@ func exchange(conn net.Conn, in *bufio.Reader, request []byte, body io.Writer) (
 	status, length, err := head(in)
 	if err != nil {
 		return 0, err
+	}
+	if length == chunked && status == http.StatusOK {
+		return copyChunks(in, body)
 	}
 	if length < 0 || length > maxAnswer {
 		return 0, fmt.Errorf("status %d with a body of length %d", status, length)
@@ -146,7 +154,19 @@ func exchange(conn net.Conn, in *bufio.Reader, request []byte, body io.Writer) (
 	return length, err
 }
 
-// head reads status and Content-Length; -1 when it is missing.
+// copyChunks copies a body in chunks, up to maxAnswer, and reads on to the next answer.
+func copyChunks(in *bufio.Reader, body io.Writer) (int, error) {
+	size, err := io.Copy(body, io.LimitReader(httputil.NewChunkedReader(in), maxAnswer))
+	if err != nil {
+		return 0, fmt.Errorf("read an answer: %w", err)
+	}
+	if end, err := in.ReadSlice('\n'); err != nil || len(bytes.TrimRight(end, "\r\n")) > 0 {
+		return 0, fmt.Errorf("an answer of more than %d bytes, or with trailers", maxAnswer)
+	}
+	return int(size), nil
+}
+
+// head reads status and Content-Length; -1 when it is missing, and chunked for a body in chunks.
 func head(in *bufio.Reader) (status, length int, err error) {
 	length = -1
 	for first := true; ; first = false {
@@ -162,6 +182,8 @@ func head(in *bufio.Reader) (status, length int, err error) {
 			return status, length, nil
 		case len(line) > 15 && bytes.EqualFold(line[:15], []byte("content-length:")):
 			length, _ = strconv.Atoi(string(bytes.TrimSpace(line[15:])))
+		case len(line) > 18 && bytes.EqualFold(line[:18], []byte("transfer-encoding:")):
+			length = chunked
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package queries
 
 import (
 	"context"
@@ -16,7 +16,11 @@ type side struct {
 	name        string
 	role        process.Role
 	read, write func(of target) []byte
-	server      *kit.Server // set by open
+	config      any                             // the platform's, if nil
+	compare     func(mine, answer []byte) error // same, if nil
+	open        bool                            // it knows no callers, and so refuses no stranger
+	bar         float64                         // of requests a second, the platform's beside it
+	server      *kit.Server                     // set by open
 }
 
 // once sends one request and returns the answer.
@@ -29,7 +33,7 @@ func (s *side) once(request []byte) ([]byte, error) {
 }
 
 // open starts every side's server. Call stop in any case.
-func (b *bench) open(ctx context.Context, sides []side) (stop func(), err error) {
+func (b bench) open(ctx context.Context, sides []side) (stop func(), err error) {
 	stop = func() {
 		for _, one := range sides {
 			if one.server != nil {
@@ -38,11 +42,18 @@ func (b *bench) open(ctx context.Context, sides []side) (stop func(), err error)
 		}
 	}
 	for i := range sides {
-		if sides[i].server, err = b.Serve(ctx, sides[i].role, false); err != nil {
+		if sides[i].server, err = b.start(ctx, sides[i]); err != nil {
 			return stop, fmt.Errorf("%s: %w", sides[i].name, err)
 		}
 	}
 	return stop, nil
+}
+
+func (b bench) start(ctx context.Context, one side) (*kit.Server, error) {
+	if one.config == nil {
+		return b.Serve(ctx, one.role, false)
+	}
+	return b.Child(ctx, one.role, one.config)
 }
 
 // came is what a side came to, round by round.
@@ -72,7 +83,7 @@ func (c came) beside(other came) (rates, p99 float64) {
 }
 
 // turns lets the sides answer in turns, round by round. The first round warms up and does not count.
-func (b *bench) turns(ctx context.Context, q query, sides []side) ([]came, error) {
+func (b bench) turns(ctx context.Context, q query, sides []side) ([]came, error) {
 	all := make([]came, len(sides))
 	for round := range b.Plan.Rounds + 1 {
 		for i, one := range sides {
@@ -90,7 +101,7 @@ func (b *bench) turns(ctx context.Context, q query, sides []side) ([]came, error
 }
 
 // ask keeps one side busy for a round.
-func (b *bench) ask(ctx context.Context, q query, one side) (load.Result, error) {
+func (b bench) ask(ctx context.Context, q query, one side) (load.Result, error) {
 	requests := func(int, int) load.Request {
 		of := q.pick()
 		if q.writes && rand.IntN(100) < writing {
@@ -105,14 +116,15 @@ func (b *bench) ask(ctx context.Context, q query, one side) (load.Result, error)
 // sameAnswers proves that all sides say the same, up to white space and the order of keys, before and after each has
 // changed an instance, and returns the length of an answer of the platform, in bytes. A stranger must get nothing of
 // the references.
-func (b *bench) sameAnswers(q query, sides []side) (size int, err error) {
+func (b bench) sameAnswers(q query, sides []side) (size int, err error) {
 	for n := range max(b.Plan.Callers, len(sides)) {
 		of := q.pick()
 		mine, err := agree(of, sides)
 		if err != nil {
 			return 0, err
 		}
-		if writer := &sides[n%len(sides)]; q.writes {
+		writer := &sides[n%len(sides)]
+		if q.writes {
 			if _, err := writer.once(writer.write(of)); err != nil {
 				return 0, err
 			}
@@ -142,7 +154,11 @@ func agree(of target, sides []side) (mine []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := same(mine, answer); err != nil {
+		compare := same
+		if other.compare != nil {
+			compare = other.compare
+		}
+		if err := compare(mine, answer); err != nil {
 			return nil, fmt.Errorf("%s: %w", other.name, err)
 		}
 	}
@@ -150,7 +166,7 @@ func agree(of target, sides []side) (mine []byte, err error) {
 }
 
 // refused sends what another tenant's caller may not read, nor change.
-func (b *bench) refused(q query, sides []side) error {
+func (b bench) refused(q query, sides []side) error {
 	of := q.pick()
 	stranger := of
 	for b.Set.Tenant(stranger.who) == b.Set.Tenant(of.who) {
@@ -158,6 +174,9 @@ func (b *bench) refused(q query, sides []side) error {
 	}
 	of.who = stranger.who
 	for _, one := range sides {
+		if one.open {
+			continue
+		}
 		for _, request := range [][]byte{one.read(of), one.write(of)} {
 			if _, err := one.once(request); err == nil {
 				return fmt.Errorf("%s answers strangers", one.name)

@@ -1,4 +1,6 @@
-package main
+// Package queries measures what people read: an instance's detail and a project's list, beside handlers written by
+// hand, the frozen ones among them, and beside other software; the catalog's page and artifacts.
+package queries
 
 import (
 	"context"
@@ -35,6 +37,17 @@ var listDocument string
 //go:embed repair.graphql
 var repairDocument string
 
+// Subjects are what this package measures, in order.
+var Subjects = []kit.Subject{
+	{Name: "detail", Measure: measureDetail},
+	{Name: "list", Measure: measureList},
+	{Name: "peers", Measure: measurePeers},
+	{Name: "catalog", Measure: measureCatalog},
+}
+
+// bench is one run.
+type bench struct{ *kit.Bench }
+
 // query is one query, sent to all sides.
 type query struct {
 	name, document, path string
@@ -54,7 +67,8 @@ type target struct {
 
 // The loads of detail and list: each request is for any of all instances, or its project, sent by one of those who may
 // read it.
-func measureDetail(ctx context.Context, b *bench) error {
+func measureDetail(ctx context.Context, with *kit.Bench) error {
+	b := bench{with}
 	readers, err := b.Set.Readers(ctx, b.Plan.Callers)
 	if err != nil {
 		return err
@@ -70,7 +84,8 @@ func detailOf(readers *dataset.Readers) query {
 		}}
 }
 
-func measureList(ctx context.Context, b *bench) error {
+func measureList(ctx context.Context, with *kit.Bench) error {
+	b := bench{with}
 	readers, err := b.Set.Readers(ctx, b.Plan.Callers)
 	if err != nil {
 		return err
@@ -87,7 +102,7 @@ func listOf(readers *dataset.Readers) query {
 }
 
 // query lets the platform, the reference and the frozen one answer in turns.
-func (b *bench) query(ctx context.Context, q query) error {
+func (b bench) query(ctx context.Context, q query) error {
 	sides := []side{platformSide(q), {name: "reference", role: reference.Role, read: q.plain, write: plainRepair}}
 	if q.frozen {
 		sides = append(sides, side{name: "frozen reference", role: frozen.Role, read: q.plain, write: plainRepair})
@@ -121,7 +136,7 @@ func platformSide(q query) side {
 }
 
 // note writes what the sides came to into the sheet.
-func (b *bench) note(q query, came []came) {
+func (b bench) note(q query, came []came) {
 	rates, p99 := came[0].beside(came[1])
 	b.Sheet.AtLeast(fmt.Sprintf("%s, requests/s at %d connections", q.name, b.Plan.Connections), came[0].rate(),
 		came[1].rate(), rates, q.bar)

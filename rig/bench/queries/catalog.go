@@ -1,4 +1,4 @@
-package main
+package queries
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/kit"
 )
 
 // The bars of the catalog: requests a second against the hand-written handler's. A page of fifty manifests is written
@@ -23,7 +24,8 @@ var catalogDocument string
 var artifactDocument string
 
 // measureCatalog asks for a page of an app's many manifests, and for artifacts by their digest.
-func measureCatalog(ctx context.Context, b *bench) (err error) {
+func measureCatalog(ctx context.Context, with *kit.Bench) (err error) {
+	b := bench{with}
 	digests, err := b.Set.Catalog(ctx, b.Plan.Catalog)
 	if err != nil {
 		return err
