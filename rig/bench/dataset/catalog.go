@@ -14,7 +14,8 @@ import (
 // CatalogApp is the app of the manifests that Catalog makes.
 const CatalogApp = "bench-catalog"
 
-// Catalog puts n manifests of one app into the catalog, and as many artifacts; it answers the artifacts' digests.
+// Catalog puts n manifests of one app into the catalog, and as many artifacts; it answers the artifacts' digests. The
+// manifests are of a stage that every tenant sees and that any number of versions may have.
 // Forget takes them away again.
 func (s *Set) Catalog(ctx context.Context, n int) (digests []string, err error) {
 	if err := s.ForgetCatalog(ctx); err != nil {
@@ -39,7 +40,7 @@ func (s *Set) Catalog(ctx context.Context, n int) (digests []string, err error) 
 			"adapter_name", "created_at"}, n,
 			func(i int) []any {
 				return []any{ids.New(ids.Manifest), app, CatalogApp, fmt.Sprintf("1.0.%d", i), fmt.Sprintf("Catalog %d", i),
-					"An app for measuring.", "STAGED",
+					"An app for measuring.", "DEPRECATED",
 					digests[i], document, AdapterName, now}
 			}},
 		{"artifact", []string{"id", "name", "media_type", "ref", "digest", "size_bytes", "stage", "created_at"}, n,

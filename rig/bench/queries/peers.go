@@ -64,12 +64,13 @@ func (b bench) peers(q peerQuery, address string) []side {
 		return sides
 	}
 	derived := side{role: peers.PostGraphileRole, open: true, compare: sameRows, write: derivedRepair,
+		bar: q.derived,
 		read: func(of target) []byte { return graphql(of.who, q.document, map[string]any{"id": of.id}) }}
 	config.Processes = runtime.NumCPU()
-	derived.name, derived.config, derived.bar = "PostGraphile, a process a core", config, q.derived
+	derived.name, derived.config = "PostGraphile, a process a core", config
 	sides = append(sides, derived)
 	config.Processes = 1
-	derived.name, derived.config, derived.bar = "PostGraphile, one process", config, 0
+	derived.name, derived.config = "PostGraphile, one process", config
 	return append(sides, derived)
 }
 

@@ -44,8 +44,11 @@ func TestTheFrozenScopeHidesOtherTenantsRows(t *testing.T) {
 				require.Positive(t, count(t, conn, table, tenant), "%s of the caller's tenant", table)
 				require.Equal(t, count(t, conn, table, tenant), count(t, conn, table, ""), "%s of other tenants", table)
 			}
+			changed, err := conn.Exec(ctx, `UPDATE instance SET repair_stopped = 'x' WHERE tenant_id <> $1`, tenant)
+			require.NoError(t, err)
+			require.Zero(t, changed.RowsAffected(), "rows of other tenants")
 			forged := strings.Repeat("0", 32) + string(set.Tenant(callers[0])) + "," + string(set.Tenant(callers[1]))
-			_, err := conn.Exec(ctx, `SELECT set_config('app.tenants', $1, true)`, forged)
+			_, err = conn.Exec(ctx, `SELECT set_config('app.tenants', $1, true)`, forged)
 			require.NoError(t, err)
 			require.Equal(t, count(t, conn, "instance", tenant), count(t, conn, "instance", ""),
 				"by a setting whose seal is none")
