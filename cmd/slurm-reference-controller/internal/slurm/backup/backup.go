@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// VolumeDir is where backups are on a controller with a volume for them, and BesideDir where they are without.
+	// VolumeDir is where backups are on a controller with a volume for them.
 	VolumeDir = "/var/lib/slurm-backup"
+	// BesideDir is where they are on one without.
 	BesideDir = layout.StateDir + "/backups"
 	// quick bounds a task that moves little, and long one that copies or unpacks.
 	quick = 30 * time.Second

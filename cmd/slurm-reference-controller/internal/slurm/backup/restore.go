@@ -121,6 +121,7 @@ func restore(ctx context.Context, k keeper) (any, error) {
 		return nil, k.asItWas(ctx, err)
 	}
 	k.bringPeople(ctx)
+	k.sendRecord(ctx)
 	return map[string]any{"restored": seen.backup.Name, "digest": seen.backup.Digest, "firstJob": seen.first,
 		"lost": len(seen.lost)}, nil
 }
@@ -257,6 +258,15 @@ func (k keeper) bringPeople(ctx context.Context) {
 			k.call.Log.Warn("a member has not got the accounts; recover it", "member", member.ID, "error", err)
 		}
 	})
+}
+
+// sendRecord sends the workers the record, which has changed.
+func (k keeper) sendRecord(ctx context.Context) {
+	sent, err := k.script(ctx, "restore-send-conf", quick, `timeout 20 scontrol reconfigure`)
+	if err != nil || sent.State != adapter.TaskSucceeded {
+		k.call.Log.Warn("the workers have not got the record; they get it when they are next started", "error", err,
+			"says", failed(sent))
+	}
 }
 
 // asItWas puts back what was there before, starts it, and returns why the restore failed.

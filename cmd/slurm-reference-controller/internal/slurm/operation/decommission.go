@@ -12,15 +12,17 @@ import (
 
 const cancelScript = `command -v squeue > /dev/null && timeout 10 squeue -h -o %A | xargs -r timeout 10 scancel`
 
-// handOnScript waits until the accounts show the end of every job that slurmctld knows, about 20 seconds at most.
+// handOnScript waits until the accounts show the end of every job that slurmctld knows to have run, about 20 seconds at
+// most; sacct does not show those that were held until they were canceled.
 // slurmctld writes what it could not hand on by its end to a file, which goes with the cluster, and slurmdbd shows what
 // it has taken some seconds late: those jobs would never be counted.
 const handOnScript = `grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + ` || exit 0
 for i in $(seq 40); do
-    jobs=$(timeout 10 squeue -a -h -r -t all -o %A) || exit 0
+    jobs=$(timeout 10 squeue -a -h -r -t all -o "%A|%N") || exit 0
+    jobs=$(echo "$jobs" | sed -n "s/|..*//p")
     accounts=$(timeout 10 sacct -a -D -X -n -P -S now-2days -o JobIDRaw,End)
     open=$(echo "$accounts" | grep "|Unknown$")
-    missing=$(echo "$jobs" | grep -vxF "$(echo "$accounts" | cut -d "|" -f 1)")
+    missing=$(echo "$jobs" | grep . | grep -vxF "$(echo "$accounts" | cut -d "|" -f 1)")
     test -z "$open$missing" && exit 0
     sleep 0.5
 done
