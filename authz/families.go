@@ -35,13 +35,19 @@ func FamilyKeys(suffix string) []Key {
 // AllocationFamily is the family of events of allocations that no instance uses. No manifest names it.
 const AllocationFamily = "allocation"
 
-// EventFamilies lists the families that an event can be of: those of apps, and AllocationFamily.
-func EventFamilies() []string { return append(Families(), AllocationFamily) }
+// VolumeFamily is the family of events of volumes. No manifest names it.
+const VolumeFamily = "volume"
+
+// EventFamilies lists the families that an event can be of: those of apps, AllocationFamily and VolumeFamily.
+func EventFamilies() []string { return append(Families(), AllocationFamily, VolumeFamily) }
 
 // EventKey is the key that reading a family's events requires. INVALID_ARGUMENT when the family is unknown.
 func EventKey(family string) (Key, error) {
-	if family == AllocationFamily {
+	switch family {
+	case AllocationFamily:
 		return AllocationRead, nil
+	case VolumeFamily:
+		return VolumeRead, nil
 	}
 	return FamilyKey(family, "instance.read")
 }

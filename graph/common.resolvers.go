@@ -53,6 +53,8 @@ func (r *Resolver) StorageOffer() exec.StorageOfferResolver { return storage.Off
 
 func (r *Resolver) Volume() exec.VolumeResolver { return storage.Volumes{} }
 
+func (r *Resolver) VolumePlan() exec.VolumePlanResolver { return storage.Plans{} }
+
 func (r *Resolver) User() exec.UserResolver { return people.Users{} }
 
 func (r *Resolver) Viewer() exec.ViewerResolver { return people.NewViewer(r.Identity) }

@@ -44,6 +44,12 @@ const (
 	EventAllocationReleasing    EventType = "apps.allocation.releasing"
 	EventAllocationReleased     EventType = "apps.allocation.released"
 	EventAllocationFailed       EventType = "apps.allocation.failed"
+	EventVolumeCreated          EventType = "apps.volume.created"
+	EventVolumeReady            EventType = "apps.volume.ready"
+	EventVolumeResized          EventType = "apps.volume.resized"
+	EventVolumeDeleting         EventType = "apps.volume.deleting"
+	EventVolumeDeleted          EventType = "apps.volume.deleted"
+	EventVolumeFailed           EventType = "apps.volume.failed"
 	EventArtifactFetching       EventType = "apps.artifact.fetching"
 	EventArtifactFetched        EventType = "apps.artifact.fetched"
 	EventOrphanFound            EventType = "apps.orphan.found"
@@ -66,7 +72,9 @@ var eventTypes = []EventType{
 	EventOperationAccepted, EventOperationStarted, EventOperationProgress, EventOperationCanceling,
 	EventOperationCompensating, EventOperationSucceeded, EventOperationFailed, EventOperationCanceled,
 	EventAllocationRequested, EventAllocationReady, EventAllocationReleasing, EventAllocationReleased,
-	EventAllocationFailed, EventArtifactFetching, EventArtifactFetched,
+	EventAllocationFailed,
+	EventVolumeCreated, EventVolumeReady, EventVolumeResized, EventVolumeDeleting, EventVolumeDeleted, EventVolumeFailed,
+	EventArtifactFetching, EventArtifactFetched,
 	EventOrphanFound, EventOrphanResolved,
 	EventInstanceBreakGlass,
 	EventBudgetThreshold, EventBudgetExceeded,

@@ -159,7 +159,7 @@ func (Generation) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("instance_id", "number").Unique(), index.Fields("manifest_id", "created_at")}
 }
 
-// Event is something that happened to an instance, or to an allocation that none uses: append only, numbered without
+// Event is something that happened to an instance, to an allocation that none uses, or to a volume: append only, numbered without
 // gaps.
 type Event struct{ ent.Schema }
 
@@ -172,9 +172,10 @@ func (Event) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
 // Fields of the table.
 func (Event) Fields() []ent.Field {
 	return []ent.Field{
-		optionalID("instance_id", "the instance; none for an event of an allocation"),
+		optionalID("instance_id", "the instance; none for an event of an allocation or a volume"),
 		optionalID("allocation_id", "the allocation, where no instance uses it"),
-		field.Int("seq").Comment("number in the instance or the allocation, from 1, no gaps"),
+		optionalID("volume_id", "the volume"),
+		field.Int("seq").Comment("number in the instance, the allocation or the volume, from 1, no gaps"),
 		field.Int64("generation").Annotations(entsql.DefaultExpr("platform.generation()")).
 			Comment("the past of the database that it was written in; numbers of transactions compare within one alone"),
 		field.Int64("xid").Annotations(entsql.DefaultExpr("(pg_current_xact_id()::text)::bigint")).
@@ -200,5 +201,6 @@ func (Event) Indexes() []ent.Index {
 		index.Fields("instance_id", "seq").Unique(),
 		index.Fields("allocation_id", "seq").Unique().Annotations(entsql.IndexWhere("(allocation_id IS NOT NULL)")),
 		index.Fields("project_id", "permission_family", "generation", "xid", "position").StorageKey("event_feed"),
+		index.Fields("volume_id", "seq").Unique().Annotations(entsql.IndexWhere("(volume_id IS NOT NULL)")),
 	}
 }

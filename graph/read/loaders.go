@@ -24,6 +24,7 @@ import (
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/kit/tariff"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
@@ -78,6 +79,7 @@ type Loaders struct {
 	Orphans       *Loader[ids.ID, []*orphan.View]
 	Held, Hourly  *Loader[ids.ID, *orphan.Money]
 	VolumeUses    *Loader[ids.ID, []*volume.Use]
+	VolumeCosts   *Loader[ids.ID, *tariff.Hourly]
 	Offers        *Loader[ids.ID, *volume.Offer]
 
 	OperationBlockers, InstanceBlockers *Loader[ids.ID, []*blocker.Blocker]
@@ -143,6 +145,7 @@ func With(ctx context.Context, s Services) context.Context {
 		Held:              loader(wait, s.Orphans.HeldBy),
 		Hourly:            loader(wait, s.Orphans.HourlyOf),
 		VolumeUses:        loader(wait, s.Volumes.Uses),
+		VolumeCosts:       loader(wait, s.Volumes.Hourly),
 		Offers:            loader(wait, s.Volumes.Offers),
 		OperationBlockers: loader(wait, s.Blockers.Operations),
 		InstanceBlockers:  loader(wait, s.Blockers.Instances),

@@ -23,3 +23,6 @@ type Offers struct{}
 
 // Volumes resolves the fields of volumes.
 type Volumes struct{}
+
+// Plans resolves the fields of what making or growing a volume would do.
+type Plans struct{}

@@ -7,6 +7,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/read"
+	"github.com/gpuaas/app-platform/service/kit/tariff"
+	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/volume"
 )
 
@@ -38,6 +40,16 @@ func (r Changes) DeleteVolume(ctx context.Context, volumeID ids.ID, reason strin
 // StorageClasses resolves the query storageClasses.
 func (r Views) StorageClasses(ctx context.Context) ([]*volume.Class, error) {
 	return r.volumes.Classes(ctx)
+}
+
+// PlanCreateVolume resolves the query planCreateVolume.
+func (r Views) PlanCreateVolume(ctx context.Context, input volume.CreateInput) (*volume.Plan, error) {
+	return r.volumes.PlanCreate(ctx, input)
+}
+
+// PlanResizeVolume resolves the query planResizeVolume.
+func (r Views) PlanResizeVolume(ctx context.Context, input volume.ResizeInput) (*volume.Plan, error) {
+	return r.volumes.PlanResize(ctx, input)
 }
 
 // One resolves the query volume.
@@ -78,6 +90,30 @@ func (Volumes) UsedBytes(_ context.Context, obj *volume.Volume) (*float64, error
 // Node resolves the field node.
 func (Volumes) Node(ctx context.Context, obj *volume.Volume) (*db.ComputeNode, error) {
 	return read.Maybe(ctx, read.Of(ctx).Nodes, obj.NodeID)
+}
+
+// HourlyCost resolves the field hourlyCost.
+func (Volumes) HourlyCost(ctx context.Context, obj *volume.Volume) (*orphan.Money, error) {
+	cost, err := read.Maybe(ctx, read.Of(ctx).VolumeCosts, &obj.ID)
+	return shown(cost), err
+}
+
+// HourlyBefore resolves the field hourlyBefore.
+func (Plans) HourlyBefore(_ context.Context, obj *volume.Plan) (*orphan.Money, error) {
+	return shown(obj.Before), nil
+}
+
+// HourlyAfter resolves the field hourlyAfter.
+func (Plans) HourlyAfter(_ context.Context, obj *volume.Plan) (*orphan.Money, error) {
+	return shown(obj.After), nil
+}
+
+// shown is an amount as the API has it; nil for none.
+func shown(cost *tariff.Hourly) *orphan.Money {
+	if cost == nil {
+		return nil
+	}
+	return orphan.MoneyOf(cost.Currency, cost.Amount)
 }
 
 // Users resolves the field users.

@@ -36,6 +36,7 @@ var definers = map[string]string{
 	"guard_volumes":      "nothing: a trigger",
 	"retire_volumes":     "nothing: a trigger",
 	"seat_volumes":       "nothing: a trigger",
+	"tell_volume":        "nothing: a trigger",
 	"volume_deleter":     "which node deletes the files of a volume, to who has its row",
 	"storage_offers":     "of each storage class how many nodes offer it, and sums of bytes, naming no node",
 	"open_volume":        "the nodes that serve the files of a volume now, to who has its row",

@@ -17,13 +17,14 @@ var rules = []rule{
 	{"its timeline says how it ended", `SELECT o.id || ' ' || o.state || ' ' || e.type FROM operation o
 		JOIN app_instance_event e ON e.operation_id = o.id AND e.type IN ` + ends + `
 		WHERE e.type <> 'apps.operation.' || lower(o.state)`},
-	{"timelines have no gap", `SELECT coalesce(instance_id, allocation_id) || ' ' || count(*) || ' of ' || max(seq)
+	{"timelines have no gap", `SELECT coalesce(instance_id, allocation_id, volume_id) || ' ' || count(*) || ' of '
+		|| max(seq)
 		FROM app_instance_event
-		GROUP BY coalesce(instance_id, allocation_id) HAVING count(*) <> max(seq) OR min(seq) <> 1
+		GROUP BY coalesce(instance_id, allocation_id, volume_id) HAVING count(*) <> max(seq) OR min(seq) <> 1
 		OR count(DISTINCT seq) <> count(*)`},
 	{"a project's feed keeps the order of each timeline", `SELECT about || ' ' || seq || ' after ' || before FROM (
-		SELECT coalesce(instance_id, allocation_id) AS about, seq, lag(seq) OVER (PARTITION BY coalesce(instance_id,
-		allocation_id) ORDER BY generation, xid, "position") AS before FROM app_instance_event) AS fed
+		SELECT coalesce(instance_id, allocation_id, volume_id) AS about, seq, lag(seq) OVER (PARTITION BY
+		coalesce(instance_id, allocation_id, volume_id) ORDER BY generation, xid, "position") AS before FROM app_instance_event) AS fed
 		WHERE seq < before`},
 	{"no step of an ended operation is open", `SELECT s.operation_id || ' ' || s.name || ' ' || s.state
 		FROM operation_step s

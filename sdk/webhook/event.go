@@ -26,11 +26,13 @@ type Data struct {
 	OrgID     string `json:"orgId"`
 	TenantID  string `json:"tenantId"`
 	ProjectID string `json:"projectId"`
-	// AppSlug and AppInstanceID are empty for an event of an allocation that no instance uses.
+	// AppSlug and AppInstanceID are empty for an event of an allocation that no instance uses, and of a volume.
 	AppSlug       string `json:"appSlug"`
 	AppInstanceID string `json:"appInstanceId"`
 	// AllocationID is that allocation; null of other events.
 	AllocationID *string `json:"allocationId,omitempty"`
+	// VolumeID is that volume; null of other events.
+	VolumeID *string `json:"volumeId,omitempty"`
 	// OperationID and MemberID are null when there is none.
 	OperationID *string `json:"operationId"`
 	MemberID    *string `json:"memberId"`

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/idem"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // CreateInput is a new volume.
@@ -132,6 +133,7 @@ func (in *CreateInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, ma
 	if err := affordable(ctx, t, rules, project.TenantID, project.ID); err != nil {
 		return err
 	}
+	t.Wake(event.ProjectTopic(project.ID))
 	return audit.Write(ctx, t, audit.Entry{Action: createAction, Key: authz.VolumeCreate, ObjectID: made,
 		Object: authz.Object{TenantID: project.TenantID, ProjectID: project.ID},
 		After:  map[string]any{"name": in.Name, "storageClass": class.Name, "sizeGiB": in.SizeGiB}})

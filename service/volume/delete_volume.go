@@ -57,6 +57,7 @@ func end(ctx context.Context, t *tx.Tx, before *Volume) (*Volume, error) {
 	if err != nil {
 		return nil, fmt.Errorf("delete volume %s: %w", before.ID, err)
 	}
+	t.Wake(event.ProjectTopic(before.ProjectID))
 	if deleter != nil && after.Status == volume.Deleting {
 		t.Wake(event.NodeTopic(*deleter))
 	}

@@ -112,6 +112,7 @@ func (in *ResizeInput) write(ctx context.Context, t *tx.Tx, before *Volume) (*Vo
 	for _, node := range nodes {
 		t.Wake(event.NodeTopic(node))
 	}
+	t.Wake(event.ProjectTopic(before.ProjectID))
 	after := *before
 	after.SizeGiB = in.SizeGiB
 	return &after, audit.Write(ctx, t, audit.Entry{Action: resizeAction, Key: authz.VolumeUpdate, ObjectID: before.ID,

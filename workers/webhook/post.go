@@ -131,8 +131,8 @@ func body(e *event.Event) ([]byte, error) {
 		ID: string(e.ID), Cursor: e.Cursor, Seq: e.Seq, OrgID: string(e.TenantID), TenantID: string(e.TenantID),
 		ProjectID:     string(e.ProjectID),
 		AppSlug:       e.AppSlug,
-		AppInstanceID: string(e.AppInstanceID()), AllocationID: text(e.AllocationID), OperationID: text(e.OperationID),
-		MemberID: text(e.MemberID), Message: e.Message,
+		AppInstanceID: string(e.AppInstanceID()), AllocationID: text(e.AllocationID), VolumeID: text(e.VolumeID),
+		OperationID: text(e.OperationID), MemberID: text(e.MemberID), Message: e.Message,
 		Payload: e.Payload, CorrelationID: e.CorrelationID, TraceID: e.TraceID,
 	}}
 	encoded, err := json.Marshal(content)

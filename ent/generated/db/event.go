@@ -24,11 +24,13 @@ type Event struct {
 	TenantID ids.ID `json:"tenant_id,omitempty"`
 	// owning project
 	ProjectID ids.ID `json:"project_id,omitempty"`
-	// the instance; none for an event of an allocation
+	// the instance; none for an event of an allocation or a volume
 	InstanceID *ids.ID `json:"instance_id,omitempty"`
 	// the allocation, where no instance uses it
 	AllocationID *ids.ID `json:"allocation_id,omitempty"`
-	// number in the instance or the allocation, from 1, no gaps
+	// the volume
+	VolumeID *ids.ID `json:"volume_id,omitempty"`
+	// number in the instance, the allocation or the volume, from 1, no gaps
 	Seq int `json:"seq,omitempty"`
 	// the past of the database that it was written in; numbers of transactions compare within one alone
 	Generation int64 `json:"generation,omitempty"`
@@ -68,7 +70,7 @@ func (*Event) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case event.FieldSeq, event.FieldGeneration, event.FieldXid, event.FieldPosition:
 			values[i] = new(sql.NullInt64)
-		case event.FieldID, event.FieldTenantID, event.FieldProjectID, event.FieldInstanceID, event.FieldAllocationID, event.FieldType, event.FieldAppSlug, event.FieldPermissionFamily, event.FieldOperationID, event.FieldMemberID, event.FieldMessage, event.FieldCorrelationID, event.FieldTraceID:
+		case event.FieldID, event.FieldTenantID, event.FieldProjectID, event.FieldInstanceID, event.FieldAllocationID, event.FieldVolumeID, event.FieldType, event.FieldAppSlug, event.FieldPermissionFamily, event.FieldOperationID, event.FieldMemberID, event.FieldMessage, event.FieldCorrelationID, event.FieldTraceID:
 			values[i] = new(sql.NullString)
 		case event.FieldOccurredAt:
 			values[i] = new(sql.NullTime)
@@ -118,6 +120,13 @@ func (_m *Event) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.AllocationID = new(ids.ID)
 				*_m.AllocationID = ids.ID(value.String)
+			}
+		case event.FieldVolumeID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field volume_id", values[i])
+			} else if value.Valid {
+				_m.VolumeID = new(ids.ID)
+				*_m.VolumeID = ids.ID(value.String)
 			}
 		case event.FieldSeq:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -256,6 +265,11 @@ func (_m *Event) String() string {
 	builder.WriteString(", ")
 	if v := _m.AllocationID; v != nil {
 		builder.WriteString("allocation_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.VolumeID; v != nil {
+		builder.WriteString("volume_id=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")

@@ -62,6 +62,20 @@ func (_c *EventCreate) SetNillableAllocationID(v *ids.ID) *EventCreate {
 	return _c
 }
 
+// SetVolumeID sets the "volume_id" field.
+func (_c *EventCreate) SetVolumeID(v ids.ID) *EventCreate {
+	_c.mutation.SetVolumeID(v)
+	return _c
+}
+
+// SetNillableVolumeID sets the "volume_id" field if the given value is not nil.
+func (_c *EventCreate) SetNillableVolumeID(v *ids.ID) *EventCreate {
+	if v != nil {
+		_c.SetVolumeID(*v)
+	}
+	return _c
+}
+
 // SetSeq sets the "seq" field.
 func (_c *EventCreate) SetSeq(v int) *EventCreate {
 	_c.mutation.SetSeq(v)
@@ -323,6 +337,10 @@ func (_c *EventCreate) createSpec() (*Event, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.AllocationID(); ok {
 		_spec.SetField(event.FieldAllocationID, field.TypeString, value)
 		_node.AllocationID = &value
+	}
+	if value, ok := _c.mutation.VolumeID(); ok {
+		_spec.SetField(event.FieldVolumeID, field.TypeString, value)
+		_node.VolumeID = &value
 	}
 	if value, ok := _c.mutation.Seq(); ok {
 		_spec.SetField(event.FieldSeq, field.TypeInt, value)

@@ -71,6 +71,26 @@ func (_u *EventUpdate) ClearAllocationID() *EventUpdate {
 	return _u
 }
 
+// SetVolumeID sets the "volume_id" field.
+func (_u *EventUpdate) SetVolumeID(v ids.ID) *EventUpdate {
+	_u.mutation.SetVolumeID(v)
+	return _u
+}
+
+// SetNillableVolumeID sets the "volume_id" field if the given value is not nil.
+func (_u *EventUpdate) SetNillableVolumeID(v *ids.ID) *EventUpdate {
+	if v != nil {
+		_u.SetVolumeID(*v)
+	}
+	return _u
+}
+
+// ClearVolumeID clears the value of the "volume_id" field.
+func (_u *EventUpdate) ClearVolumeID() *EventUpdate {
+	_u.mutation.ClearVolumeID()
+	return _u
+}
+
 // SetSeq sets the "seq" field.
 func (_u *EventUpdate) SetSeq(v int) *EventUpdate {
 	_u.mutation.ResetSeq()
@@ -364,6 +384,12 @@ func (_u *EventUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.AllocationIDCleared() {
 		_spec.ClearField(event.FieldAllocationID, field.TypeString)
 	}
+	if value, ok := _u.mutation.VolumeID(); ok {
+		_spec.SetField(event.FieldVolumeID, field.TypeString, value)
+	}
+	if _u.mutation.VolumeIDCleared() {
+		_spec.ClearField(event.FieldVolumeID, field.TypeString)
+	}
 	if value, ok := _u.mutation.Seq(); ok {
 		_spec.SetField(event.FieldSeq, field.TypeInt, value)
 	}
@@ -489,6 +515,26 @@ func (_u *EventUpdateOne) SetNillableAllocationID(v *ids.ID) *EventUpdateOne {
 // ClearAllocationID clears the value of the "allocation_id" field.
 func (_u *EventUpdateOne) ClearAllocationID() *EventUpdateOne {
 	_u.mutation.ClearAllocationID()
+	return _u
+}
+
+// SetVolumeID sets the "volume_id" field.
+func (_u *EventUpdateOne) SetVolumeID(v ids.ID) *EventUpdateOne {
+	_u.mutation.SetVolumeID(v)
+	return _u
+}
+
+// SetNillableVolumeID sets the "volume_id" field if the given value is not nil.
+func (_u *EventUpdateOne) SetNillableVolumeID(v *ids.ID) *EventUpdateOne {
+	if v != nil {
+		_u.SetVolumeID(*v)
+	}
+	return _u
+}
+
+// ClearVolumeID clears the value of the "volume_id" field.
+func (_u *EventUpdateOne) ClearVolumeID() *EventUpdateOne {
+	_u.mutation.ClearVolumeID()
 	return _u
 }
 
@@ -814,6 +860,12 @@ func (_u *EventUpdateOne) sqlSave(ctx context.Context) (_node *Event, err error)
 	}
 	if _u.mutation.AllocationIDCleared() {
 		_spec.ClearField(event.FieldAllocationID, field.TypeString)
+	}
+	if value, ok := _u.mutation.VolumeID(); ok {
+		_spec.SetField(event.FieldVolumeID, field.TypeString, value)
+	}
+	if _u.mutation.VolumeIDCleared() {
+		_spec.ClearField(event.FieldVolumeID, field.TypeString)
 	}
 	if value, ok := _u.mutation.Seq(); ok {
 		_spec.SetField(event.FieldSeq, field.TypeInt, value)

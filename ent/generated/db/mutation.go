@@ -15364,6 +15364,7 @@ type EventMutation struct {
 	project_id        *ids.ID
 	instance_id       *ids.ID
 	allocation_id     *ids.ID
+	volume_id         *ids.ID
 	seq               *int
 	addseq            *int
 	generation        *int64
@@ -15661,6 +15662,55 @@ func (m *EventMutation) AllocationIDCleared() bool {
 func (m *EventMutation) ResetAllocationID() {
 	m.allocation_id = nil
 	delete(m.clearedFields, event.FieldAllocationID)
+}
+
+// SetVolumeID sets the "volume_id" field.
+func (m *EventMutation) SetVolumeID(i ids.ID) {
+	m.volume_id = &i
+}
+
+// VolumeID returns the value of the "volume_id" field in the mutation.
+func (m *EventMutation) VolumeID() (r ids.ID, exists bool) {
+	v := m.volume_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldVolumeID returns the old "volume_id" field's value of the Event entity.
+// If the Event object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EventMutation) OldVolumeID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldVolumeID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldVolumeID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldVolumeID: %w", err)
+	}
+	return oldValue.VolumeID, nil
+}
+
+// ClearVolumeID clears the value of the "volume_id" field.
+func (m *EventMutation) ClearVolumeID() {
+	m.volume_id = nil
+	m.clearedFields[event.FieldVolumeID] = struct{}{}
+}
+
+// VolumeIDCleared returns if the "volume_id" field was cleared in this mutation.
+func (m *EventMutation) VolumeIDCleared() bool {
+	_, ok := m.clearedFields[event.FieldVolumeID]
+	return ok
+}
+
+// ResetVolumeID resets all changes to the "volume_id" field.
+func (m *EventMutation) ResetVolumeID() {
+	m.volume_id = nil
+	delete(m.clearedFields, event.FieldVolumeID)
 }
 
 // SetSeq sets the "seq" field.
@@ -16336,7 +16386,7 @@ func (m *EventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *EventMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 19)
 	if m.tenant_id != nil {
 		fields = append(fields, event.FieldTenantID)
 	}
@@ -16348,6 +16398,9 @@ func (m *EventMutation) Fields() []string {
 	}
 	if m.allocation_id != nil {
 		fields = append(fields, event.FieldAllocationID)
+	}
+	if m.volume_id != nil {
+		fields = append(fields, event.FieldVolumeID)
 	}
 	if m.seq != nil {
 		fields = append(fields, event.FieldSeq)
@@ -16407,6 +16460,8 @@ func (m *EventMutation) Field(name string) (ent.Value, bool) {
 		return m.InstanceID()
 	case event.FieldAllocationID:
 		return m.AllocationID()
+	case event.FieldVolumeID:
+		return m.VolumeID()
 	case event.FieldSeq:
 		return m.Seq()
 	case event.FieldGeneration:
@@ -16452,6 +16507,8 @@ func (m *EventMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldInstanceID(ctx)
 	case event.FieldAllocationID:
 		return m.OldAllocationID(ctx)
+	case event.FieldVolumeID:
+		return m.OldVolumeID(ctx)
 	case event.FieldSeq:
 		return m.OldSeq(ctx)
 	case event.FieldGeneration:
@@ -16516,6 +16573,13 @@ func (m *EventMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetAllocationID(v)
+		return nil
+	case event.FieldVolumeID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetVolumeID(v)
 		return nil
 	case event.FieldSeq:
 		v, ok := value.(int)
@@ -16702,6 +16766,9 @@ func (m *EventMutation) ClearedFields() []string {
 	if m.FieldCleared(event.FieldAllocationID) {
 		fields = append(fields, event.FieldAllocationID)
 	}
+	if m.FieldCleared(event.FieldVolumeID) {
+		fields = append(fields, event.FieldVolumeID)
+	}
 	if m.FieldCleared(event.FieldOperationID) {
 		fields = append(fields, event.FieldOperationID)
 	}
@@ -16731,6 +16798,9 @@ func (m *EventMutation) ClearField(name string) error {
 	case event.FieldAllocationID:
 		m.ClearAllocationID()
 		return nil
+	case event.FieldVolumeID:
+		m.ClearVolumeID()
+		return nil
 	case event.FieldOperationID:
 		m.ClearOperationID()
 		return nil
@@ -16759,6 +16829,9 @@ func (m *EventMutation) ResetField(name string) error {
 		return nil
 	case event.FieldAllocationID:
 		m.ResetAllocationID()
+		return nil
+	case event.FieldVolumeID:
+		m.ResetVolumeID()
 		return nil
 	case event.FieldSeq:
 		m.ResetSeq()

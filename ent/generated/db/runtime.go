@@ -356,15 +356,15 @@ func init() {
 	eventFields := schema.Event{}.Fields()
 	_ = eventFields
 	// eventDescMessage is the schema descriptor for message field.
-	eventDescMessage := eventFields[11].Descriptor()
+	eventDescMessage := eventFields[12].Descriptor()
 	// event.DefaultMessage holds the default value on creation for the message field.
 	event.DefaultMessage = eventDescMessage.Default.(string)
 	// eventDescTraceID is the schema descriptor for trace_id field.
-	eventDescTraceID := eventFields[14].Descriptor()
+	eventDescTraceID := eventFields[15].Descriptor()
 	// event.DefaultTraceID holds the default value on creation for the trace_id field.
 	event.DefaultTraceID = eventDescTraceID.Default.(string)
 	// eventDescOccurredAt is the schema descriptor for occurred_at field.
-	eventDescOccurredAt := eventFields[15].Descriptor()
+	eventDescOccurredAt := eventFields[16].Descriptor()
 	// event.DefaultOccurredAt holds the default value on creation for the occurred_at field.
 	event.DefaultOccurredAt = eventDescOccurredAt.Default.(func() time.Time)
 	evidencerunnerFields := schema.EvidenceRunner{}.Fields()

@@ -285,6 +285,8 @@ type QueryResolver interface {
 	UsageSums(ctx context.Context, filter usage.Filter, hourly bool) ([]*usage.Sum, error)
 	UsageSources(ctx context.Context, projectID ids.ID, instanceID *ids.ID) ([]*usage.Source, error)
 	UsageQuarantine(ctx context.Context, projectID *ids.ID, instanceID *ids.ID, first *int, after *string) (*model.QuarantinedUsageConnection, error)
+	PlanCreateVolume(ctx context.Context, input volume.CreateInput) (*volume.Plan, error)
+	PlanResizeVolume(ctx context.Context, input volume.ResizeInput) (*volume.Plan, error)
 	StorageClasses(ctx context.Context) ([]*volume.Class, error)
 	Volume(ctx context.Context, id ids.ID) (*volume.Volume, error)
 	Volumes(ctx context.Context, projectID ids.ID, deleted bool, first *int, after *string) (*model.VolumeConnection, error)
@@ -3486,6 +3488,20 @@ func (ec *executionContext) field_Query_planAddMembers_args(ctx context.Context,
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_planCreateVolume_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (volume.CreateInput, error) {
+			return ec.unmarshalNCreateVolumeInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋvolumeᚐCreateInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_planDecommissionInstance_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -3604,6 +3620,20 @@ func (ec *executionContext) field_Query_planRerate_args(ctx context.Context, raw
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (price.VersionInput, error) {
 			return ec.unmarshalNSetPriceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋpriceᚐVersionInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_planResizeVolume_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (volume.ResizeInput, error) {
+			return ec.unmarshalNResizeVolumeInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋvolumeᚐResizeInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -13655,6 +13685,94 @@ func (ec *executionContext) fieldContext_Query_usageQuarantine(ctx context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_planCreateVolume(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_planCreateVolume(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().PlanCreateVolume(ctx, fc.Args["input"].(volume.CreateInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *volume.Plan) graphql.Marshaler {
+			return ec.marshalNVolumePlan2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋvolumeᚐPlan(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_planCreateVolume(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_VolumePlan(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_planCreateVolume_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_planResizeVolume(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_planResizeVolume(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().PlanResizeVolume(ctx, fc.Args["input"].(volume.ResizeInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *volume.Plan) graphql.Marshaler {
+			return ec.marshalNVolumePlan2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋvolumeᚐPlan(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_planResizeVolume(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_VolumePlan(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_planResizeVolume_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_storageClasses(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -17291,6 +17409,50 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_usageQuarantine(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "planCreateVolume":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_planCreateVolume(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "planResizeVolume":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_planResizeVolume(ctx, field)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}

@@ -94,6 +94,7 @@ type ResolverRoot interface {
 	User() UserResolver
 	Viewer() ViewerResolver
 	Volume() VolumeResolver
+	VolumePlan() VolumePlanResolver
 	InvokeActionInput() InvokeActionInputResolver
 	PlanReplaceMemberInput() PlanReplaceMemberInputResolver
 	ReplaceMemberInput() ReplaceMemberInputResolver
@@ -768,6 +769,7 @@ type ComplexityRoot struct {
 		TenantID      func(childComplexity int) int
 		TraceID       func(childComplexity int) int
 		Type          func(childComplexity int) int
+		VolumeID      func(childComplexity int) int
 	}
 
 	EventConnection struct {
@@ -1975,6 +1977,7 @@ type ComplexityRoot struct {
 		Orphans                  func(childComplexity int, projectID ids.ID, resolved bool, first *int, after *string) int
 		PermissionKeys           func(childComplexity int) int
 		PlanAddMembers           func(childComplexity int, input member.AddInput) int
+		PlanCreateVolume         func(childComplexity int, input volume.CreateInput) int
 		PlanDecommissionInstance func(childComplexity int, input instance.DecommissionInput) int
 		PlanDrainMember          func(childComplexity int, input member.Input) int
 		PlanLaunchInstance       func(childComplexity int, input instance.LaunchInput) int
@@ -1984,6 +1987,7 @@ type ComplexityRoot struct {
 		PlanReopenPeriod         func(childComplexity int, periodID ids.ID) int
 		PlanReplaceMember        func(childComplexity int, input member.ReplaceInput) int
 		PlanRerate               func(childComplexity int, input price.VersionInput) int
+		PlanResizeVolume         func(childComplexity int, input volume.ResizeInput) int
 		PlanRetryOperation       func(childComplexity int, input retry.Input) int
 		PlanRollbackInstance     func(childComplexity int, input instance.RollbackInput) int
 		PlanScaleComponent       func(childComplexity int, input member.ScaleInput) int
@@ -2547,6 +2551,7 @@ type ComplexityRoot struct {
 		CreatedAt    func(childComplexity int) int
 		CreatedBy    func(childComplexity int) int
 		DeletedAt    func(childComplexity int) int
+		HourlyCost   func(childComplexity int) int
 		ID           func(childComplexity int) int
 		MeasuredAt   func(childComplexity int) int
 		Message      func(childComplexity int) int
@@ -2569,6 +2574,12 @@ type ComplexityRoot struct {
 	VolumeEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	VolumePlan struct {
+		HourlyAfter  func(childComplexity int) int
+		HourlyBefore func(childComplexity int) int
+		Volume       func(childComplexity int) int
 	}
 
 	VolumeSlot struct {
@@ -5531,6 +5542,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Event.Type(childComplexity), true
+	case "Event.volumeId":
+		if e.ComplexityRoot.Event.VolumeID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Event.VolumeID(childComplexity), true
 
 	case "EventConnection.edges":
 		if e.ComplexityRoot.EventConnection.Edges == nil {
@@ -11808,6 +11825,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanAddMembers(childComplexity, args["input"].(member.AddInput)), true
+	case "Query.planCreateVolume":
+		if e.ComplexityRoot.Query.PlanCreateVolume == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planCreateVolume_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanCreateVolume(childComplexity, args["input"].(volume.CreateInput)), true
 	case "Query.planDecommissionInstance":
 		if e.ComplexityRoot.Query.PlanDecommissionInstance == nil {
 			break
@@ -11907,6 +11935,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanRerate(childComplexity, args["input"].(price.VersionInput)), true
+	case "Query.planResizeVolume":
+		if e.ComplexityRoot.Query.PlanResizeVolume == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planResizeVolume_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanResizeVolume(childComplexity, args["input"].(volume.ResizeInput)), true
 	case "Query.planRetryOperation":
 		if e.ComplexityRoot.Query.PlanRetryOperation == nil {
 			break
@@ -14396,6 +14435,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Volume.DeletedAt(childComplexity), true
+	case "Volume.hourlyCost":
+		if e.ComplexityRoot.Volume.HourlyCost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Volume.HourlyCost(childComplexity), true
 	case "Volume.id":
 		if e.ComplexityRoot.Volume.ID == nil {
 			break
@@ -14494,6 +14539,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.VolumeEdge.Node(childComplexity), true
+
+	case "VolumePlan.hourlyAfter":
+		if e.ComplexityRoot.VolumePlan.HourlyAfter == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumePlan.HourlyAfter(childComplexity), true
+	case "VolumePlan.hourlyBefore":
+		if e.ComplexityRoot.VolumePlan.HourlyBefore == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumePlan.HourlyBefore(childComplexity), true
+	case "VolumePlan.volume":
+		if e.ComplexityRoot.VolumePlan.Volume == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VolumePlan.Volume(childComplexity), true
 
 	case "VolumeSlot.access":
 		if e.ComplexityRoot.VolumeSlot.Access == nil {
@@ -17012,13 +17076,13 @@ extend type Mutation {
   openEndpoint("Which one." input: OpenEndpointInput!): OpenedEndpoint!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/event.graphql", Input: `"Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about."
+	{Name: "../../schema/event.graphql", Input: `"Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about."
 type Event implements Node {
   "Typed id, ` + "`" + `evt_…` + "`" + `."
   id: ID!
   "Opaque position for ` + "`" + `after` + "`" + ` in the feed this event was read from."
   cursor: String!
-  "Its number in the instance's timeline, or among the allocation's own events, from 1, without gaps."
+  "Its number in the instance's timeline, or among the allocation's or volume's own events, from 1, without gaps."
   seq: Int!
   "What happened, such as ` + "`" + `apps.instance.running` + "`" + `."
   type: String!
@@ -17028,12 +17092,14 @@ type Event implements Node {
   tenantId: ID!
   "The project."
   projectId: ID!
-  "The app; empty for an event of an allocation that no instance uses."
+  "The app; empty for an event of an allocation that no instance uses, and of a volume."
   appSlug: String!
-  "The instance; empty for an event of an allocation that no instance uses."
+  "The instance; empty for an event of an allocation that no instance uses, and of a volume."
   appInstanceId: ID!
   "The allocation, of an event of one that no instance uses; null of others."
   allocationId: ID
+  "The volume, of an event of one; null of others."
+  volumeId: ID
   "The operation that caused it; null when none did."
   operationId: ID
   "The member it is about; null when about none."
@@ -21140,7 +21206,7 @@ type EffectivePolicy {
 type PolicyImpact {
   "The project."
   projectId: ID!
-  "The instance or allocation that breaks the rule today; null when an entitlement does."
+  "The instance, allocation or volume that breaks the rule today; null when an entitlement does."
   objectId: ID
   "Its name."
   name: String!
@@ -22381,6 +22447,8 @@ type Volume implements Node {
   message: String!
   "The node of a local one, from its first use on. Null to whom the node is hidden."
   node: ComputeNode
+  "What an hour of it costs by the price book now, at most: the dearest step counts. It is metered from a node's first proof that it exists. Null once it is deleted or lost, and where its class has no price."
+  hourlyCost: Money
   "The instances that use it, as far as the caller may see them."
   users: [VolumeUser!]!
   "Who made it: a person or a service account."
@@ -22471,7 +22539,21 @@ input ResizeVolumeInput {
   reason: String
 }
 
+"What making or growing a volume would do, before it is requested. Nothing is written."
+type VolumePlan {
+  "How it would be; one that would be made has no id that lasts."
+  volume: Volume!
+  "What an hour of it costs now, at most; null where its class has no price, and of one that would be made."
+  hourlyBefore: Money
+  "What an hour of it would cost, at most; null where its class has no price."
+  hourlyAfter: Money
+}
+
 extend type Query {
+  "What createVolume would do: it is refused as that would be. Key: volume.create on the project."
+  planCreateVolume("The volume." input: CreateVolumeInput!): VolumePlan!
+  "What resizeVolume would do: it is refused as that would be. Key: volume.update on the project."
+  planResizeVolume("The size." input: ResizeVolumeInput!): VolumePlan!
   "The storage classes by name, at most 500, for everyone who is logged in."
   storageClasses: [StorageClass!]!
   "A volume. Key: volume.read."
@@ -22485,7 +22567,7 @@ extend type Mutation {
   createStorageClass("The storage class." input: CreateStorageClassInput!): StorageClass!
   "Change a storage class. Key: storage.class.manage on the platform."
   updateStorageClass("What changes." input: UpdateStorageClassInput!): StorageClass!
-  "Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size. Key: volume.create on the project."
+  "Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size, BUDGET_EXCEEDED when a budget does not allow the price. Key: volume.create on the project."
   createVolume("The volume." input: CreateVolumeInput!): Volume!
   "Make a volume larger, also while it is in use. Key: volume.update on the project."
   resizeVolume("The size." input: ResizeVolumeInput!): Volume!
@@ -23992,6 +24074,8 @@ func (ec *executionContext) childFields_Event(ctx context.Context, field graphql
 		return ec.fieldContext_Event_appInstanceId(ctx, field)
 	case "allocationId":
 		return ec.fieldContext_Event_allocationId(ctx, field)
+	case "volumeId":
+		return ec.fieldContext_Event_volumeId(ctx, field)
 	case "operationId":
 		return ec.fieldContext_Event_operationId(ctx, field)
 	case "memberId":
@@ -27128,6 +27212,8 @@ func (ec *executionContext) childFields_Volume(ctx context.Context, field graphq
 		return ec.fieldContext_Volume_message(ctx, field)
 	case "node":
 		return ec.fieldContext_Volume_node(ctx, field)
+	case "hourlyCost":
+		return ec.fieldContext_Volume_hourlyCost(ctx, field)
 	case "users":
 		return ec.fieldContext_Volume_users(ctx, field)
 	case "createdBy":
@@ -27158,6 +27244,18 @@ func (ec *executionContext) childFields_VolumeEdge(ctx context.Context, field gr
 		return ec.fieldContext_VolumeEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type VolumeEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_VolumePlan(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "volume":
+		return ec.fieldContext_VolumePlan_volume(ctx, field)
+	case "hourlyBefore":
+		return ec.fieldContext_VolumePlan_hourlyBefore(ctx, field)
+	case "hourlyAfter":
+		return ec.fieldContext_VolumePlan_hourlyAfter(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type VolumePlan", field.Name)
 }
 
 func (ec *executionContext) childFields_VolumeSlot(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

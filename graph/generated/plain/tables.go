@@ -194,6 +194,7 @@ func eventTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"appSlug":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AppSlug) }),
 		"appInstanceId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AppInstanceID()) }),
 		"allocationId":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.AllocationID) }),
+		"volumeId":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.VolumeID) }),
 		"operationId":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.OperationID) }),
 		"memberId":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.MemberID) }),
 		"message":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Message) }),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/Khan/genqlient/graphql"
 
+	"github.com/gpuaas/app-platform/rig/stack/storage"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -13,12 +14,15 @@ import (
 const Currency = "EUR"
 
 // demo is a price book for a demonstration: capacity of a kind of node by the hour, and the reference apps' own use.
-// They are nobody's real prices.
+// They are nobody's real prices. A storage class is priced by the GiB and hour, by its name; of what the class is called on
+// local nodes, see rig/stack/storage.
 func demo(sku string) []gql.SetPriceInput {
 	return []gql.SetPriceInput{
 		{Meter: "node_seconds", Sku: &sku, Per: "3600", Tiers: []gql.PriceTierInput{{Price: "9.60"}}},
 		{Meter: "gpu_seconds", Sku: &sku, Per: "3600", RoundUpTo: new("60"),
 			Tiers: []gql.PriceTierInput{{Price: "2.40"}}},
+		{Meter: "volume_gib_seconds", Sku: new(storage.Shared), Per: "3600", Tiers: []gql.PriceTierInput{{Price: "0.0002"}}},
+		{Meter: "volume_gib_seconds", Sku: new(storage.Local), Per: "3600", Tiers: []gql.PriceTierInput{{Price: "0.0003"}}},
 		{Meter: "jobs", Per: "1", Tiers: []gql.PriceTierInput{{UpTo: new("1000"), Price: "0.01"}, {Price: "0.008"}}},
 		{Meter: "greetings.served", Per: "1000", Tiers: []gql.PriceTierInput{{Price: "0.05"}}},
 		{Meter: "requests", Per: "1000", Tiers: []gql.PriceTierInput{{Price: "0.20"}}},

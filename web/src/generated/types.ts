@@ -2863,7 +2863,7 @@ export type RevokeKeyMutationVariables = Exact<{
 
 export type RevokeKeyMutation = { readonly revokeSignerKey: { readonly id: string } };
 
-export type VolumeBitsFragment = { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> };
+export type VolumeBitsFragment = { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> };
 
 export type StorageClassBitsFragment = { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null };
 
@@ -2873,7 +2873,7 @@ export type VolumesQueryVariables = Exact<{
 }>;
 
 
-export type VolumesQuery = { readonly volumes: { readonly edges: ReadonlyArray<{ readonly node: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+export type VolumesQuery = { readonly volumes: { readonly edges: ReadonlyArray<{ readonly node: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
 
 export type StorageClassesQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -2885,14 +2885,14 @@ export type CreateVolumeMutationVariables = Exact<{
 }>;
 
 
-export type CreateVolumeMutation = { readonly createVolume: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+export type CreateVolumeMutation = { readonly createVolume: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
 
 export type ResizeVolumeMutationVariables = Exact<{
   input: ResizeVolumeInput;
 }>;
 
 
-export type ResizeVolumeMutation = { readonly resizeVolume: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+export type ResizeVolumeMutation = { readonly resizeVolume: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
 
 export type DeleteVolumeMutationVariables = Exact<{
   volumeId: string;
@@ -2900,7 +2900,7 @@ export type DeleteVolumeMutationVariables = Exact<{
 }>;
 
 
-export type DeleteVolumeMutation = { readonly deleteVolume: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+export type DeleteVolumeMutation = { readonly deleteVolume: { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
 
 export type CreateStorageClassMutationVariables = Exact<{
   input: CreateStorageClassInput;
@@ -2915,6 +2915,20 @@ export type UpdateStorageClassMutationVariables = Exact<{
 
 
 export type UpdateStorageClassMutation = { readonly updateStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
+
+export type PlanCreateVolumeQueryVariables = Exact<{
+  input: CreateVolumeInput;
+}>;
+
+
+export type PlanCreateVolumeQuery = { readonly planCreateVolume: { readonly hourlyAfter: { readonly currency: string, readonly amount: string } | null } };
+
+export type PlanResizeVolumeQueryVariables = Exact<{
+  input: ResizeVolumeInput;
+}>;
+
+
+export type PlanResizeVolumeQuery = { readonly planResizeVolume: { readonly hourlyBefore: { readonly currency: string, readonly amount: string } | null, readonly hourlyAfter: { readonly currency: string, readonly amount: string } | null } };
 
 export type WebhookBitsFragment = { readonly id: string, readonly url: string, readonly description: string, readonly eventTypes: ReadonlyArray<string>, readonly status: WebhookStatus, readonly secretRotatedAt: string | null, readonly previousUntil: string | null, readonly lastDeliveredAt: string | null, readonly failingSince: string | null, readonly lastError: string, readonly createdAt: string };
 

@@ -7,10 +7,13 @@ import { ChangeDialog } from '../changes/ChangeDialog';
 import {
   CreateVolumeDocument,
   DeleteVolumeDocument,
+  PlanCreateVolumeDocument,
+  PlanResizeVolumeDocument,
   ResizeVolumeDocument,
   StorageClassesDocument,
 } from '../generated/graphql';
 import type { VolumeBitsFragment } from '../generated/graphql';
+import { amount, noPrice } from '../lib/money';
 import { kinds, offered, wrongSize, wrongVolume } from './volume';
 
 interface Ends {
@@ -29,6 +32,13 @@ export function CreateVolumeDialog({ onClose, onDone }: Ends) {
   const open = (data?.storageClasses ?? []).filter((each) => !each.disabled);
   const storageClass = open.length === 1 ? (open[0]?.name ?? '') : chosen;
   const picked = open.find((each) => each.name === storageClass);
+  const wrong = wrongVolume({ name, storageClass, sizeGiB });
+  const plan = useRead(
+    PlanCreateVolumeDocument,
+    { input: { projectId, name, storageClass, sizeGiB: Number(sizeGiB), idempotencyKey: 'plan' } },
+    wrong.size > 0,
+  );
+  const cost = wrong.size > 0 ? undefined : plan.data?.planCreateVolume.hourlyAfter;
   return (
     <ChangeDialog
       onClose={onClose}
@@ -39,7 +49,7 @@ export function CreateVolumeDialog({ onClose, onDone }: Ends) {
         fields: ['name', 'storageClass', 'sizeGiB'],
         reasonNeeded: false,
         reasonKept: false,
-        wrong: wrongVolume({ name, storageClass, sizeGiB }),
+        wrong,
         intro: 'Its files come to be when the first workload uses it, and stay until you delete it.',
         send: () => send({ projectId, name, storageClass, sizeGiB: Number(sizeGiB) }),
         form: (errors) => (
@@ -64,7 +74,7 @@ export function CreateVolumeDialog({ onClose, onDone }: Ends) {
               onChange={(value) => setChosen(value ?? '')}
               error={errors.get('storageClass')}
             />
-            <SizeInput value={sizeGiB} set={setSize} error={errors.get('sizeGiB')} />
+            <SizeInput value={sizeGiB} set={setSize} error={errors.get('sizeGiB')} cost={hourly(cost)} />
           </div>
         ),
       }}
@@ -76,6 +86,12 @@ export function CreateVolumeDialog({ onClose, onDone }: Ends) {
 export function ResizeVolumeDialog({ volume, onClose, onDone }: Ends & { volume: VolumeBitsFragment }) {
   const [sizeGiB, setSize] = useState(String(volume.sizeGiB));
   const wrong = wrongSize(sizeGiB, volume.sizeGiB);
+  const { data } = useRead(
+    PlanResizeVolumeDocument,
+    { input: { volumeId: volume.id, sizeGiB: Number(sizeGiB) } },
+    wrong !== undefined,
+  );
+  const cost = wrong === undefined ? data?.planResizeVolume.hourlyAfter : undefined;
   return (
     <ChangeDialog
       onClose={onClose}
@@ -89,7 +105,9 @@ export function ResizeVolumeDialog({ volume, onClose, onDone }: Ends & { volume:
         intro: `It has ${volume.sizeGiB} GiB. What uses it goes on meanwhile. A volume does not shrink again.`,
         send: ({ reason }) =>
           tell(ResizeVolumeDocument, { input: { volumeId: volume.id, sizeGiB: Number(sizeGiB), reason } }),
-        form: (errors) => <SizeInput value={sizeGiB} set={setSize} error={errors.get('sizeGiB')} />,
+        form: (errors) => (
+          <SizeInput value={sizeGiB} set={setSize} error={errors.get('sizeGiB')} cost={hourly(cost)} />
+        ),
       }}
     />
   );
@@ -126,10 +144,24 @@ function Consequence({ volume }: { volume: VolumeBitsFragment }) {
   );
 }
 
-function SizeInput({ value, set, error }: { value: string; set: (value: string) => void; error: string | undefined }) {
+/** What an hour of it costs, in words; undefined before that is known. */
+function hourly(cost: { amount: string; currency: string } | null | undefined): string | undefined {
+  if (cost === undefined) return undefined;
+  return cost === null ? noPrice : `${amount(cost.amount, cost.currency)} an hour`;
+}
+
+interface Size {
+  readonly value: string;
+  readonly set: (value: string) => void;
+  readonly error: string | undefined;
+  readonly cost: string | undefined;
+}
+
+function SizeInput({ value, set, error, cost }: Size) {
   return (
     <TextInput
       label="Size, GiB"
+      description={cost}
       inputMode="numeric"
       required
       maxLength={7}

@@ -9,6 +9,7 @@ import { useWhile } from '../api/useWhile';
 import { VolumesDocument } from '../generated/graphql';
 import type { VolumeBitsFragment, VolumesQuery } from '../generated/graphql';
 import { bytes } from '../lib/format';
+import { amount, noPrice } from '../lib/money';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
@@ -87,6 +88,12 @@ export function VolumesPage() {
   );
 }
 
+function Hour({ row }: { row: VolumeBitsFragment }) {
+  if (row.hourlyCost === null)
+    return <span className="faint">{row.status === 'DELETED' ? '—' : noPrice}</span>;
+  return <span data-hourly={row.hourlyCost.amount}>{amount(row.hourlyCost.amount, row.hourlyCost.currency)}</span>;
+}
+
 type Act = ((row: VolumeBitsFragment) => void) | undefined;
 
 function columns({ look, grow, remove }: { look: Act; grow: Act; remove: Act }) {
@@ -122,6 +129,7 @@ function columns({ look, grow, remove }: { look: Act; grow: Act; remove: Act }) 
     },
     { head: 'Size', right: true, cell: (row: VolumeBitsFragment) => <span className="num">{row.sizeGiB} GiB</span> },
     { head: 'Used', right: true, cell: (row: VolumeBitsFragment) => <Used row={row} /> },
+    { head: 'An hour', right: true, cell: (row: VolumeBitsFragment) => <Hour row={row} /> },
     { head: 'Used by', cell: (row: VolumeBitsFragment) => <Users row={row} /> },
     { head: 'Since', cell: (row: VolumeBitsFragment) => <Ago at={row.createdAt} /> },
     {

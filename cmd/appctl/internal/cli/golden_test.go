@@ -57,6 +57,7 @@ var answering = []string{
 	"usage sources",
 	"usage quarantine", "usage quarantine --all", "prices list", "prices set gpu-large 2.50 --currency eur",
 	"volumes list --deleted", "volumes show home", "volumes create scratch --class parallel --size 20",
+	"volumes create scratch --class parallel --size 20 --plan", "volumes resize home --size 20 --plan",
 	"volumes resize home --size 20 --reason full", "volumes delete vol_1 --reason over", "storage-classes list",
 	"storage-classes create parallel --kind shared --title Files", "storage-classes update disk --disable",
 	"policy show", "policy show --platform", "policy effective", "policy preview testdata/policy.json --tenant ten_1",

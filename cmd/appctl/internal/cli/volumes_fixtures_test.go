@@ -6,7 +6,7 @@ func volume() object {
 	return object{"id": "vol_1", "projectId": "prj_1", "name": "home", "sizeGiB": 20, "status": "READY", "usedBytes": 5368709120,
 		"storageClass": object{"id": "stc_1", "name": "parallel", "kind": "SHARED"}, "measuredAt": at, "message": "",
 		"users":     []object{{"instanceId": "ins_1", "instanceName": "one", "slot": "home", "path": "/home", "readOnly": true}},
-		"createdBy": "usr_1", "createdAt": at}
+		"createdBy": "usr_1", "createdAt": at, "hourlyCost": object{"currency": "EUR", "amount": "0.004000"}}
 }
 
 // addVolumeFixtures gives the stand-in the verbs of volumes and storage classes.
@@ -21,7 +21,9 @@ func addVolumeFixtures(s *clienttest.Server) {
 	for field, value := range map[string]any{
 		"storageClasses": []object{unserved, class}, "createStorageClass": class, "updateStorageClass": class,
 		"volumes": page(volume(), fresh), "volume": volume(), "createVolume": fresh, "resizeVolume": volume(),
-		"deleteVolume": volume(),
+		"deleteVolume": volume(), "planCreateVolume": object{"volume": fresh, "hourlyAfter": object{"currency": "EUR", "amount": "0.004000"}},
+		"planResizeVolume": object{"volume": volume(), "hourlyBefore": object{"currency": "EUR", "amount": "0.002000"},
+			"hourlyAfter": object{"currency": "EUR", "amount": "0.004000"}},
 	} {
 		s.Handle(field, answer(value))
 	}

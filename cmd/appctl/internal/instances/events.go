@@ -115,8 +115,11 @@ func (f *tail) printEvent(t *command.Tool, event *gql.Event) (err error) {
 		_, err = fmt.Fprintln(t.Env.Stdout, event.Id)
 	default:
 		about := event.AppInstanceId
-		if event.AllocationId != nil {
+		switch {
+		case event.AllocationId != nil:
 			about = *event.AllocationId
+		case event.VolumeId != nil:
+			about = *event.VolumeId
 		}
 		whose := render.If(f.wide, about+"  ")
 		_, err = fmt.Fprintf(t.Env.Stdout, "%4d  %s  %s%-32s  %s\n", event.Seq, render.Time(&event.OccurredAt),

@@ -71,39 +71,69 @@ func view(v *gql.Volume) command.View {
 		users[i] = fmt.Sprintf("%s (%s at %s%s)", user.InstanceName, user.Slot, user.Path, render.If(user.ReadOnly, ", read only"))
 	}
 	return command.Fields(v, v.Id, "Volume", v.Id, "Name", v.Name, "Storage class", v.StorageClass.Name,
-		"Kind", string(v.StorageClass.Kind), "Size", size(v), "Used", used(v), "Measured", render.Time(v.MeasuredAt),
+		"Kind", string(v.StorageClass.Kind), "Size", size(v), "An hour", money(v.HourlyCost), "Used", used(v), "Measured", render.Time(v.MeasuredAt),
 		"Status", string(v.Status), "Node", parts.NodeName(v.Node), "Used by", strings.Join(users, ", "), "Message", v.Message,
 		"Made", render.Time(&v.CreatedAt), "Deleted", render.Time(v.DeletedAt))
 }
 
 func create(t *command.Tool) *cobra.Command {
 	var input gql.CreateVolumeInput
-	cmd := command.Verb(t, "create NAME", "Make a volume", view,
-		func(ctx context.Context, args []string) (_ *gql.Volume, err error) {
+	var plan bool
+	cmd := command.Verb(t, "create NAME", "Make a volume", same,
+		func(ctx context.Context, args []string) (out command.View, err error) {
 			if input.ProjectId, err = t.ProjectID(ctx); err != nil {
-				return nil, err
+				return out, err
 			}
 			input.Name = args[0]
+			if plan {
+				answer, err := gql.PlanCreateVolume(ctx, t, input)
+				return planView(&answer.PlanCreateVolume), err
+			}
 			answer, err := gql.CreateVolume(ctx, t, input)
-			return &answer.CreateVolume, err
+			return view(&answer.CreateVolume), err
 		})
 	cmd.Example = "  appctl volumes create home --class parallel --size 100"
 	cmd.Flags().StringVar(&input.StorageClass, "class", "", "storage class, by name or id; see appctl storage-classes list")
 	cmd.Flags().IntVar(&input.SizeGiB, "size", 0, "how much it is to hold, GiB")
+	cmd.Flags().BoolVar(&plan, "plan", false, "show what an hour of it would cost, and make nothing")
 	command.Need(cmd, "class", "size")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
 }
 
+// same is the view of what is one already.
+func same(v command.View) command.View { return v }
+
+// planView shows what a volume would cost.
+func planView(p *gql.VolumePlan) command.View {
+	return command.Fields(p, p.Volume.Name, "Volume", p.Volume.Name, "Storage class", p.Volume.StorageClass.Name,
+		"Size", size(&p.Volume), "An hour now", money(p.HourlyBefore), "An hour then", render.If(p.HourlyAfter == nil, "no price set")+
+			money(p.HourlyAfter))
+}
+
+// money is an amount; empty for none.
+func money(m *gql.Money) string {
+	if m == nil {
+		return ""
+	}
+	return m.Amount + " " + m.Currency
+}
+
 func resize(t *command.Tool) *cobra.Command {
 	var input gql.ResizeVolumeInput
-	cmd := command.Of(t, "resize VOLUME", "Make a volume larger, also while it is in use", lookup.OfVolume(t), view,
-		func(ctx context.Context, id string, _ []string) (*gql.Volume, error) {
+	var plan bool
+	cmd := command.Of(t, "resize VOLUME", "Make a volume larger, also while it is in use", lookup.OfVolume(t), same,
+		func(ctx context.Context, id string, _ []string) (command.View, error) {
 			input.VolumeId = id
+			if plan {
+				answer, err := gql.PlanResizeVolume(ctx, t, input)
+				return planView(&answer.PlanResizeVolume), err
+			}
 			answer, err := gql.ResizeVolume(ctx, t, input)
-			return &answer.ResizeVolume, err
+			return view(&answer.ResizeVolume), err
 		})
 	cmd.Flags().IntVar(&input.SizeGiB, "size", 0, "GiB, more than it has")
+	cmd.Flags().BoolVar(&plan, "plan", false, "show what an hour of it would cost, and change nothing")
 	command.Need(cmd, "size")
 	command.ReasonFlag(cmd, &input.Reason)
 	return cmd

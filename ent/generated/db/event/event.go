@@ -21,6 +21,8 @@ const (
 	FieldInstanceID = "instance_id"
 	// FieldAllocationID holds the string denoting the allocation_id field in the database.
 	FieldAllocationID = "allocation_id"
+	// FieldVolumeID holds the string denoting the volume_id field in the database.
+	FieldVolumeID = "volume_id"
 	// FieldSeq holds the string denoting the seq field in the database.
 	FieldSeq = "seq"
 	// FieldGeneration holds the string denoting the generation field in the database.
@@ -60,6 +62,7 @@ var Columns = []string{
 	FieldProjectID,
 	FieldInstanceID,
 	FieldAllocationID,
+	FieldVolumeID,
 	FieldSeq,
 	FieldGeneration,
 	FieldXid,
@@ -121,6 +124,11 @@ func ByInstanceID(opts ...sql.OrderTermOption) OrderOption {
 // ByAllocationID orders the results by the allocation_id field.
 func ByAllocationID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldAllocationID, opts...).ToFunc()
+}
+
+// ByVolumeID orders the results by the volume_id field.
+func ByVolumeID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldVolumeID, opts...).ToFunc()
 }
 
 // BySeq orders the results by the seq field.

@@ -79,6 +79,12 @@ func AllocationID(v ids.ID) predicate.Event {
 	return predicate.Event(sql.FieldEQ(FieldAllocationID, vc))
 }
 
+// VolumeID applies equality check predicate on the "volume_id" field. It's identical to VolumeIDEQ.
+func VolumeID(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldEQ(FieldVolumeID, vc))
+}
+
 // Seq applies equality check predicate on the "seq" field. It's identical to SeqEQ.
 func Seq(v int) predicate.Event {
 	return predicate.Event(sql.FieldEQ(FieldSeq, v))
@@ -500,6 +506,100 @@ func AllocationIDEqualFold(v ids.ID) predicate.Event {
 func AllocationIDContainsFold(v ids.ID) predicate.Event {
 	vc := string(v)
 	return predicate.Event(sql.FieldContainsFold(FieldAllocationID, vc))
+}
+
+// VolumeIDEQ applies the EQ predicate on the "volume_id" field.
+func VolumeIDEQ(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldEQ(FieldVolumeID, vc))
+}
+
+// VolumeIDNEQ applies the NEQ predicate on the "volume_id" field.
+func VolumeIDNEQ(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldNEQ(FieldVolumeID, vc))
+}
+
+// VolumeIDIn applies the In predicate on the "volume_id" field.
+func VolumeIDIn(vs ...ids.ID) predicate.Event {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Event(sql.FieldIn(FieldVolumeID, v...))
+}
+
+// VolumeIDNotIn applies the NotIn predicate on the "volume_id" field.
+func VolumeIDNotIn(vs ...ids.ID) predicate.Event {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Event(sql.FieldNotIn(FieldVolumeID, v...))
+}
+
+// VolumeIDGT applies the GT predicate on the "volume_id" field.
+func VolumeIDGT(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldGT(FieldVolumeID, vc))
+}
+
+// VolumeIDGTE applies the GTE predicate on the "volume_id" field.
+func VolumeIDGTE(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldGTE(FieldVolumeID, vc))
+}
+
+// VolumeIDLT applies the LT predicate on the "volume_id" field.
+func VolumeIDLT(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldLT(FieldVolumeID, vc))
+}
+
+// VolumeIDLTE applies the LTE predicate on the "volume_id" field.
+func VolumeIDLTE(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldLTE(FieldVolumeID, vc))
+}
+
+// VolumeIDContains applies the Contains predicate on the "volume_id" field.
+func VolumeIDContains(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldContains(FieldVolumeID, vc))
+}
+
+// VolumeIDHasPrefix applies the HasPrefix predicate on the "volume_id" field.
+func VolumeIDHasPrefix(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldHasPrefix(FieldVolumeID, vc))
+}
+
+// VolumeIDHasSuffix applies the HasSuffix predicate on the "volume_id" field.
+func VolumeIDHasSuffix(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldHasSuffix(FieldVolumeID, vc))
+}
+
+// VolumeIDIsNil applies the IsNil predicate on the "volume_id" field.
+func VolumeIDIsNil() predicate.Event {
+	return predicate.Event(sql.FieldIsNull(FieldVolumeID))
+}
+
+// VolumeIDNotNil applies the NotNil predicate on the "volume_id" field.
+func VolumeIDNotNil() predicate.Event {
+	return predicate.Event(sql.FieldNotNull(FieldVolumeID))
+}
+
+// VolumeIDEqualFold applies the EqualFold predicate on the "volume_id" field.
+func VolumeIDEqualFold(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldEqualFold(FieldVolumeID, vc))
+}
+
+// VolumeIDContainsFold applies the ContainsFold predicate on the "volume_id" field.
+func VolumeIDContainsFold(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldContainsFold(FieldVolumeID, vc))
 }
 
 // SeqEQ applies the EQ predicate on the "seq" field.

@@ -581,6 +581,7 @@ var (
 		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "instance_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "allocation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "volume_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "seq", Type: field.TypeInt},
 		{Name: "generation", Type: field.TypeInt64, Default: schema.Expr("platform.generation()")},
 		{Name: "xid", Type: field.TypeInt64, Default: schema.Expr("(pg_current_xact_id()::text)::bigint")},
@@ -605,12 +606,12 @@ var (
 			{
 				Name:    "event_instance_id_seq",
 				Unique:  true,
-				Columns: []*schema.Column{AppInstanceEventColumns[3], AppInstanceEventColumns[5]},
+				Columns: []*schema.Column{AppInstanceEventColumns[3], AppInstanceEventColumns[6]},
 			},
 			{
 				Name:    "event_allocation_id_seq",
 				Unique:  true,
-				Columns: []*schema.Column{AppInstanceEventColumns[4], AppInstanceEventColumns[5]},
+				Columns: []*schema.Column{AppInstanceEventColumns[4], AppInstanceEventColumns[6]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "(allocation_id IS NOT NULL)",
 				},
@@ -618,7 +619,15 @@ var (
 			{
 				Name:    "event_feed",
 				Unique:  false,
-				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[11], AppInstanceEventColumns[6], AppInstanceEventColumns[7], AppInstanceEventColumns[8]},
+				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[12], AppInstanceEventColumns[7], AppInstanceEventColumns[8], AppInstanceEventColumns[9]},
+			},
+			{
+				Name:    "event_volume_id_seq",
+				Unique:  true,
+				Columns: []*schema.Column{AppInstanceEventColumns[5], AppInstanceEventColumns[6]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "(volume_id IS NOT NULL)",
+				},
 			},
 		},
 	}

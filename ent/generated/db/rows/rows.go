@@ -110,6 +110,7 @@ const (
 		app_instance_event.project_id,
 		app_instance_event.instance_id,
 		app_instance_event.allocation_id,
+		app_instance_event.volume_id,
 		app_instance_event.seq,
 		app_instance_event.generation,
 		app_instance_event.xid,
@@ -427,6 +428,7 @@ func Event(row pgx.CollectableRow) (*db.Event, error) {
 		(*string)(&x.ProjectID), // of a named type, which the driver would scan by reflection
 		&x.InstanceID,
 		&x.AllocationID,
+		&x.VolumeID,
 		&x.Seq,
 		&x.Generation,
 		&x.Xid,

@@ -3417,7 +3417,7 @@ func (v *CreateVolumeInput) GetIdempotencyKey() string { return v.IdempotencyKey
 
 // CreateVolumeResponse is returned by CreateVolume on success.
 type CreateVolumeResponse struct {
-	// Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size. Key: volume.create on the project.
+	// Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size, BUDGET_EXCEEDED when a budget does not allow the price. Key: volume.create on the project.
 	CreateVolume Volume `json:"createVolume"`
 }
 
@@ -4228,13 +4228,13 @@ func (v *EntitlementPageEdgesEntitlementEdge) GetNode() Entitlement { return v.N
 // Event includes the GraphQL fields of Event requested by the fragment Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about.
+// Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about.
 type Event struct {
 	// Typed id, `evt_…`.
 	Id string `json:"id"`
 	// Opaque position for `after` in the feed this event was read from.
 	Cursor string `json:"cursor"`
-	// Its number in the instance's timeline, or among the allocation's own events, from 1, without gaps.
+	// Its number in the instance's timeline, or among the allocation's or volume's own events, from 1, without gaps.
 	Seq int `json:"seq"`
 	// What happened, such as `apps.instance.running`.
 	Type string `json:"type"`
@@ -4242,12 +4242,14 @@ type Event struct {
 	OrgId string `json:"orgId"`
 	// The project.
 	ProjectId string `json:"projectId"`
-	// The app; empty for an event of an allocation that no instance uses.
+	// The app; empty for an event of an allocation that no instance uses, and of a volume.
 	AppSlug string `json:"appSlug"`
-	// The instance; empty for an event of an allocation that no instance uses.
+	// The instance; empty for an event of an allocation that no instance uses, and of a volume.
 	AppInstanceId string `json:"appInstanceId"`
 	// The allocation, of an event of one that no instance uses; null of others.
 	AllocationId *string `json:"allocationId"`
+	// The volume, of an event of one; null of others.
+	VolumeId *string `json:"volumeId"`
 	// The operation that caused it; null when none did.
 	OperationId *string `json:"operationId"`
 	// The member it is about; null when about none.
@@ -4290,6 +4292,9 @@ func (v *Event) GetAppInstanceId() string { return v.AppInstanceId }
 
 // GetAllocationId returns Event.AllocationId, and is useful for accessing the field via an interface.
 func (v *Event) GetAllocationId() *string { return v.AllocationId }
+
+// GetVolumeId returns Event.VolumeId, and is useful for accessing the field via an interface.
+func (v *Event) GetVolumeId() *string { return v.VolumeId }
 
 // GetOperationId returns Event.OperationId, and is useful for accessing the field via an interface.
 func (v *Event) GetOperationId() *string { return v.OperationId }
@@ -5548,7 +5553,7 @@ func (v *GetArtifactDetailNodeEntitlement) GetTypename() *string { return v.Type
 // GetArtifactDetailNodeEvent includes the requested fields of the GraphQL type Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about.
+// Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about.
 type GetArtifactDetailNodeEvent struct {
 	Typename *string `json:"__typename"`
 }
@@ -6401,7 +6406,7 @@ func (v *GetGapNodeEntitlement) GetTypename() *string { return v.Typename }
 // GetGapNodeEvent includes the requested fields of the GraphQL type Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about.
+// Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about.
 type GetGapNodeEvent struct {
 	Typename *string `json:"__typename"`
 }
@@ -7386,7 +7391,7 @@ func (v *GetManifestNodeEntitlement) GetTypename() *string { return v.Typename }
 // GetManifestNodeEvent includes the requested fields of the GraphQL type Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about.
+// Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about.
 type GetManifestNodeEvent struct {
 	Typename *string `json:"__typename"`
 }
@@ -13977,6 +13982,15 @@ type PlanAddMembersResponse struct {
 // GetPlanAddMembers returns PlanAddMembersResponse.PlanAddMembers, and is useful for accessing the field via an interface.
 func (v *PlanAddMembersResponse) GetPlanAddMembers() Plan { return v.PlanAddMembers }
 
+// PlanCreateVolumeResponse is returned by PlanCreateVolume on success.
+type PlanCreateVolumeResponse struct {
+	// What createVolume would do: it is refused as that would be. Key: volume.create on the project.
+	PlanCreateVolume VolumePlan `json:"planCreateVolume"`
+}
+
+// GetPlanCreateVolume returns PlanCreateVolumeResponse.PlanCreateVolume, and is useful for accessing the field via an interface.
+func (v *PlanCreateVolumeResponse) GetPlanCreateVolume() VolumePlan { return v.PlanCreateVolume }
+
 // Which instance would be torn down.
 type PlanDecommissionInstanceInput struct {
 	// The instance.
@@ -14240,6 +14254,15 @@ type PlanRerateResponse struct {
 
 // GetPlanRerate returns PlanRerateResponse.PlanRerate, and is useful for accessing the field via an interface.
 func (v *PlanRerateResponse) GetPlanRerate() BooksPlan { return v.PlanRerate }
+
+// PlanResizeVolumeResponse is returned by PlanResizeVolume on success.
+type PlanResizeVolumeResponse struct {
+	// What resizeVolume would do: it is refused as that would be. Key: volume.update on the project.
+	PlanResizeVolume VolumePlan `json:"planResizeVolume"`
+}
+
+// GetPlanResizeVolume returns PlanResizeVolumeResponse.PlanResizeVolume, and is useful for accessing the field via an interface.
+func (v *PlanResizeVolumeResponse) GetPlanResizeVolume() VolumePlan { return v.PlanResizeVolume }
 
 // Which operation would be retried.
 type PlanRetryOperationInput struct {
@@ -14572,7 +14595,7 @@ var AllPolicyEffect = []PolicyEffect{
 type PolicyImpact struct {
 	// The project.
 	ProjectId string `json:"projectId"`
-	// The instance or allocation that breaks the rule today; null when an entitlement does.
+	// The instance, allocation or volume that breaks the rule today; null when an entitlement does.
 	ObjectId *string `json:"objectId"`
 	// Its name.
 	Name string `json:"name"`
@@ -20526,6 +20549,8 @@ type Volume struct {
 	MeasuredAt *time.Time `json:"measuredAt"`
 	// What a node last said of it; empty for nothing.
 	Message string `json:"message"`
+	// What an hour of it costs by the price book now, at most: the dearest step counts. It is metered from a node's first proof that it exists. Null once it is deleted or lost, and where its class has no price.
+	HourlyCost *Money `json:"hourlyCost"`
 	// The node of a local one, from its first use on. Null to whom the node is hidden.
 	Node *NodeRef `json:"node"`
 	// The instances that use it, as far as the caller may see them.
@@ -20564,6 +20589,9 @@ func (v *Volume) GetMeasuredAt() *time.Time { return v.MeasuredAt }
 
 // GetMessage returns Volume.Message, and is useful for accessing the field via an interface.
 func (v *Volume) GetMessage() string { return v.Message }
+
+// GetHourlyCost returns Volume.HourlyCost, and is useful for accessing the field via an interface.
+func (v *Volume) GetHourlyCost() *Money { return v.HourlyCost }
 
 // GetNode returns Volume.Node, and is useful for accessing the field via an interface.
 func (v *Volume) GetNode() *NodeRef { return v.Node }
@@ -20631,6 +20659,28 @@ func (v *VolumePageEdgesVolumeEdge) GetCursor() string { return v.Cursor }
 
 // GetNode returns VolumePageEdgesVolumeEdge.Node, and is useful for accessing the field via an interface.
 func (v *VolumePageEdgesVolumeEdge) GetNode() Volume { return v.Node }
+
+// VolumePlan includes the GraphQL fields of VolumePlan requested by the fragment VolumePlan.
+// The GraphQL type's documentation follows.
+//
+// What making or growing a volume would do, before it is requested. Nothing is written.
+type VolumePlan struct {
+	// How it would be; one that would be made has no id that lasts.
+	Volume Volume `json:"volume"`
+	// What an hour of it costs now, at most; null where its class has no price, and of one that would be made.
+	HourlyBefore *Money `json:"hourlyBefore"`
+	// What an hour of it would cost, at most; null where its class has no price.
+	HourlyAfter *Money `json:"hourlyAfter"`
+}
+
+// GetVolume returns VolumePlan.Volume, and is useful for accessing the field via an interface.
+func (v *VolumePlan) GetVolume() Volume { return v.Volume }
+
+// GetHourlyBefore returns VolumePlan.HourlyBefore, and is useful for accessing the field via an interface.
+func (v *VolumePlan) GetHourlyBefore() *Money { return v.HourlyBefore }
+
+// GetHourlyAfter returns VolumePlan.HourlyAfter, and is useful for accessing the field via an interface.
+func (v *VolumePlan) GetHourlyAfter() *Money { return v.HourlyAfter }
 
 // What an agent says of a volume.
 type VolumeReportInput struct {
@@ -22640,6 +22690,14 @@ type __PlanAddMembersInput struct {
 // GetInput returns __PlanAddMembersInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanAddMembersInput) GetInput() PlanAddMembersInput { return v.Input }
 
+// __PlanCreateVolumeInput is used internally by genqlient
+type __PlanCreateVolumeInput struct {
+	Input CreateVolumeInput `json:"input"`
+}
+
+// GetInput returns __PlanCreateVolumeInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanCreateVolumeInput) GetInput() CreateVolumeInput { return v.Input }
+
 // __PlanDecommissionInstanceInput is used internally by genqlient
 type __PlanDecommissionInstanceInput struct {
 	Input PlanDecommissionInstanceInput `json:"input"`
@@ -22711,6 +22769,14 @@ type __PlanRerateInput struct {
 
 // GetInput returns __PlanRerateInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanRerateInput) GetInput() SetPriceInput { return v.Input }
+
+// __PlanResizeVolumeInput is used internally by genqlient
+type __PlanResizeVolumeInput struct {
+	Input ResizeVolumeInput `json:"input"`
+}
+
+// GetInput returns __PlanResizeVolumeInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanResizeVolumeInput) GetInput() ResizeVolumeInput { return v.Input }
 
 // __PlanRetryOperationInput is used internally by genqlient
 type __PlanRetryOperationInput struct {
@@ -25161,6 +25227,9 @@ fragment Volume on Volume {
 	usedBytes
 	measuredAt
 	message
+	hourlyCost {
+		... Money
+	}
 	node {
 		id
 		name
@@ -25175,6 +25244,10 @@ fragment Volume on Volume {
 	createdBy
 	createdAt
 	deletedAt
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -25680,6 +25753,9 @@ fragment Volume on Volume {
 	usedBytes
 	measuredAt
 	message
+	hourlyCost {
+		... Money
+	}
 	node {
 		id
 		name
@@ -25694,6 +25770,10 @@ fragment Volume on Volume {
 	createdBy
 	createdAt
 	deletedAt
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -28541,6 +28621,9 @@ fragment Volume on Volume {
 	usedBytes
 	measuredAt
 	message
+	hourlyCost {
+		... Money
+	}
 	node {
 		id
 		name
@@ -28555,6 +28638,10 @@ fragment Volume on Volume {
 	createdBy
 	createdAt
 	deletedAt
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -30283,6 +30370,7 @@ fragment Event on Event {
 	appSlug
 	appInstanceId
 	allocationId
+	volumeId
 	operationId
 	memberId
 	message
@@ -32566,6 +32654,9 @@ fragment Volume on Volume {
 	usedBytes
 	measuredAt
 	message
+	hourlyCost {
+		... Money
+	}
 	node {
 		id
 		name
@@ -32584,6 +32675,10 @@ fragment Volume on Volume {
 fragment PageInfo on PageInfo {
 	hasNextPage
 	endCursor
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -33380,6 +33475,87 @@ func PlanAddMembers(
 	}
 
 	data_ = &PlanAddMembersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanCreateVolume.
+const PlanCreateVolume_Operation = `
+query PlanCreateVolume ($input: CreateVolumeInput!) {
+	planCreateVolume(input: $input) {
+		... VolumePlan
+	}
+}
+fragment VolumePlan on VolumePlan {
+	volume {
+		... Volume
+	}
+	hourlyBefore {
+		... Money
+	}
+	hourlyAfter {
+		... Money
+	}
+}
+fragment Volume on Volume {
+	id
+	projectId
+	name
+	storageClass {
+		id
+		name
+		kind
+	}
+	sizeGiB
+	status
+	usedBytes
+	measuredAt
+	message
+	hourlyCost {
+		... Money
+	}
+	node {
+		id
+		name
+	}
+	users {
+		instanceId
+		instanceName
+		slot
+		path
+		readOnly
+	}
+	createdBy
+	createdAt
+	deletedAt
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func PlanCreateVolume(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input CreateVolumeInput,
+) (data_ *PlanCreateVolumeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanCreateVolume",
+		Query:  PlanCreateVolume_Operation,
+		Variables: &__PlanCreateVolumeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanCreateVolumeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -35108,6 +35284,87 @@ func PlanRerate(
 	}
 
 	data_ = &PlanRerateResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanResizeVolume.
+const PlanResizeVolume_Operation = `
+query PlanResizeVolume ($input: ResizeVolumeInput!) {
+	planResizeVolume(input: $input) {
+		... VolumePlan
+	}
+}
+fragment VolumePlan on VolumePlan {
+	volume {
+		... Volume
+	}
+	hourlyBefore {
+		... Money
+	}
+	hourlyAfter {
+		... Money
+	}
+}
+fragment Volume on Volume {
+	id
+	projectId
+	name
+	storageClass {
+		id
+		name
+		kind
+	}
+	sizeGiB
+	status
+	usedBytes
+	measuredAt
+	message
+	hourlyCost {
+		... Money
+	}
+	node {
+		id
+		name
+	}
+	users {
+		instanceId
+		instanceName
+		slot
+		path
+		readOnly
+	}
+	createdBy
+	createdAt
+	deletedAt
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func PlanResizeVolume(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input ResizeVolumeInput,
+) (data_ *PlanResizeVolumeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanResizeVolume",
+		Query:  PlanResizeVolume_Operation,
+		Variables: &__PlanResizeVolumeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanResizeVolumeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -38540,6 +38797,9 @@ fragment Volume on Volume {
 	usedBytes
 	measuredAt
 	message
+	hourlyCost {
+		... Money
+	}
 	node {
 		id
 		name
@@ -38554,6 +38814,10 @@ fragment Volume on Volume {
 	createdBy
 	createdAt
 	deletedAt
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -41977,6 +42241,7 @@ fragment Event on Event {
 	appSlug
 	appInstanceId
 	allocationId
+	volumeId
 	operationId
 	memberId
 	message
@@ -42052,6 +42317,7 @@ fragment Event on Event {
 	appSlug
 	appInstanceId
 	allocationId
+	volumeId
 	operationId
 	memberId
 	message

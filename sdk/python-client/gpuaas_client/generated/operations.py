@@ -1646,7 +1646,7 @@ class Endpoint(TypedDict):
 
 
 class Event(TypedDict):
-    """Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about."""
+    """Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about."""
     id: str
     cursor: str
     seq: int
@@ -1656,6 +1656,7 @@ class Event(TypedDict):
     appSlug: str
     appInstanceId: str
     allocationId: str | None
+    volumeId: str | None
     operationId: str | None
     memberId: str | None
     message: str
@@ -3201,6 +3202,7 @@ class Volume(TypedDict):
     usedBytes: float | None
     measuredAt: str | None
     message: str
+    hourlyCost: Money | None
     node: VolumeNode | None
     users: list[VolumeUsers]
     createdBy: str
@@ -3217,6 +3219,13 @@ class VolumePage(TypedDict):
     """A page of volumes."""
     edges: list[VolumePageEdges]
     pageInfo: PageInfo
+
+
+class VolumePlan(TypedDict):
+    """What making or growing a volume would do, before it is requested. Nothing is written."""
+    volume: Volume
+    hourlyBefore: Money | None
+    hourlyAfter: Money | None
 
 WebhookStatus = Literal["ACTIVE", "PAUSED", "FAILING"]
 
@@ -3283,7 +3292,7 @@ _FRAGMENTS = {
     "Reason": "fragment Reason on Reason { code message path }",
     "ArtifactPart": "fragment ArtifactPart on ArtifactPart { role digest mediaType sizeBytes platform title parent }",
     "Endpoint": "fragment Endpoint on Endpoint { name title componentKey protocol permissionKey address serving }",
-    "Event": "fragment Event on Event { id cursor seq type orgId projectId appSlug appInstanceId allocationId operationId memberId message payload correlationId traceId occurredAt }",
+    "Event": "fragment Event on Event { id cursor seq type orgId projectId appSlug appInstanceId allocationId volumeId operationId memberId message payload correlationId traceId occurredAt }",
     "AuditEntry": "fragment AuditEntry on AuditEntry { id actor { ... Actor } permissionKey action allowed objectId tenantId projectId appSlug appInstanceId before after reason code repeats correlationId traceId origin breakGlass createdAt }",
     "AuditLink": "fragment AuditLink on AuditLink { seq entry { ... AuditEntry } canonical leaf link sealedAt }",
     "AuditCheckpoint": "fragment AuditCheckpoint on AuditCheckpoint { id seq link signature createdAt }",
@@ -3382,8 +3391,9 @@ _FRAGMENTS = {
     "UsageSource": "fragment UsageSource on UsageSource { source basis recordedTo provedTo failures lastError }",
     "QuarantinedUsage": "fragment QuarantinedUsage on QuarantinedUsage { id projectId source meter usageId code field message record createdAt }",
     "StorageClass": "fragment StorageClass on StorageClass { id name kind title description disabled offer { nodes totalBytes freeBytes sizeEnforced } createdAt updatedAt }",
-    "Volume": "fragment Volume on Volume { id projectId name storageClass { id name kind } sizeGiB status usedBytes measuredAt message node { id name } users { instanceId instanceName slot path readOnly } createdBy createdAt deletedAt }",
+    "Volume": "fragment Volume on Volume { id projectId name storageClass { id name kind } sizeGiB status usedBytes measuredAt message hourlyCost { ... Money } node { id name } users { instanceId instanceName slot path readOnly } createdBy createdAt deletedAt }",
     "VolumePage": "fragment VolumePage on VolumeConnection { edges { cursor node { ... Volume } } pageInfo { ... PageInfo } }",
+    "VolumePlan": "fragment VolumePlan on VolumePlan { volume { ... Volume } hourlyBefore { ... Money } hourlyAfter { ... Money } }",
     "Webhook": "fragment Webhook on Webhook { id projectId url description eventTypes status cursor secretRotatedAt previousUntil lastDeliveredAt failingSince lastError createdAt deletedAt }",
     "WebhookDelivery": "fragment WebhookDelivery on WebhookDelivery { id webhookId eventId eventType state attempts responseStatus error nextAttemptAt deliveredAt createdAt }",
 }
@@ -7795,7 +7805,7 @@ class GetVolumeData(TypedDict):
 _GET_VOLUME = Document(
     "GetVolume",
     "query GetVolume ($id: ID!) { volume(id: $id) { ... Volume } }",
-    [_FRAGMENTS["Volume"]],
+    [_FRAGMENTS["Volume"], _FRAGMENTS["Money"]],
 )
 
 
@@ -7811,7 +7821,7 @@ class ListVolumesData(TypedDict):
 _LIST_VOLUMES = Document(
     "ListVolumes",
     "query ListVolumes ($projectId: ID!, $deleted: Boolean!, $first: Int, $after: String) { volumes(projectId: $projectId, deleted: $deleted, first: $first, after: $after) { ... VolumePage } }",
-    [_FRAGMENTS["VolumePage"], _FRAGMENTS["Volume"], _FRAGMENTS["PageInfo"]],
+    [_FRAGMENTS["VolumePage"], _FRAGMENTS["Volume"], _FRAGMENTS["Money"], _FRAGMENTS["PageInfo"]],
 )
 
 
@@ -7852,6 +7862,38 @@ def update_storage_class(input: UpdateStorageClassInput) -> Mutation[UpdateStora
     return Mutation(_UPDATE_STORAGE_CLASS, given({"input": input}))
 
 
+class PlanCreateVolumeData(TypedDict):
+    planCreateVolume: VolumePlan
+
+
+_PLAN_CREATE_VOLUME = Document(
+    "PlanCreateVolume",
+    "query PlanCreateVolume ($input: CreateVolumeInput!) { planCreateVolume(input: $input) { ... VolumePlan } }",
+    [_FRAGMENTS["VolumePlan"], _FRAGMENTS["Volume"], _FRAGMENTS["Money"]],
+)
+
+
+def plan_create_volume(input: CreateVolumeInput) -> Query[PlanCreateVolumeData]:
+    """What createVolume would do: it is refused as that would be. Key: volume.create on the project."""
+    return Query(_PLAN_CREATE_VOLUME, given({"input": input}), keyed=True)
+
+
+class PlanResizeVolumeData(TypedDict):
+    planResizeVolume: VolumePlan
+
+
+_PLAN_RESIZE_VOLUME = Document(
+    "PlanResizeVolume",
+    "query PlanResizeVolume ($input: ResizeVolumeInput!) { planResizeVolume(input: $input) { ... VolumePlan } }",
+    [_FRAGMENTS["VolumePlan"], _FRAGMENTS["Volume"], _FRAGMENTS["Money"]],
+)
+
+
+def plan_resize_volume(input: ResizeVolumeInput) -> Query[PlanResizeVolumeData]:
+    """What resizeVolume would do: it is refused as that would be. Key: volume.update on the project."""
+    return Query(_PLAN_RESIZE_VOLUME, given({"input": input}))
+
+
 class CreateVolumeData(TypedDict):
     createVolume: Volume
 
@@ -7859,12 +7901,12 @@ class CreateVolumeData(TypedDict):
 _CREATE_VOLUME = Document(
     "CreateVolume",
     "mutation CreateVolume ($input: CreateVolumeInput!) { createVolume(input: $input) { ... Volume } }",
-    [_FRAGMENTS["Volume"]],
+    [_FRAGMENTS["Volume"], _FRAGMENTS["Money"]],
 )
 
 
 def create_volume(input: CreateVolumeInput) -> Mutation[CreateVolumeData]:
-    """Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size. Key: volume.create on the project."""
+    """Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size, BUDGET_EXCEEDED when a budget does not allow the price. Key: volume.create on the project."""
     return Mutation(_CREATE_VOLUME, given({"input": input}), keyed=True)
 
 
@@ -7875,7 +7917,7 @@ class ResizeVolumeData(TypedDict):
 _RESIZE_VOLUME = Document(
     "ResizeVolume",
     "mutation ResizeVolume ($input: ResizeVolumeInput!) { resizeVolume(input: $input) { ... Volume } }",
-    [_FRAGMENTS["Volume"]],
+    [_FRAGMENTS["Volume"], _FRAGMENTS["Money"]],
 )
 
 
@@ -7891,7 +7933,7 @@ class DeleteVolumeData(TypedDict):
 _DELETE_VOLUME = Document(
     "DeleteVolume",
     "mutation DeleteVolume ($volumeId: ID!, $reason: String!) { deleteVolume(volumeId: $volumeId, reason: $reason) { ... Volume } }",
-    [_FRAGMENTS["Volume"]],
+    [_FRAGMENTS["Volume"], _FRAGMENTS["Money"]],
 )
 
 

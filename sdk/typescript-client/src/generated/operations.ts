@@ -3080,7 +3080,7 @@ export type IssueSshHostCertificateMutationVariables = Exact<{
 
 export type IssueSshHostCertificateMutation = { readonly issueSshHostCertificate: { readonly certificate: string, readonly principals: ReadonlyArray<string>, readonly expiresAt: string, readonly peopleAuthorities: ReadonlyArray<string>, readonly endpointPrincipals: ReadonlyArray<string> } };
 
-export type EventFragment = { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string };
+export type EventFragment = { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly volumeId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string };
 
 export type AuditEntryFragment = { readonly id: string, readonly permissionKey: string, readonly action: string, readonly allowed: boolean, readonly objectId: string, readonly tenantId: string | null, readonly projectId: string | null, readonly appSlug: string, readonly appInstanceId: string | null, readonly before: unknown, readonly after: unknown, readonly reason: string, readonly code: string, readonly repeats: number, readonly correlationId: string, readonly traceId: string, readonly origin: string, readonly breakGlass: boolean, readonly createdAt: string, readonly actor: { readonly kind: string, readonly id: string, readonly name: string } };
 
@@ -3090,7 +3090,7 @@ export type AuditCheckpointFragment = { readonly id: string, readonly seq: numbe
 
 export type AuditEntryPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly permissionKey: string, readonly action: string, readonly allowed: boolean, readonly objectId: string, readonly tenantId: string | null, readonly projectId: string | null, readonly appSlug: string, readonly appInstanceId: string | null, readonly before: unknown, readonly after: unknown, readonly reason: string, readonly code: string, readonly repeats: number, readonly correlationId: string, readonly traceId: string, readonly origin: string, readonly breakGlass: boolean, readonly createdAt: string, readonly actor: { readonly kind: string, readonly id: string, readonly name: string } } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
-export type EventPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
+export type EventPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly volumeId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
 export type ListEventsQueryVariables = Exact<{
   instanceId: string;
@@ -3099,7 +3099,7 @@ export type ListEventsQueryVariables = Exact<{
 }>;
 
 
-export type ListEventsQuery = { readonly instance: { readonly events: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } } };
+export type ListEventsQuery = { readonly instance: { readonly events: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly volumeId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } } };
 
 export type ListAuditEntriesQueryVariables = Exact<{
   projectId: string;
@@ -3154,7 +3154,7 @@ export type WatchTimelineSubscriptionVariables = Exact<{
 }>;
 
 
-export type WatchTimelineSubscription = { readonly instanceTimeline: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string } };
+export type WatchTimelineSubscription = { readonly instanceTimeline: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly volumeId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string } };
 
 export type WatchProjectSubscriptionVariables = Exact<{
   projectId: string;
@@ -3162,7 +3162,7 @@ export type WatchProjectSubscriptionVariables = Exact<{
 }>;
 
 
-export type WatchProjectSubscription = { readonly projectActivity: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string } };
+export type WatchProjectSubscription = { readonly projectActivity: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly volumeId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly traceId: string, readonly occurredAt: string } };
 
 export type GapFragment = { readonly id: string, readonly kind: GapKind, readonly state: GapState, readonly appSlug: string, readonly manifestId: string | null, readonly version: string, readonly condition: OnboardingCondition | null, readonly title: string, readonly description: string, readonly evidence: ReadonlyArray<string>, readonly instanceId: string | null, readonly createdAt: string, readonly decidedAt: string | null, readonly decision: string, readonly closedAt: string | null, readonly release: string, readonly releaseManifestId: string | null, readonly closeReason: string, readonly raisedBy: { readonly kind: string, readonly id: string, readonly name: string }, readonly decidedBy: { readonly kind: string, readonly id: string, readonly name: string } | null, readonly closedBy: { readonly kind: string, readonly id: string, readonly name: string } | null };
 
@@ -4540,9 +4540,9 @@ export type ReportUsageMutation = { readonly reportUsage: { readonly recorded: n
 
 export type StorageClassFragment = { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null };
 
-export type VolumeFragment = { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> };
+export type VolumeFragment = { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> };
 
-export type VolumePageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
+export type VolumePageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
 export type ListStorageClassesQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -4554,7 +4554,7 @@ export type GetVolumeQueryVariables = Exact<{
 }>;
 
 
-export type GetVolumeQuery = { readonly volume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+export type GetVolumeQuery = { readonly volume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
 
 export type ListVolumesQueryVariables = Exact<{
   projectId: string;
@@ -4564,7 +4564,7 @@ export type ListVolumesQueryVariables = Exact<{
 }>;
 
 
-export type ListVolumesQuery = { readonly volumes: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+export type ListVolumesQuery = { readonly volumes: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
 
 export type CreateStorageClassMutationVariables = Exact<{
   input: CreateStorageClassInput;
@@ -4580,19 +4580,35 @@ export type UpdateStorageClassMutationVariables = Exact<{
 
 export type UpdateStorageClassMutation = { readonly updateStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
 
+export type VolumePlanFragment = { readonly volume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> }, readonly hourlyBefore: { readonly currency: string, readonly amount: string } | null, readonly hourlyAfter: { readonly currency: string, readonly amount: string } | null };
+
+export type PlanCreateVolumeQueryVariables = Exact<{
+  input: CreateVolumeInput;
+}>;
+
+
+export type PlanCreateVolumeQuery = { readonly planCreateVolume: { readonly volume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> }, readonly hourlyBefore: { readonly currency: string, readonly amount: string } | null, readonly hourlyAfter: { readonly currency: string, readonly amount: string } | null } };
+
+export type PlanResizeVolumeQueryVariables = Exact<{
+  input: ResizeVolumeInput;
+}>;
+
+
+export type PlanResizeVolumeQuery = { readonly planResizeVolume: { readonly volume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> }, readonly hourlyBefore: { readonly currency: string, readonly amount: string } | null, readonly hourlyAfter: { readonly currency: string, readonly amount: string } | null } };
+
 export type CreateVolumeMutationVariables = Exact<{
   input: CreateVolumeInput;
 }>;
 
 
-export type CreateVolumeMutation = { readonly createVolume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+export type CreateVolumeMutation = { readonly createVolume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
 
 export type ResizeVolumeMutationVariables = Exact<{
   input: ResizeVolumeInput;
 }>;
 
 
-export type ResizeVolumeMutation = { readonly resizeVolume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+export type ResizeVolumeMutation = { readonly resizeVolume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
 
 export type DeleteVolumeMutationVariables = Exact<{
   volumeId: string;
@@ -4600,7 +4616,7 @@ export type DeleteVolumeMutationVariables = Exact<{
 }>;
 
 
-export type DeleteVolumeMutation = { readonly deleteVolume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
+export type DeleteVolumeMutation = { readonly deleteVolume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> } };
 
 export type WebhookFragment = { readonly id: string, readonly projectId: string, readonly url: string, readonly description: string, readonly eventTypes: ReadonlyArray<string>, readonly status: WebhookStatus, readonly cursor: string, readonly secretRotatedAt: string | null, readonly previousUntil: string | null, readonly lastDeliveredAt: string | null, readonly failingSince: string | null, readonly lastError: string, readonly createdAt: string, readonly deletedAt: string | null };
 
@@ -6719,6 +6735,7 @@ fragment Event on Event {
   appSlug
   appInstanceId
   allocationId
+  volumeId
   operationId
   memberId
   message
@@ -6972,6 +6989,7 @@ export const WatchTimelineDocument = /* @__PURE__ */ new TypedDocument(`
   appSlug
   appInstanceId
   allocationId
+  volumeId
   operationId
   memberId
   message
@@ -6996,6 +7014,7 @@ export const WatchProjectDocument = /* @__PURE__ */ new TypedDocument(`
   appSlug
   appInstanceId
   allocationId
+  volumeId
   operationId
   memberId
   message
@@ -15860,7 +15879,11 @@ export const GetVolumeDocument = /* @__PURE__ */ new TypedDocument(`
     ...Volume
   }
 }
-    fragment Volume on Volume {
+    fragment Money on Money {
+  currency
+  amount
+}
+fragment Volume on Volume {
   id
   projectId
   name
@@ -15874,6 +15897,9 @@ export const GetVolumeDocument = /* @__PURE__ */ new TypedDocument(`
   usedBytes
   measuredAt
   message
+  hourlyCost {
+    ...Money
+  }
   node {
     id
     name
@@ -15899,6 +15925,10 @@ export const ListVolumesDocument = /* @__PURE__ */ new TypedDocument(`
   hasNextPage
   endCursor
 }
+fragment Money on Money {
+  currency
+  amount
+}
 fragment Volume on Volume {
   id
   projectId
@@ -15913,6 +15943,9 @@ fragment Volume on Volume {
   usedBytes
   measuredAt
   message
+  hourlyCost {
+    ...Money
+  }
   node {
     id
     name
@@ -15983,13 +16016,17 @@ export const UpdateStorageClassDocument = /* @__PURE__ */ new TypedDocument(`
   createdAt
   updatedAt
 }`) as unknown as TypedDocument<UpdateStorageClassMutation, UpdateStorageClassMutationVariables>;
-export const CreateVolumeDocument = /* @__PURE__ */ new TypedDocument(`
-    mutation CreateVolume($input: CreateVolumeInput!) {
-  createVolume(input: $input) {
-    ...Volume
+export const PlanCreateVolumeDocument = /* @__PURE__ */ new TypedDocument(`
+    query PlanCreateVolume($input: CreateVolumeInput!) {
+  planCreateVolume(input: $input) {
+    ...VolumePlan
   }
 }
-    fragment Volume on Volume {
+    fragment Money on Money {
+  currency
+  amount
+}
+fragment Volume on Volume {
   id
   projectId
   name
@@ -16003,6 +16040,115 @@ export const CreateVolumeDocument = /* @__PURE__ */ new TypedDocument(`
   usedBytes
   measuredAt
   message
+  hourlyCost {
+    ...Money
+  }
+  node {
+    id
+    name
+  }
+  users {
+    instanceId
+    instanceName
+    slot
+    path
+    readOnly
+  }
+  createdBy
+  createdAt
+  deletedAt
+}
+fragment VolumePlan on VolumePlan {
+  volume {
+    ...Volume
+  }
+  hourlyBefore {
+    ...Money
+  }
+  hourlyAfter {
+    ...Money
+  }
+}`) as unknown as TypedDocument<PlanCreateVolumeQuery, PlanCreateVolumeQueryVariables>;
+export const PlanResizeVolumeDocument = /* @__PURE__ */ new TypedDocument(`
+    query PlanResizeVolume($input: ResizeVolumeInput!) {
+  planResizeVolume(input: $input) {
+    ...VolumePlan
+  }
+}
+    fragment Money on Money {
+  currency
+  amount
+}
+fragment Volume on Volume {
+  id
+  projectId
+  name
+  storageClass {
+    id
+    name
+    kind
+  }
+  sizeGiB
+  status
+  usedBytes
+  measuredAt
+  message
+  hourlyCost {
+    ...Money
+  }
+  node {
+    id
+    name
+  }
+  users {
+    instanceId
+    instanceName
+    slot
+    path
+    readOnly
+  }
+  createdBy
+  createdAt
+  deletedAt
+}
+fragment VolumePlan on VolumePlan {
+  volume {
+    ...Volume
+  }
+  hourlyBefore {
+    ...Money
+  }
+  hourlyAfter {
+    ...Money
+  }
+}`) as unknown as TypedDocument<PlanResizeVolumeQuery, PlanResizeVolumeQueryVariables>;
+export const CreateVolumeDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation CreateVolume($input: CreateVolumeInput!) {
+  createVolume(input: $input) {
+    ...Volume
+  }
+}
+    fragment Money on Money {
+  currency
+  amount
+}
+fragment Volume on Volume {
+  id
+  projectId
+  name
+  storageClass {
+    id
+    name
+    kind
+  }
+  sizeGiB
+  status
+  usedBytes
+  measuredAt
+  message
+  hourlyCost {
+    ...Money
+  }
   node {
     id
     name
@@ -16024,7 +16170,11 @@ export const ResizeVolumeDocument = /* @__PURE__ */ new TypedDocument(`
     ...Volume
   }
 }
-    fragment Volume on Volume {
+    fragment Money on Money {
+  currency
+  amount
+}
+fragment Volume on Volume {
   id
   projectId
   name
@@ -16038,6 +16188,9 @@ export const ResizeVolumeDocument = /* @__PURE__ */ new TypedDocument(`
   usedBytes
   measuredAt
   message
+  hourlyCost {
+    ...Money
+  }
   node {
     id
     name
@@ -16059,7 +16212,11 @@ export const DeleteVolumeDocument = /* @__PURE__ */ new TypedDocument(`
     ...Volume
   }
 }
-    fragment Volume on Volume {
+    fragment Money on Money {
+  currency
+  amount
+}
+fragment Volume on Volume {
   id
   projectId
   name
@@ -16073,6 +16230,9 @@ export const DeleteVolumeDocument = /* @__PURE__ */ new TypedDocument(`
   usedBytes
   measuredAt
   message
+  hourlyCost {
+    ...Money
+  }
   node {
     id
     name
