@@ -30,7 +30,7 @@ func TestAWebhookIsMadeOnceAndShowsItsSecretOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, key, 32)
 	require.Equal(t, lifecycle.WebhookActive, made.Webhook.Status)
-	require.Equal(t, []string{"apps", "scheduler", "allocation"}, made.Webhook.Families)
+	require.Equal(t, []string{"apps", "scheduler", "allocation", "volume"}, made.Webhook.Families)
 	_, err = b.service.Feeds.Parse(made.Webhook.Cursor)
 	require.NoError(t, err)
 
