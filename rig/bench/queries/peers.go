@@ -64,7 +64,7 @@ func (b bench) peers(q peerQuery, address string) []side {
 		return sides
 	}
 	derived := side{role: peers.PostGraphileRole, open: true, compare: sameRows, write: derivedRepair,
-		bar: q.derived,
+		bar:  q.derived,
 		read: func(of target) []byte { return graphql(of.who, q.document, map[string]any{"id": of.id}) }}
 	config.Processes = runtime.NumCPU()
 	derived.name, derived.config = "PostGraphile, a process a core", config
