@@ -15,15 +15,21 @@ var recipesOfVolumes = map[string]func(v, a *house) []arguments{
 	"mutation updateStorageClass": plain(func(v, _ *house) []object {
 		return []object{{"storageClassId": v.class, "disabled": true, "reason": "mine"}}
 	}),
-	"mutation createVolume": input(func(v, _ *house) []object {
-		return []object{{"projectId": v.Project, "name": "mine", "storageClass": v.class, "sizeGiB": 1}}
-	}),
-	"mutation resizeVolume": plain(func(v, _ *house) []object {
-		return []object{{"volumeId": v.Volume, "sizeGiB": 9, "reason": "mine"}}
-	}),
+	"query planCreateVolume": input(newVolume),
+	"query planResizeVolume": plain(newSize),
+	"mutation createVolume":  input(newVolume),
+	"mutation resizeVolume":  plain(newSize),
 	"mutation deleteVolume": func(v, _ *house) []arguments {
 		return []arguments{{"volumeId": v.Volume, "reason": "mine"}}
 	},
+}
+
+func newVolume(v, _ *house) []object {
+	return []object{{"projectId": v.Project, "name": "mine", "storageClass": v.class, "sizeGiB": 1}}
+}
+
+func newSize(v, _ *house) []object {
+	return []object{{"volumeId": v.Volume, "sizeGiB": 9, "reason": "mine"}}
 }
 
 // addVolume makes a storage class, and a volume of the house in it.

@@ -105,9 +105,7 @@ export function ResizeVolumeDialog({ volume, onClose, onDone }: Ends & { volume:
         intro: `It has ${volume.sizeGiB} GiB. What uses it goes on meanwhile. A volume does not shrink again.`,
         send: ({ reason }) =>
           tell(ResizeVolumeDocument, { input: { volumeId: volume.id, sizeGiB: Number(sizeGiB), reason } }),
-        form: (errors) => (
-          <SizeInput value={sizeGiB} set={setSize} error={errors.get('sizeGiB')} cost={hourly(cost)} />
-        ),
+        form: (errors) => <SizeInput value={sizeGiB} set={setSize} error={errors.get('sizeGiB')} cost={hourly(cost)} />,
       }}
     />
   );

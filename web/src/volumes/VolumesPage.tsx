@@ -89,8 +89,7 @@ export function VolumesPage() {
 }
 
 function Hour({ row }: { row: VolumeBitsFragment }) {
-  if (row.hourlyCost === null)
-    return <span className="faint">{row.status === 'DELETED' ? '—' : noPrice}</span>;
+  if (row.hourlyCost === null) return <span className="faint">{row.status === 'DELETED' ? '—' : noPrice}</span>;
   return <span data-hourly={row.hourlyCost.amount}>{amount(row.hourlyCost.amount, row.hourlyCost.currency)}</span>;
 }
 
