@@ -61,7 +61,8 @@ func shareTable(currency string) command.Table[gql.LineShare] {
 			if o := s.Operation; o != nil {
 				kind, by, entry = o.Kind+" "+o.Id, textOf(o.ActorName), textOf(o.AuditId)
 			}
-			return []string{textOf(s.MemberId), cmp.Or(textOf(s.AllocationId), textOf(s.VolumeId)), s.Quantity, s.Amount + " " + currency, kind, by, entry}
+			return []string{textOf(s.MemberId), cmp.Or(textOf(s.AllocationId), textOf(s.VolumeId)), s.Quantity,
+				s.Amount + " " + currency, kind, by, entry}
 		},
 		ID: func(s *gql.LineShare) string { return textOf(s.MemberId) },
 	}

@@ -71,7 +71,8 @@ func view(v *gql.Volume) command.View {
 		users[i] = fmt.Sprintf("%s (%s at %s%s)", user.InstanceName, user.Slot, user.Path, render.If(user.ReadOnly, ", read only"))
 	}
 	return command.Fields(v, v.Id, "Volume", v.Id, "Name", v.Name, "Storage class", v.StorageClass.Name,
-		"Kind", string(v.StorageClass.Kind), "Size", size(v), "An hour", money(v.HourlyCost), "Used", used(v), "Measured", render.Time(v.MeasuredAt),
+		"Kind", string(v.StorageClass.Kind), "Size", size(v), "An hour", parts.Money(v.HourlyCost), "Used", used(v),
+		"Measured", render.Time(v.MeasuredAt),
 		"Status", string(v.Status), "Node", parts.NodeName(v.Node), "Used by", strings.Join(users, ", "), "Message", v.Message,
 		"Made", render.Time(&v.CreatedAt), "Deleted", render.Time(v.DeletedAt))
 }
@@ -107,16 +108,8 @@ func same(v command.View) command.View { return v }
 // planView shows what a volume would cost.
 func planView(p *gql.VolumePlan) command.View {
 	return command.Fields(p, p.Volume.Name, "Volume", p.Volume.Name, "Storage class", p.Volume.StorageClass.Name,
-		"Size", size(&p.Volume), "An hour now", money(p.HourlyBefore), "An hour then", render.If(p.HourlyAfter == nil, "no price set")+
-			money(p.HourlyAfter))
-}
-
-// money is an amount; empty for none.
-func money(m *gql.Money) string {
-	if m == nil {
-		return ""
-	}
-	return m.Amount + " " + m.Currency
+		"Size", size(&p.Volume), "An hour now", parts.Money(p.HourlyBefore),
+		"An hour then", render.If(p.HourlyAfter == nil, "no price set")+parts.Money(p.HourlyAfter))
 }
 
 func resize(t *command.Tool) *cobra.Command {
