@@ -26,17 +26,11 @@ func (r *planResolver) Supersedes(ctx context.Context, obj *change.Plan) ([]*ope
 }
 
 func (r *plannedCapacityResolver) HourlyPrice(ctx context.Context, obj *change.PlannedCapacity) (*orphan.Money, error) {
-	if obj.Hourly == nil {
-		return nil, nil
-	}
-	return orphan.MoneyOf(obj.Hourly.Currency, obj.Hourly.Amount), nil
+	return read.Hourly(obj.Hourly), nil
 }
 
 func (r *plannedCostResolver) Hourly(ctx context.Context, obj *tariff.Line) (*orphan.Money, error) {
-	if obj.Hourly == nil {
-		return nil, nil
-	}
-	return orphan.MoneyOf(obj.Hourly.Currency, obj.Hourly.Amount), nil
+	return read.Hourly(obj.Hourly), nil
 }
 
 func (r *plannedCostResolver) PriceID(ctx context.Context, obj *tariff.Line) (*ids.ID, error) {

@@ -7,7 +7,6 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/read"
-	"github.com/gpuaas/app-platform/service/kit/tariff"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/volume"
 )
@@ -95,25 +94,17 @@ func (Volumes) Node(ctx context.Context, obj *volume.Volume) (*db.ComputeNode, e
 // HourlyCost resolves the field hourlyCost.
 func (Volumes) HourlyCost(ctx context.Context, obj *volume.Volume) (*orphan.Money, error) {
 	cost, err := read.Maybe(ctx, read.Of(ctx).VolumeCosts, &obj.ID)
-	return shown(cost), err
+	return read.Hourly(cost), err
 }
 
 // HourlyBefore resolves the field hourlyBefore.
 func (Plans) HourlyBefore(_ context.Context, obj *volume.Plan) (*orphan.Money, error) {
-	return shown(obj.Before), nil
+	return read.Hourly(obj.Before), nil
 }
 
 // HourlyAfter resolves the field hourlyAfter.
 func (Plans) HourlyAfter(_ context.Context, obj *volume.Plan) (*orphan.Money, error) {
-	return shown(obj.After), nil
-}
-
-// shown is an amount as the API has it; nil for none.
-func shown(cost *tariff.Hourly) *orphan.Money {
-	if cost == nil {
-		return nil
-	}
-	return orphan.MoneyOf(cost.Currency, cost.Amount)
+	return read.Hourly(obj.After), nil
 }
 
 // Users resolves the field users.
