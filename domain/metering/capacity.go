@@ -120,12 +120,35 @@ func (a *Allocation) Meter(from, now time.Time, bound int) Metered {
 	if most := from.Truncate(Slice).Add(time.Duration(bound) * Slice); until.After(most) {
 		until, complete = most, false
 	}
-	out := Metered{To: from, Ended: complete}
-	cuts := a.cuts(from, until)
+	return recorded(cuts(from, until, Slice, a.changes(until)), a.record, complete)
+}
+
+// recorded are the records between cuts.
+func recorded(cuts []time.Time, record func(from, to time.Time) Record, complete bool) Metered {
+	out := Metered{To: cuts[0], Ended: complete}
 	for i := 1; i < len(cuts); i++ {
-		out.Records, out.To = append(out.Records, a.record(cuts[i-1], cuts[i])), cuts[i]
+		out.Records, out.To = append(out.Records, record(cuts[i-1], cuts[i])), cuts[i]
 	}
 	return out
+}
+
+// cuts are where records begin and end, from start to the last one that is known by until: at the moments of changes,
+// and at the multiples of a slice.
+func cuts(start, until time.Time, slice time.Duration, changes []time.Time) []time.Time {
+	cuts := []time.Time{start}
+	add := func(at time.Time) {
+		if at = second(at); at.After(start) && !at.After(until) {
+			cuts = append(cuts, at)
+		}
+	}
+	for _, at := range changes {
+		add(at)
+	}
+	for at := start.Truncate(slice).Add(slice); !at.After(until); at = at.Add(slice) {
+		add(at)
+	}
+	slices.SortFunc(cuts, time.Time.Compare)
+	return slices.CompactFunc(cuts, time.Time.Equal)
 }
 
 // second is the whole second that a moment lies in.
@@ -174,32 +197,21 @@ func (a *Allocation) proved(end, now time.Time) (until time.Time, complete bool)
 	return limit, !end.IsZero()
 }
 
-// cuts are where records begin and end, from start to the last one that is known by until.
-func (a *Allocation) cuts(start, until time.Time) []time.Time {
-	cuts := []time.Time{start}
-	add := func(at time.Time) {
-		if at = second(at); at.After(start) && !at.After(until) {
-			cuts = append(cuts, at)
-		}
-	}
+// changes are the moments at which something about it changes, as far as is known by until.
+func (a *Allocation) changes(until time.Time) (at []time.Time) {
 	for _, fact := range a.Facts {
-		add(fact.At)
+		at = append(at, fact.At)
 	}
 	for _, gap := range a.Proof.Gaps {
-		add(gap.From)
-		add(gap.To)
+		at = append(at, gap.From, gap.To)
 	}
 	if a.Maker != nil {
-		add(a.Maker.EndedAt)
+		at = append(at, a.Maker.EndedAt)
 	}
 	if !a.Proof.At.IsZero() && second(a.Proof.At).Before(until) {
-		add(a.Proof.At) // it was silent from then on for so long that it is written off
+		at = append(at, a.Proof.At) // it was silent from then on for so long that it is written off
 	}
-	for at := start.Truncate(Slice).Add(Slice); !at.After(until); at = at.Add(Slice) {
-		add(at)
-	}
-	slices.SortFunc(cuts, time.Time.Compare)
-	return slices.CompactFunc(cuts, time.Time.Equal)
+	return at
 }
 
 // record is that of one stretch, in which nothing changes.

@@ -34,6 +34,9 @@ const (
 // ended reports whether nothing is metered from such a fact on.
 func (s VolumeState) ended() bool { return s == VolumeDeleted || s == VolumeLost }
 
+// deleting reports whether the deletion was requested by such a fact.
+func (s VolumeState) deleting() bool { return s == VolumeDeleting }
+
 // VolumeFact is what a volume was from a moment on.
 type VolumeFact struct {
 	At      time.Time
@@ -62,57 +65,33 @@ func (v *Volume) Meter(from, now time.Time, bound int) Metered {
 		from = start
 	}
 	until, complete := second(now).Truncate(VolumeSlice), false
-	if end := v.ended(); !end.IsZero() {
+	if end := v.since(VolumeState.ended); !end.IsZero() {
 		until, complete = end, true
 	}
 	if most := from.Truncate(VolumeSlice).Add(time.Duration(bound) * VolumeSlice); until.After(most) {
 		until, complete = most, false
 	}
-	out := Metered{To: from, Ended: complete}
-	cuts := v.cuts(from, until)
-	for i := 1; i < len(cuts); i++ {
-		out.Records, out.To = append(out.Records, v.record(cuts[i-1], cuts[i])), cuts[i]
-	}
-	return out
+	return recorded(cuts(from, until, VolumeSlice, v.changes()), v.record, complete)
 }
 
-// ended is when nothing was left of the volume; zero while it is there.
-func (v *Volume) ended() time.Time {
-	i := slices.IndexFunc(v.Facts, func(f VolumeFact) bool { return f.State.ended() })
+// since is when it came to such a state first; zero when it did not.
+func (v *Volume) since(such func(VolumeState) bool) time.Time {
+	i := slices.IndexFunc(v.Facts, func(f VolumeFact) bool { return such(f.State) })
 	if i < 0 {
 		return time.Time{}
 	}
 	return second(v.Facts[i].At)
 }
 
-// cuts are where records begin and end, from start to the last one that is known by until.
-func (v *Volume) cuts(start, until time.Time) []time.Time {
-	cuts := []time.Time{start}
-	add := func(at time.Time) {
-		if at.After(start) && !at.After(until) {
-			cuts = append(cuts, at)
-		}
-	}
+// changes are the moments at which something about it changes.
+func (v *Volume) changes() (at []time.Time) {
 	for _, fact := range v.Facts {
-		add(second(fact.At))
+		at = append(at, fact.At)
 	}
-	if since := v.deleting(); !since.IsZero() {
-		add(since.Add(WriteOff))
+	if since := v.since(VolumeState.deleting); !since.IsZero() {
+		at = append(at, since.Add(WriteOff))
 	}
-	for at := start.Truncate(VolumeSlice).Add(VolumeSlice); !at.After(until); at = at.Add(VolumeSlice) {
-		add(at)
-	}
-	slices.SortFunc(cuts, time.Time.Compare)
-	return slices.CompactFunc(cuts, time.Time.Equal)
-}
-
-// deleting is when its deletion was requested; zero when it was not.
-func (v *Volume) deleting() time.Time {
-	i := slices.IndexFunc(v.Facts, func(f VolumeFact) bool { return f.State == VolumeDeleting })
-	if i < 0 {
-		return time.Time{}
-	}
-	return second(v.Facts[i].At)
+	return at
 }
 
 // record is that of one stretch, in which nothing changes. Of several facts in one second the last one counts.
@@ -126,7 +105,7 @@ func (v *Volume) record(from, to time.Time) Record {
 	r := Record{Source: v.ID, Meter: VolumeGiBSeconds, UsageID: from.Format(time.RFC3339), Basis: Storage,
 		TenantID: v.TenantID, ProjectID: v.ProjectID, SKU: now.Class, Session: v.ID, Unit: GiBSecond,
 		Quantity: strconv.Itoa(now.SizeGiB * int(to.Sub(from)/time.Second)), From: from, To: to, BorneBy: Tenant}
-	if since := v.deleting(); !since.IsZero() && !from.Before(since.Add(WriteOff)) {
+	if since := v.since(VolumeState.deleting); !since.IsZero() && !from.Before(since.Add(WriteOff)) {
 		r.BorneBy, r.BorneReason, r.BorneOwner = Platform, DeletionWaits, "node"
 	}
 	return r

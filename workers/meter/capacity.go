@@ -2,6 +2,7 @@ package meter
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/metering"
@@ -34,11 +35,15 @@ type own struct {
 	// due is when a source is looked at again of which everything is recorded that is known. What happens to it makes it
 	// due earlier.
 	due func(one subject, now time.Time) time.Time
+	// recorded is where its new records are counted.
+	recorded func(*Stats) *atomic.Int64
 }
 
 var (
-	capacity = own{metering.Capacity, "an allocation", loadAllocations, dueAllocation}
-	storage  = own{metering.Storage, "a volume", loadVolumes, dueVolume}
+	capacity = own{metering.Capacity, "an allocation", loadAllocations, dueAllocation,
+		func(s *Stats) *atomic.Int64 { return &s.Capacity }}
+	storage = own{metering.Storage, "a volume", loadVolumes, dueVolume,
+		func(s *Stats) *atomic.Int64 { return &s.Storage }}
 )
 
 // Capacity records what is proved of every allocation that is due, until none is or its bound is reached.
@@ -123,6 +128,6 @@ func (m *Meter) record(ctx context.Context, t *tx.Tx, kind *own, sources []sourc
 			one.Due = kind.due(found[one.ID], t.Now)
 		}
 	}
-	m.recorded(kind).Add(int64(added.Recorded))
+	kind.recorded(m.Stats).Add(int64(added.Recorded))
 	return store(ctx, t, sources)
 }

@@ -3,7 +3,6 @@ package meter
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 
@@ -38,12 +37,4 @@ func loadVolumes(ctx context.Context, t *tx.Tx, wanted []string) (map[string]sub
 		return nil, fmt.Errorf("read what is known of volumes: %w", err)
 	}
 	return out, nil
-}
-
-// recorded counts the records of a meter.
-func (m *Meter) recorded(kind *own) *atomic.Int64 {
-	if kind.basis == metering.Storage {
-		return &m.Stats.Storage
-	}
-	return &m.Stats.Capacity
 }
