@@ -1,7 +1,6 @@
 package change
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,7 +117,7 @@ func (h Homes) Lodging(bound []volume.Binding, known map[ids.ID]*Volume, members
 		if wanted.Kind != volume.Local {
 			continue
 		}
-		if home := cmp.Or(h[wanted.ID], text(wanted.NodeID)); home != "" {
+		if home := h.of(wanted); home != "" {
 			out.Node = home
 		}
 		out.Together = members
@@ -132,17 +131,18 @@ func (h Homes) Lodging(bound []volume.Binding, known map[ids.ID]*Volume, members
 // Settle notes that a member with volumes comes to live on a node.
 func (h Homes) Settle(bound []volume.Binding, known map[ids.ID]*Volume, node ids.ID) {
 	for _, one := range bound {
-		if wanted := known[one.VolumeID]; wanted != nil && wanted.Kind == volume.Local && h[wanted.ID] == "" {
+		if wanted := known[one.VolumeID]; wanted != nil && wanted.Kind == volume.Local && h.of(wanted) == "" {
 			h[wanted.ID] = node
 		}
 	}
 }
 
-func text(id *ids.ID) ids.ID {
-	if id == nil {
-		return ""
+// of is the node that a local volume is on, or comes to be on; empty while that is open.
+func (h Homes) of(wanted *Volume) ids.ID {
+	if wanted.NodeID != nil {
+		return *wanted.NodeID
 	}
-	return *id
+	return h[wanted.ID]
 }
 
 // unserved returns why a member on a node cannot have a volume; empty where it can.
@@ -153,12 +153,11 @@ func (h Homes) unserved(wanted *Volume, node *db.ComputeNode) string {
 	if wanted.Kind != volume.Local {
 		return ""
 	}
-	if wanted.NodeID != nil {
-		h[wanted.ID] = *wanted.NodeID
-	} else if _, settled := h[wanted.ID]; !settled {
+	switch h.of(wanted) {
+	case "":
 		h[wanted.ID] = node.ID
-	}
-	if h[wanted.ID] == node.ID {
+		return ""
+	case node.ID:
 		return ""
 	}
 	return fmt.Sprintf("volume %s of class %s is on one node's own disk, and node %s is another: its members live on one node; "+

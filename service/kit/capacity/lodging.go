@@ -64,10 +64,7 @@ func (d *Draft) elsewhere(ctx context.Context, t *tx.Tx, walls isolation.Want, c
 // within reports whether one allocation would fit what is free.
 func (w *Want) within(list []free) bool {
 	for _, one := range list {
-		if (w.SKU != "" && one.SKU != w.SKU) || (w.Region != "" && one.Region != w.Region) {
-			continue
-		}
-		if w.GPUCount == nil && one.Whole > 0 || w.GPUCount != nil && one.Share >= *w.GPUCount {
+		if w.takes(one) && (w.GPUCount == nil && one.Whole > 0 || w.GPUCount != nil && one.Share >= *w.GPUCount) {
 			return true
 		}
 	}

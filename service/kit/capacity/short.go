@@ -50,11 +50,16 @@ func (d *Draft) free(ctx context.Context, t *tx.Tx, walls isolation.Want, classe
 	return list, nil
 }
 
+// takes reports whether what is free is of the SKU and in the region that are wanted.
+func (w *Want) takes(one free) bool {
+	return (w.SKU == "" || one.SKU == w.SKU) && (w.Region == "" || one.Region == w.Region)
+}
+
 // shortage returns what of a request is short, and what would fit.
 func (w *Want) shortage(list []free) []fault.Reason {
 	share, whole := 0, 0
 	for _, one := range list {
-		if (w.SKU == "" || one.SKU == w.SKU) && (w.Region == "" || one.Region == w.Region) {
+		if w.takes(one) {
 			share, whole = max(share, one.Share), whole+one.Whole
 		}
 	}
