@@ -136,7 +136,7 @@ func (w *walker) state() string {
 		"webhooks list -q", "secrets list demo -q", "control-planes list -q",
 		// Of what others make meanwhile in the same tenant, only what slips would have made is asked for.
 		"source list | grep wrong || true", "artifact list | grep wrong || true",
-		"budget list | grep $APPCTL_PROJECT || true",
+		"budget list | grep $APPCTL_PROJECT || true", "volumes list | grep -i wrong || true",
 	} {
 		all = append(all, w.says("dana", "appctl "+line))
 	}
