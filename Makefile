@@ -56,9 +56,8 @@ outsider: ## Play the outsider beside a running make run: an app that nobody has
 .PHONY: test
 test: build ## Run every test; installs what the tests need
 	bin/lab -prepare
-	cd web && npm test
-	$(MAKE) -j 2 --output-sync=target test-packages test-workers
-	$(TESTS) -p 2 ./rig/e2e ./rig/chaos ./rig/drills # whole installations, which wait more than they work
+	$(MAKE) -j 2 --output-sync=target test-workers test-packages test-console
+	$(MAKE) -j 2 --output-sync=target test-e2e-clusters test-e2e test-faults test-e2e-own # whole installations, which wait more than they work
 
 .PHONY: app-release
 app-release: build slurm-before ## Release a patch, and a version, of a real app's controller while the platform runs; upgrade a real cluster to each and back
@@ -82,12 +81,26 @@ onboarding: build kubernetes ## Walk every reference app and require that it is 
 	go test ./rig/e2e -run "TestAReferenceAppIsReadyForOnboarding|TestTheAdapterReplacesAWorkerThatSlurmHasGivenUp" -v -count=1 -timeout 20m -args -e2e.onboarding
 	RKE2_STANDIN=$(RKE2_STANDIN) go test ./rig/kubernetes -run TestKubernetesIsReadyForOnboarding -v -count=1 -timeout 20m
 
-# Beside each other, since the workers' tests wait more than they work.
-.PHONY: test-packages test-workers
-test-packages:
-	$(TESTS) -p 2 $$(go list ./... | grep -v -E '/rig/(e2e|chaos|drills)$$|/workers')
+# Two beside each other, since the workers' tests and whole installations wait more than they work. The end-to-end tests
+# are three runs, each on installations of its own; test-e2e has every test that the other two do not name.
+.PHONY: test-e2e-clusters test-e2e test-e2e-own test-faults test-workers test-packages test-console
+E2E := $(TESTS) -parallel 4 ./rig/e2e
+CLUSTERS := Slurm|RealCluster|LaunchSurvives|Files|Weights|DiskOfANode
+OWN := NodesLiveAndDie|OneIdLeads
+test-e2e-clusters:
+	$(E2E) -run '$(CLUSTERS)' -skip '$(OWN)'
+test-e2e:
+	$(E2E) -skip '$(CLUSTERS)|$(OWN)'
+test-e2e-own:
+	$(E2E) -run '$(OWN)' -args -e2e.own
+test-faults:
+	$(TESTS) -p 2 ./rig/chaos ./rig/drills
 test-workers:
 	$(TESTS) -p 1 -parallel 4 ./workers/...
+test-packages:
+	$(TESTS) -p 2 $$(go list ./... | grep -v -E '/rig/(e2e|chaos|drills)$$|/workers')
+test-console: web/node_modules/.package-lock.json
+	cd web && npm test
 
 .PHONY: chaos
 chaos: build floor ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 OPERATIONS=10000

@@ -42,6 +42,13 @@ func Noting(ctx context.Context, actor *Actor) *Actor {
 	return &noting
 }
 
+// Note notes in ctx's About that the request needs a permission on the object, where a kept answer spares asking for it.
+func Note(ctx context.Context, object Object) {
+	if about, ok := ctx.Value(aboutKey{}).(*About); ok {
+		about.note(object)
+	}
+}
+
 // note keeps the first object that is of a tenant. One of the same project that names an instance says more than one
 // that does not, and one of the same instance that names its app more still.
 func (a *About) note(object Object) {

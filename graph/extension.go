@@ -29,7 +29,7 @@ func (Extension) InterceptOperation(ctx context.Context, next graphql.OperationH
 // without the executor. A subscription that was cut off ends with an error.
 func (e Extension) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	ctx = e.Resolver.WithLoaders(ctx)
-	if response, ok := e.Resolver.plain().Answer(ctx); ok {
+	if response, ok := e.Resolver.Answers().Answer(ctx); ok {
 		return response // without errors
 	}
 	if response := next(ctx); response != nil {

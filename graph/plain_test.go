@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -41,7 +42,7 @@ type plainOnly struct{ Extension }
 
 // InterceptResponse leaves the executor out.
 func (e plainOnly) InterceptResponse(ctx context.Context, _ graphql.ResponseHandler) *graphql.Response {
-	response, ok := e.Resolver.plain().Answer(e.Resolver.WithLoaders(ctx))
+	response, ok := e.Resolver.Answers().Answer(e.Resolver.WithLoaders(ctx))
 	if !ok {
 		return &graphql.Response{}
 	}
@@ -56,7 +57,7 @@ type comparison struct {
 
 func newComparison(t *testing.T, kit *platformtest.Kit, caller context.Context) *comparison {
 	t.Helper()
-	resolver := &Resolver{DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Keys: kit.Ring}
+	resolver := &Resolver{DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Keys: kit.Ring}
 	engine := func(extension graphql.HandlerExtension) *transport.Engine {
 		made, err := transport.NewEngine(transport.Config{
 			Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present,
@@ -130,8 +131,14 @@ func TestPlainQueriesAnswerWhatTheExecutorAnswersByteForByte(t *testing.T) {
 		fmt.Sprintf(`instance(id: %q)`, full.ID), fmt.Sprintf(`instance(id: %q)`, bare.ID),
 		fmt.Sprintf(`instances(projectId: %q, first: 2)`, full.ProjectID),
 		fmt.Sprintf(`instances(projectId: %q, first: 1)`, full.ProjectID),
+		fmt.Sprintf(`instances(projectId: %q, filter: {statuses: [RUNNING, CREATED], system: false, search: null})`, full.ProjectID),
+		fmt.Sprintf(`instances(projectId: %q, filter: {appSlug: %q, search: "e"}, first: 2)`, full.ProjectID, full.AppSlug),
+		fmt.Sprintf(`instances(projectId: %q, filter: {search: "nothing has this name"})`, full.ProjectID),
+		fmt.Sprintf(`operations(projectId: %q)`, full.ProjectID), fmt.Sprintf(`operations(projectId: %q, states: [])`, full.ProjectID),
+		fmt.Sprintf(`operations(projectId: %q, states: [RUNNING, FAILED], first: 1)`, full.ProjectID),
+		`manifests(first: 1)`, fmt.Sprintf(`manifests(appSlug: %q, stages: [ACTIVE])`, full.AppSlug), `manifests(search: "nothing")`,
 	}
-	for n := range 300 {
+	for n := range 700 {
 		c.same(t, maker.document(roots[n%len(roots)]))
 	}
 	require.Empty(t, maker.missing(), "fields of the tables that no document asked for")
@@ -147,7 +154,7 @@ func TestWhatIsNotPlainIsTheExecutors(t *testing.T) {
 		"one in a fragment": fmt.Sprintf(`{ instance(id: %q) { ...F } } fragment F on Instance { id name @include(if: false) }`, full.ID),
 		"another field":     fmt.Sprintf(`{ instance(id: %q) { id lastOperation { instance { id } } } }`, full.ID),
 		"pages in a list":   fmt.Sprintf(`{ instances(projectId: %q) { edges { node { members { edges { node { id } } } } } } }`, full.ProjectID),
-		"a filter": fmt.Sprintf(`{ instances(projectId: %q, filter: {search: "x"}) { edges { cursor } } }`,
+		"one for a list": fmt.Sprintf(`{ instances(projectId: %q, filter: {statuses: RUNNING}) { edges { cursor } } }`,
 			full.ProjectID),
 	} {
 		require.Nil(t, c.run(t, c.plain, document).Data, name)
@@ -165,6 +172,7 @@ func TestErrorsOfPlainQueriesAreTheExecutors(t *testing.T) {
 		`{ instance(id: "ins_00000000000000000000000000") { id } }`,
 		fmt.Sprintf(`{ a: instance(id: %q) { id events(first: 0) { edges { cursor } } } }`, full.ID),
 		fmt.Sprintf(`{ instances(projectId: %q, after: "nonsense") { edges { cursor } } }`, full.ProjectID),
+		fmt.Sprintf(`{ instances(projectId: %q, filter: {search: %q}) { edges { cursor } } }`, full.ProjectID, strings.Repeat("x", 101)),
 	} {
 		want, got := c.run(t, c.executor, document), c.run(t, c.joined, document)
 		require.NotEmpty(t, want.Errors)

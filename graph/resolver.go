@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz/token"
 	tables "github.com/gpuaas/app-platform/graph/generated/plain"
+	"github.com/gpuaas/app-platform/graph/kept"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -138,12 +139,15 @@ type Resolver struct {
 	// Keys signs operation tokens.
 	Keys *token.Keyring
 
-	plainOnce  sync.Once
-	plainQuery *plain.Executor
+	// KeptAnswers is how many bytes of answers are kept to be shown again; 0 keeps none.
+	KeptAnswers int
+
+	answersOnce sync.Once
+	answers     *kept.Answers
 }
 
-// plain answers queries of plain fields.
-func (r *Resolver) plain() *plain.Executor {
-	r.plainOnce.Do(func() { r.plainQuery = plain.New(tables.Tables(r)["Query"]) })
-	return r.plainQuery
+// Answers answers queries of plain fields.
+func (r *Resolver) Answers() *kept.Answers {
+	r.answersOnce.Do(func() { r.answers = kept.New(r.DB, plain.New(tables.Tables(r)["Query"]), r.KeptAnswers) })
+	return r.answers
 }

@@ -77,9 +77,11 @@ type Config struct {
 	MemberRanges    string
 	Origins         []string
 	Connections     int
-	StopTimeout     time.Duration
-	NodeGrace       time.Duration
-	LogLevel        string
+	// KeptAnswers is how many MiB of answers are kept to be shown again; 0 keeps none.
+	KeptAnswers int
+	StopTimeout time.Duration
+	NodeGrace   time.Duration
+	LogLevel    string
 	// Links are the templates of the addresses of the installation's own tools.
 	Links links.Templates
 	// OIDC is the identity provider that people log in at.
@@ -98,7 +100,7 @@ func Defaults() *Config {
 		DatabaseURL: os.Getenv("DATABASE_URL"), KeysDir: "keys", Roles: []string{"api", "worker", "billing"},
 		BillingEvery: time.Minute, BillingCurrency: "EUR",
 		BillingGrace: 72 * time.Hour,
-		Connections:  16, StopTimeout: 10 * time.Second, NodeGrace: 5 * time.Minute, LogLevel: "info",
+		Connections:  16, KeptAnswers: 256, StopTimeout: 10 * time.Second, NodeGrace: 5 * time.Minute, LogLevel: "info",
 		KeyLife: 365 * 24 * time.Hour,
 	}
 }
@@ -176,6 +178,8 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.MemberRanges, "member-ranges", "",
 		"pool of the further ranges that manifests declare, beside the other (default 100.96.0.0/11 in a new database)")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")
+	flags.IntVar(&c.KeptAnswers, "kept-answers", c.KeptAnswers,
+		"memory for answers that are shown again while nothing changes, in MiB; 0 keeps none")
 	flags.DurationVar(&c.NodeGrace, "node-grace", c.NodeGrace,
 		"how long the members of a node that is not heard may come back before they are lost, at least 30s")
 	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout,

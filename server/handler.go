@@ -142,6 +142,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		group.Go(func() error { return run(ctx) })
 	}
 	countLive(registry, sockets, streams)
+	p.kept.Store(resolver.Answers())
+	registry.MustRegister(resolver.Answers())
 	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "app_platform_break_glass_total", Help: "Uses of break-glass that came about in this process.",
 	}, func() float64 { return float64(resolver.BreakGlass.Used.Load()) }))

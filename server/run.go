@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/authz/sshca"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/graph/deliveryhttp"
+	"github.com/gpuaas/app-platform/graph/kept"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/metrics"
@@ -68,6 +70,7 @@ type platform struct {
 	// delivered counts the parts of artifacts that nodes fetched here.
 	delivered deliveryhttp.Stats
 	answers   *compress.Pool // compresses what this process answers
+	kept      atomic.Pointer[kept.Answers]
 }
 
 // Server is one process of the platform, opened and not yet serving: its listeners accept, its database is
@@ -125,6 +128,9 @@ func (s *Server) Addresses() []string {
 	}
 	return addresses
 }
+
+// Answers returns what the running server answers people's reads from; nil before it runs and for one without the API.
+func (s *Server) Answers() *kept.Answers { return s.platform.kept.Load() }
 
 // DB returns the server's database and Hub what receives its hints, so that a measurement can write, and watch commits,
 // in the server's own process.

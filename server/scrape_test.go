@@ -151,6 +151,10 @@ func (w *running) works() {
 	require.Empty(w.t, w.ask(operator, `{ viewer { __typename } }`, nil).Errors)
 	require.NotEmpty(w.t, w.ask(operator, `{ operation(id: "x") { id } }`, nil).Errors)
 	require.NotEmpty(w.t, w.ask(operator, `{ nothing }`, nil).Errors)
+	for range 3 { // the first writes the caller's scope, the second's answer is kept, the third's shown again
+		require.Empty(w.t, w.ask(admin, `query($p: ID!) { instances(projectId: $p) { edges { node { id } } } }`,
+			arguments{"p": project.ID}).Errors)
+	}
 
 	taken := make(chan struct{}, 64)
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { taken <- struct{}{} }))
@@ -294,6 +298,10 @@ var worked = map[string]map[string]string{
 	"app_platform_agents_connected":             {},
 	"app_platform_node_tasks_ended_total":       {"kind": "RUN", "state": "SUCCEEDED"},
 	"app_platform_sockets":                      {},
+	"app_platform_answers_shown_total":          {},
+	"app_platform_answers_read_total":           {},
+	"app_platform_answers_kept":                 {},
+	"app_platform_answers_kept_bytes":           {},
 	"app_platform_live_groups":                  {},
 	"app_platform_live_subscribers":             {},
 	"app_platform_pool_connections":             {"pool": "api", "state": "idle"},

@@ -83,7 +83,8 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 	members := &member.Service{DB: p.db, Calls: calls}
 	logs := &memberlog.Service{DB: p.db}
 	return &graph.Resolver{
-		DB: p.db, Keys: p.ring, Progress: &live.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
+		DB: p.db, Keys: p.ring, KeptAnswers: p.config.KeptAnswers << 20,
+		Progress: &live.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
 		Identity: &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring,
 			KeyLife: p.config.KeyLife},
 		Catalog:         &catalog.Service{DB: p.db},

@@ -63,9 +63,18 @@ func newShelf(t *testing.T) *shelf {
 		s.asked.Add(1)
 		s.answers(w, request)
 	})
-	s.answers = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "content") }
+	s.answers = func(w http.ResponseWriter, _ *http.Request) { give(w, "content", digestOf("content")) }
 	s.agent(t.Context(), s.near)
 	return s
+}
+
+// give answers a whole file as an agent does, with a digest.
+func give(w http.ResponseWriter, content, digest string) {
+	w.Header().Set("Trailer", volumefiles.ReprDigest)
+	w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-%d/%d", len(content)-1, len(content)))
+	w.WriteHeader(http.StatusPartialContent)
+	_, _ = io.WriteString(w, content)
+	w.Header().Set(volumefiles.ReprDigest, digest)
 }
 
 // ask asks for a path of the volume at the process without the tunnel; pairs are headers.
@@ -117,7 +126,8 @@ func TestFilesOfAVolumeGoToItsNodeAndAreInTheAudit(t *testing.T) {
 	require.Equal(t, "attachment; filename=\"x\\\"y\"", response.Header.Get("Content-Disposition"))
 	require.Equal(t, "application/octet-stream", response.Header.Get("Content-Type"))
 	require.Equal(t, "nosniff", response.Header.Get("X-Content-Type-Options"))
-	require.Equal(t, volumefiles.Spec{Volume: string(s.volume), Storage: "parallel", SizeBytes: 2 << 30}, <-s.told)
+	require.Equal(t, volumefiles.Spec{Volume: string(s.volume), Storage: "parallel", Tenant: string(s.tenant.ID),
+		SizeBytes: 2 << 30}, <-s.told)
 	require.Equal(t, 1, s.Count("volume_node", "volume_id = $1 AND node_id = $2", s.volume, s.node.ID),
 		"its deletion is proved from now on")
 	require.Equal(t, 1, s.Count("audit_entry", `action = 'readVolumeFile' AND allowed AND object_id = $1 AND after @>
@@ -228,7 +238,8 @@ func TestWhatANodeAnswersOfFilesIsChecked(t *testing.T) {
 		_, _ = io.WriteString(w, "<script>")
 		header.Set(volumefiles.ReprDigest, "a lie")
 	}
-	response, _ := s.request(s.admin, http.MethodGet, "x.html", "")
+	compares := []string{volumefiles.WantReprDigest, volumefiles.WantSHA256}
+	response, _ := s.request(s.admin, http.MethodGet, "x.html", "", compares...)
 	for _, name := range []string{"Set-Cookie", "Location", "Etag"} {
 		require.Empty(t, response.Header.Get(name), name)
 	}
@@ -294,6 +305,7 @@ func TestFilesEndWithTheRight(t *testing.T) {
 		s.far.url+volumefiles.Prefix+string(s.volume)+"/files/x", nil)
 	require.NoError(t, err)
 	request.Header.Set("Authorization", "Bearer "+s.admin)
+	request.Header.Set(volumefiles.WantReprDigest, volumefiles.WantSHA256)
 	response, err := http.DefaultTransport.RoundTrip(request)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()

@@ -47,7 +47,7 @@ func TestFormerHolderWritesNothing(t *testing.T) {
 	require.NoError(t, lock(again))
 	var woken bool
 	err := l.db.Worker().QueryRow(t.Context(), queue.ReleaseSQL, first.ID, first.ClaimEpoch, first.Worker, time.Now(),
-		0).Scan(&woken)
+		0, first.Reported()).Scan(&woken)
 	require.ErrorIs(t, err, pgx.ErrNoRows, "a former holder releases nothing")
 	require.Equal(t, one, *l.op(it.create).ClaimedBy)
 	l.own.Operation.UpdateOneID(it.create).SetEndedAt(time.Now()).ExecX(t.Context())
@@ -61,7 +61,7 @@ func TestNewsThatComesWhileItIsHeldIsNotLost(t *testing.T) {
 	held := l.claim(ids.New(ids.Worker), 1)[0]
 	release := func() (woken bool) {
 		err := l.db.Worker().QueryRow(t.Context(), queue.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker,
-			time.Now().Add(time.Hour), 0).Scan(&woken)
+			time.Now().Add(time.Hour), 0, held.Reported()).Scan(&woken)
 		require.NoError(t, err)
 		return woken
 	}
@@ -71,6 +71,15 @@ func TestNewsThatComesWhileItIsHeldIsNotLost(t *testing.T) {
 	held = l.claim(held.Worker, 1)[0]
 	require.False(t, release())
 	require.Empty(t, l.claim(held.Worker, 1))
+	_, err = l.db.Worker().Exec(t.Context(), `UPDATE operation SET next_run_at = now()`)
+	require.NoError(t, err)
+	held = l.claim(held.Worker, 1)[0]
+	_, err = l.db.Worker().Exec(t.Context(), `UPDATE operation SET adapter_status = '{"state": "succeeded"}'`)
+	require.NoError(t, err)
+	require.True(t, release(), "an end that was reported while it was held, and that its holder does not know")
+	held = l.claim(held.Worker, 1)[0]
+	require.Equal(t, "succeeded", held.Reported())
+	require.False(t, release(), "nothing that its holder knows makes it due")
 }
 
 func TestBacklogOfOneTenantDelaysNobodyElse(t *testing.T) {

@@ -66,6 +66,7 @@ func (StepState) Values() []string {
 
 var stepMachine = table[StepState]{"operation_step", StepPending, []Move[StepState]{
 	{StepPending, StepRunning, "its turn"},
+	{StepPending, StepSucceeded, "begun and done before either was stored"},
 	{StepPending, StepSkipped, "nothing to do, or the operation ended before"},
 	{StepRunning, StepSucceeded, "done"},
 	{StepRunning, StepFailed, "tried and failed"},

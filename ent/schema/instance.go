@@ -72,8 +72,9 @@ func (Instance) Indexes() []ent.Index {
 		index.Fields("project_id", "id"),
 		index.Fields("manifest_id").Annotations(entsql.IndexWhere("released_at IS NULL")),
 		index.Fields("runtime_backend").Annotations(entsql.IndexWhere("released_at IS NULL")),
-		index.Fields("id").StorageKey("instance_running").
-			Annotations(entsql.IndexWhere("(((status)::text = 'RUNNING'::text) AND (released_at IS NULL))")),
+		index.Fields("id").StorageKey("instance_live").Annotations(entsql.IndexWhere("released_at IS NULL")),
+		index.Fields("id").StorageKey("instance_repair_stopped").
+			Annotations(entsql.IndexWhere("((repair_stopped <> ''::text) AND (released_at IS NULL))")),
 	}
 }
 
@@ -128,6 +129,8 @@ func (Member) Indexes() []ent.Index {
 		index.Fields("address").Unique().StorageKey("member_address_live").
 			Annotations(entsql.IndexWhere("((address <> ''::text) AND ((status)::text <> 'REMOVED'::text))")),
 		index.Fields("node_id").Annotations(entsql.IndexWhere("((status)::text <> 'REMOVED'::text)")),
+		index.Fields("instance_id").StorageKey("member_lost").
+			Annotations(entsql.IndexWhere("(((status)::text = 'FAILED'::text) AND (failure IS NOT NULL))")),
 	}
 }
 

@@ -55,11 +55,11 @@ func (s *selection) answered(n int) {
 // plans keeps compiled documents by their operation; nil says that one is not plain.
 type plans struct {
 	mu    sync.RWMutex
-	known map[*ast.OperationDefinition]*selection
+	known map[*ast.OperationDefinition]*Plan
 	text  int
 }
 
-func (p *plans) get(op *graphql.OperationContext, compile func(*graphql.OperationContext) *selection) *selection {
+func (p *plans) get(op *graphql.OperationContext, compile func(*graphql.OperationContext) *Plan) *Plan {
 	p.mu.RLock()
 	found, ok := p.known[op.Operation]
 	p.mu.RUnlock()
@@ -70,7 +70,7 @@ func (p *plans) get(op *graphql.OperationContext, compile func(*graphql.Operatio
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known == nil || len(p.known) >= maxPlans || p.text+len(op.RawQuery) > maxText {
-		p.known, p.text = make(map[*ast.OperationDefinition]*selection), 0
+		p.known, p.text = make(map[*ast.OperationDefinition]*Plan), 0
 	}
 	p.known[op.Operation], p.text = found, p.text+len(op.RawQuery)
 	return found
@@ -78,12 +78,16 @@ func (p *plans) get(op *graphql.OperationContext, compile func(*graphql.Operatio
 
 // compile makes a plan of an operation; nil when some part of it is not in the tables, or depends
 // on variables by a directive.
-func (e *Executor) compile(op *graphql.OperationContext) *selection {
+func (e *Executor) compile(op *graphql.OperationContext) *Plan {
 	if directed(op.Operation.SelectionSet, op.Doc) {
 		return nil
 	}
 	c := compiler{op: op}
-	return c.selection(op.Operation.SelectionSet, e.root, false, true)
+	root := c.selection(op.Operation.SelectionSet, e.root, false, true)
+	if root == nil {
+		return nil
+	}
+	return &Plan{root: root, edges: c.edges}
 }
 
 // directed says whether a directive stands anywhere in the document's selections. Fragments are
@@ -120,7 +124,10 @@ func anyDirective(set ast.SelectionSet) bool {
 	return false
 }
 
-type compiler struct{ op *graphql.OperationContext }
+type compiler struct {
+	op    *graphql.OperationContext
+	edges []string
+}
 
 // selection compiles a selection set on a type; listed says that the object is an element of a list.
 func (c *compiler) selection(set ast.SelectionSet, of *Type, listed, root bool) *selection {
@@ -139,6 +146,7 @@ func (c *compiler) selection(set ast.SelectionSet, of *Type, listed, root bool) 
 		}
 		s.field, s.args = field, len(asked.Definition.Arguments) > 0
 		if field.of != nil {
+			c.edges = append(c.edges, of.Name+"."+asked.Name)
 			if s.below = c.selection(asked.Selections, field.of(), listed || field.many != nil, false); s.below == nil {
 				return nil
 			}

@@ -99,18 +99,49 @@ func New(root *Type) *Executor { return &Executor{root: root} }
 
 // Answer runs the operation of ctx. It reports false for one that the executor must answer.
 func (e *Executor) Answer(ctx context.Context) (response *graphql.Response, ok bool) {
+	plan := e.Plan(ctx)
+	if plan == nil {
+		return nil, false
+	}
+	return plan.Answer(ctx)
+}
+
+// Plan returns how the operation of ctx is answered; nil for one that the executor must answer.
+func (e *Executor) Plan(ctx context.Context) *Plan {
 	op := graphql.GetOperationContext(ctx)
 	if op.Operation.Operation != ast.Query {
+		return nil
+	}
+	return e.plans.get(op, e.compile)
+}
+
+// Plan is how one operation of a document is answered. It stays the same for as long as it is kept, whatever the
+// variables.
+type Plan struct {
+	root  *selection
+	edges []string
+}
+
+// Answer runs the operation of ctx, which must be the plan's. It reports false for one that the executor must answer.
+func (p *Plan) Answer(ctx context.Context) (response *graphql.Response, ok bool) {
+	variables := graphql.GetOperationContext(ctx).Variables
+	w := &writer{ctx: ctx, variables: variables, dst: make([]byte, 0, p.root.size())}
+	if err := w.object(p.root, &Root{}); err != nil {
 		return nil, false
 	}
-	selected := e.plans.get(op, e.compile)
-	if selected == nil {
-		return nil, false
-	}
-	w := &writer{ctx: ctx, variables: op.Variables, dst: make([]byte, 0, selected.size())}
-	if err := w.object(selected, &Root{}); err != nil {
-		return nil, false
-	}
-	selected.answered(len(w.dst))
+	p.root.answered(len(w.dst))
 	return &graphql.Response{Data: json.RawMessage(w.dst)}, true
 }
+
+// Sole returns the name and the arguments of the one field of the query type that the operation selects; not ok where
+// it selects several, or one that is no object.
+func (p *Plan) Sole(variables map[string]any) (name string, args Args, ok bool) {
+	if len(p.root.steps) != 1 || p.root.steps[0].below == nil {
+		return "", nil, false
+	}
+	asked := p.root.steps[0].asked
+	return asked.Name, asked.ArgumentMap(variables), true
+}
+
+// Edges returns the selected fields that lead from one object to others, each as Type.field.
+func (p *Plan) Edges() []string { return p.edges }

@@ -122,6 +122,14 @@ func OptionalString[S ~string](dst []byte, s *S) []byte {
 // Int appends a number.
 func Int(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }
 
+// OptionalInt appends a number, null for nil.
+func OptionalInt(dst []byte, n *int) []byte {
+	if n == nil {
+		return append(dst, "null"...)
+	}
+	return Int(dst, *n)
+}
+
 // Bool appends true or false.
 func Bool(dst []byte, b bool) []byte { return strconv.AppendBool(dst, b) }
 

@@ -81,6 +81,7 @@ type Loaders struct {
 	VolumeUses    *Loader[ids.ID, []*volume.Use]
 	VolumeCosts   *Loader[ids.ID, *tariff.Hourly]
 	Offers        *Loader[ids.ID, *volume.Offer]
+	ListPrices    *Loader[ids.ID, []*tariff.Hourly]
 
 	OperationBlockers, InstanceBlockers *Loader[ids.ID, []*blocker.Blocker]
 
@@ -147,6 +148,7 @@ func With(ctx context.Context, s Services) context.Context {
 		VolumeUses:        loader(wait, s.Volumes.Uses),
 		VolumeCosts:       loader(wait, s.Volumes.Hourly),
 		Offers:            loader(wait, s.Volumes.Offers),
+		ListPrices:        loader(wait, s.Volumes.ListPrices),
 		OperationBlockers: loader(wait, s.Blockers.Operations),
 		InstanceBlockers:  loader(wait, s.Blockers.Instances),
 	})

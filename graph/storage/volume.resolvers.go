@@ -67,6 +67,16 @@ func (Classes) Offer(ctx context.Context, obj *volume.Class) (*volume.Offer, err
 	return read.Maybe(ctx, read.Of(ctx).Offers, &obj.ID)
 }
 
+// HourlyListPrices resolves the field hourlyListPrices.
+func (Classes) HourlyListPrices(ctx context.Context, obj *volume.Class) ([]*orphan.Money, error) {
+	prices, err := read.Many(ctx, read.Of(ctx).ListPrices, obj.ID)
+	out := make([]*orphan.Money, len(prices))
+	for i, price := range prices {
+		out[i] = read.Hourly(price)
+	}
+	return out, err
+}
+
 // TotalBytes resolves the field totalBytes.
 func (Offers) TotalBytes(_ context.Context, obj *volume.Offer) (float64, error) {
 	return float64(obj.TotalBytes), nil

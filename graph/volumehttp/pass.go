@@ -39,10 +39,12 @@ type passage struct {
 	conn   net.Conn
 	writer http.ResponseWriter
 	status int // of a refusal, where it is not the fault's own
+	quit   func() bool
 }
 
 // pass passes the request.
 func (p *passage) pass(r *http.Request) {
+	defer p.quit()
 	control := http.NewResponseController(p.writer) // the server's deadlines are for short answers
 	_, _ = control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})
 	if r.Body != nil {
@@ -107,7 +109,11 @@ func (p *passage) answered(response *http.Response) error {
 	}
 	switch p.asked.Act {
 	case volume.ReadFile:
-		if err := p.noteRead(response); err != nil {
+		err := p.noteRead(response)
+		if err == nil && p.asked.compared {
+			err = p.whole(response)
+		}
+		if err != nil {
 			return err
 		}
 	case volume.LookFiles:

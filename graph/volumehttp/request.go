@@ -93,6 +93,9 @@ func (a *asked) reads(r *http.Request) error {
 			a.header.Set(name, value)
 		}
 	}
+	if a.Act == volume.ReadFile {
+		a.compareWhole()
+	}
 	return nil
 }
 

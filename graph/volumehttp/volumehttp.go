@@ -108,7 +108,9 @@ func (h *Handler) serve(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return h.Volumes.MayFiles(ctx, asked.VolumeID, write)
 	}, func(err error) { cancel(err) })
 	defer forget()
-	(&passage{Handler: h, asked: asked, conn: conn, writer: w}).pass(r.WithContext(ctx))
+	p := &passage{Handler: h, asked: asked, conn: conn, writer: w}
+	p.listen(cancel)
+	p.pass(r.WithContext(ctx))
 	return nil
 }
 
@@ -167,6 +169,8 @@ type asked struct {
 	volume.FilesInput
 	folder bool
 	part   volumefiles.Part
+	// compared says that the platform compares the digest of what passes.
+	compared bool
 	// address is where the agent is asked, and header what it is told.
 	address string
 	header  http.Header

@@ -20,6 +20,8 @@ var (
 	ownClock   = map[string]string{
 		"service/contract/contract.go": "the tokens of calls are checked by adapters' clocks, and live for seconds",
 		"service/explain/subject.go":   "an explanation is stored nowhere",
+		"service/ledger/event/hub.go":  "when a process looked last for others who listen is its own matter",
+		"service/ledger/queue/held.go": "a process learns by its own clocks that it was stopped",
 	}
 	reaching = map[string]string{
 		"graph/feed/feed.go": "a feed's permission is asked again while it is live, so its project is read by the source " +

@@ -39,8 +39,8 @@ var units = []Unit{
 }
 
 // kits are test kits: only tests and other kits import them, never a program.
-var kits = []string{"sdk/adaptertest", "sdk/client/clienttest", "sdk/runbook/runbooktest", "sdk/tunnel/tunneltest",
-	"internal/pgtest", "internal/otlptest", "rig/platformtest", "transport/internal/testschema"}
+var kits = []string{"sdk/adaptertest", "sdk/client/clienttest", "sdk/exectest", "sdk/runbook/runbooktest",
+	"sdk/tunnel/tunneltest", "internal/pgtest", "internal/otlptest", "rig/platformtest", "transport/internal/testschema"}
 
 // programs lie below a kit's folder and are not kits: the command line contains the conformance suite.
 var programs = []string{"sdk/adaptertest/conformance"}

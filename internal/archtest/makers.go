@@ -83,6 +83,7 @@ var makers = map[string]map[string][]string{
 	"operation_step": {
 		"PENDING":           {"workers/steprow New"},
 		"PENDING RUNNING":   {"workers/engine begin", "workers/steprow detour"},
+		"PENDING SUCCEEDED": {"workers/engine done"},
 		"PENDING SKIPPED":   {"workers/engine stopSteps"},
 		"RUNNING SUCCEEDED": {"workers/engine done"},
 		"RUNNING FAILED":    {"workers/engine stopSteps", "workers/engine leave"},

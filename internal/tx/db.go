@@ -99,6 +99,7 @@ type DB struct {
 	hinted   int
 	hintLock sync.Mutex
 	actors   actorCache
+	anchor   atomic.Int64 // what proofs rest on, of the newest
 }
 
 // pool is one login role's connections, for pgx and for Ent.

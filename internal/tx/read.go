@@ -62,6 +62,8 @@ func (db *DB) readFrom(ctx context.Context, from *pool, credential Credential, q
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	batch := &pgx.Batch{}
+	proving := provingOf(ctx)
+	proving.queue(batch, db, credential)
 	var caller entered
 	caller.queue(batch, credential)
 	for _, query := range queries {
@@ -73,6 +75,7 @@ func (db *DB) readFrom(ctx context.Context, from *pool, credential Credential, q
 		}
 		return nil, db.beyondNode(from, refusedText(fmt.Errorf("read: %w", err)))
 	}
+	proving.read(&caller)
 	return caller.actor(credential, &db.actors)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -50,7 +51,7 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 		"detail, requests/s beside the frozen reference", "detail, p99 beside the frozen reference",
 		"first 50 list, requests/s at",
 		"first 50 list, requests/s beside the frozen reference",
-		"detail, requests/s beside plain gqlgen", "detail, requests/s with no answer kept, beside plain gqlgen",
+		"detail, requests/s beside plain gqlgen", "detail, requests/s with nothing kept, beside plain gqlgen",
 		"first 50 list, requests/s beside plain gqlgen",
 		"catalog page, requests/s", "artifact by digest, requests/s", "verified pull", "memory of the server",
 		"memory of the agent", "start of a member",
@@ -88,6 +89,15 @@ func TestABarThatIsMissedIsSaid(t *testing.T) {
 	s = &kit.Sheet{}
 	s.Within("fat", "17 KiB", "≤ 16 KiB", false)
 	require.True(t, s.Missed())
+	text.Reset()
+	for _, of := range []float64{2, 3} {
+		s = &kit.Sheet{}
+		s.Bounded("written", &kit.Pairs{Platform: []float64{of}, Other: []float64{1}},
+			func(v float64) string { return fmt.Sprint(v) }, 2)
+		require.Equal(t, of > 2, s.Missed())
+		s.Print(&text)
+	}
+	require.Contains(t, text.String(), "≤ 2")
 }
 
 func TestRatiosAreTheMedianOfPairs(t *testing.T) {

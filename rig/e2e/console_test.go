@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,7 @@ import (
 // TestTheConsoleAddsDrainsAndRemovesAMember drives real headless Chromium through plans and changes of a running
 // cluster, and back to where it was.
 func TestTheConsoleAddsDrainsAndRemovesAMember(t *testing.T) {
-	ctx, c := bounded(t), automation(t)
+	ctx, c := walking(t), automation(t)
 	rent(t, ctx, c)
 	bill(t, ctx)
 	_, code, err := shared.LoginLink(ctx, shared.Demo.OperatorID)
@@ -28,6 +29,15 @@ func TestTheConsoleAddsDrainsAndRemovesAMember(t *testing.T) {
 		"stopped", "service-account", "explained", "policy", "webhook", "audit", "gap-raised", "platform-costs", "gap-closed", "onboarding"} {
 		require.Contains(t, events, wanted)
 	}
+}
+
+// walking is bounded for a walk through the console. Each of its steps has a bound of its own (web/e2e), and all of them
+// together judge some fifty pages, which is work and no waiting: how long that takes is the machine's.
+func walking(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // bill sets a price for what is rented, and opens the tenant's account without waiting for the billing role's first

@@ -54,6 +54,9 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if *own {
+		return m.Run()
+	}
 	shared, err = stack.Up(ctx, stack.Config{
 		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", Nodes: 5, NodeMemoryMiB: 8192, Throwaway: true,
 		Apps:       installed(),

@@ -139,14 +139,14 @@ func TestAClientInAnotherLanguageTailsATimeline(t *testing.T) {
 	decommission(t, ctx, c, instance)
 }
 
-// TestTheConsoleCarriesTheWholeJobOverARestart drives real headless Chromium, and restarts the
-// server while the launch is open in it.
+// TestTheConsoleCarriesTheWholeJobOverARestart drives real headless Chromium, and restarts the server while the launch is
+// open in it. Its pages are judged in every size and scheme by TestTheConsoleAddsDrainsAndRemovesAMember.
 func TestTheConsoleCarriesTheWholeJobOverARestart(t *testing.T) {
-	ctx, c := bounded(t), automation(t)
+	ctx, c := walking(t), automation(t)
 	rent(t, ctx, c)
 	app := "slurm"
 	if os.Geteuid() != 0 {
 		app = "hello-cluster"
 	}
-	require.Contains(t, walkConsole(t, ctx, app, "--restart"), "restart")
+	require.Contains(t, walkConsole(t, ctx, app, "--restart", "--brief"), "restart")
 }

@@ -132,7 +132,8 @@ func deletesVolume(t *testing.T, ctx context.Context, volume string) {
 	require.NotNil(t, found.DeletedAt)
 }
 
-// TestTheConsoleBringsFilesInAndOut does so in a real Chromium, with a volume that no member has had.
+// TestTheConsoleBringsFilesInAndOut does so in a real Chromium, with a volume that no member has had, after it has made,
+// grown and deleted one.
 func TestTheConsoleBringsFilesInAndOut(t *testing.T) {
 	needsRoot(t)
 	ctx := bounded(t)
@@ -140,7 +141,7 @@ func TestTheConsoleBringsFilesInAndOut(t *testing.T) {
 	_, code, err := shared.LoginLink(ctx, shared.Demo.AdminID)
 	require.NoError(t, err)
 	events := browses(t, ctx, "files", "e2e/files.mjs", "--base", shared.URL, "--login-code", code, "--volume", "browsed")
-	require.Equal(t, []string{"brought", "taken", "removed", "done"}, events)
+	require.Equal(t, []string{"lived", "brought", "taken", "removed", "done"}, events)
 	left, err := os.ReadDir(folderOf(volume))
 	require.NoError(t, err)
 	require.Len(t, left, 1, "the folder for uploads alone")

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/evidence"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/stack/edition"
+	"github.com/gpuaas/app-platform/rig/stack/keys"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
@@ -23,7 +24,7 @@ func (s *Stack) runnerKeyFile() string { return filepath.Join(s.config.Dir, "run
 
 // runnerKey returns the runner's key.
 func (s *Stack) runnerKey() (ed25519.PrivateKey, error) {
-	key, err := keptKey(s.runnerKeyFile(), signing.Ed25519)
+	key, err := keys.Kept(s.runnerKeyFile(), signing.Ed25519)
 	if err != nil {
 		return nil, err
 	}

@@ -74,15 +74,7 @@ func (s *Stack) seed(ctx context.Context) error {
 	}
 	s.say("terms of promotion (smokes of artifacts, launches, time) are set aside for the reference apps "+
 		"and for %s, which history and audit keep: %s", PublisherApp, override)
-	for _, app := range s.config.Apps {
-		if err := s.publish(ctx, app); err != nil {
-			return fmt.Errorf("publish %s: %w", app.Slug, err)
-		}
-		if err := s.operate(ctx, app); err != nil {
-			return fmt.Errorf("run %s for the platform: %w", app.Slug, err)
-		}
-	}
-	return nil
+	return s.publishAll(ctx)
 }
 
 func (s *Stack) seedTenants(ctx context.Context) error {

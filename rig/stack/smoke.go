@@ -18,7 +18,7 @@ func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID 
 	if err := s.entitle(ctx, app, s.lab(app)); err != nil {
 		return "", err
 	}
-	if err := s.clearLab(ctx, s.lab(app)); err != nil {
+	if err := s.clearLab(ctx, app); err != nil {
 		return "", err
 	}
 	instance, err := s.try(ctx, app, gql.LaunchInstanceInput{Version: version, Smoke: true, Reason: "smoke test"}, nil)
@@ -65,7 +65,7 @@ func (s *Stack) try(ctx context.Context, app App, in gql.LaunchInstanceInput,
 	do func(ctx context.Context, instanceID string) error) (instance gql.Instance, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	allocation, err := s.rent(ctx, app, s.lab(app), "smoke")
+	allocation, err := s.rent(ctx, app, s.lab(app), smokeName(app))
 	if err != nil {
 		return instance, err
 	}
@@ -109,14 +109,21 @@ func (s *Stack) rent(ctx context.Context, app App, project, name string) (alloca
 	return rented.RequestAllocation.Allocations[0].Id, nil
 }
 
-// clearLab gives back what a smoke test that was cut short still holds in a lab. Releasing stops its instance.
-func (s *Stack) clearLab(ctx context.Context, lab string) error {
-	held, err := gql.ListAllocations(ctx, s.Operator, lab,
+// smokeName is what the capacity of an app's tries is called.
+func smokeName(app App) string { return "smoke-" + app.Slug }
+
+// clearLab gives back what a smoke test of the app that was cut short still holds in its lab. Releasing stops its
+// instance. Other apps may be tried there at once.
+func (s *Stack) clearLab(ctx context.Context, app App) error {
+	held, err := gql.ListAllocations(ctx, s.Operator, s.lab(app),
 		[]gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
 	if err != nil {
 		return err
 	}
 	for _, edge := range held.Allocations.Edges {
+		if edge.Node.Name != smokeName(app) {
+			continue
+		}
 		if err := s.giveBack(ctx, edge.Node.Id); err != nil {
 			return fmt.Errorf("give back what an earlier smoke test holds: %w", err)
 		}

@@ -3,11 +3,10 @@ package stack
 import (
 	"context"
 	"crypto"
-	"errors"
 	"net"
-	"os"
 	"path/filepath"
 
+	"github.com/gpuaas/app-platform/rig/stack/keys"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 	"github.com/gpuaas/app-platform/sdk/publish"
@@ -32,26 +31,7 @@ func (s *Stack) registry() (publish.Registry, error) {
 
 // signingKey returns the key of SigningKeyFile.
 func (s *Stack) signingKey() (crypto.Signer, error) {
-	return keptKey(s.SigningKeyFile(), signing.ECDSA)
-}
-
-// keptKey reads a private key from a file, and makes one of the algorithm when there is none.
-func keptKey(file, algorithm string) (crypto.Signer, error) {
-	text, err := os.ReadFile(file) // #nosec G304 -- in the installation's own folder
-	if err == nil {
-		return signing.ParsePrivate(text)
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	key, err := signing.NewKey(algorithm)
-	if err != nil {
-		return nil, err
-	}
-	if text, err = signing.EncodePrivate(key); err != nil {
-		return nil, err
-	}
-	return key, os.WriteFile(file, text, 0o600)
+	return keys.Kept(s.SigningKeyFile(), signing.ECDSA)
 }
 
 // seedSource makes the installation's registry a source of the platform's that takes nothing unsigned: with the name

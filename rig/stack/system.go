@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// lab is the project where an app's manifests are smoke-tested. What it holds is given back before each test.
+// lab is the project where an app's manifests are smoke-tested. What such a test still holds is given back before the next.
 func (s *Stack) lab(app App) string {
 	if app.System != nil {
 		return s.Demo.SystemLabProjectID
@@ -35,12 +35,9 @@ func (a App) describe(document edition.Document) {
 	}
 }
 
-// operate has an instance of an app run for the platform, when it is a system app: the one of an earlier run, which
-// comes back with its node as every other does, or else a new one.
+// operate has an instance of a system app run for the platform: the one of an earlier run, which comes back with its node
+// as every other does, or else a new one.
 func (s *Stack) operate(ctx context.Context, app App) error {
-	if app.System == nil {
-		return nil
-	}
 	known, err := gql.ListInstances(ctx, s.Operator, s.home(app), &gql.InstanceFilter{AppSlug: app.Slug,
 		Statuses: []gql.InstanceStatus{gql.InstanceStatusCreated, gql.InstanceStatusStarting, gql.InstanceStatusRunning,
 			gql.InstanceStatusStopping, gql.InstanceStatusFailed}}, 1, "")

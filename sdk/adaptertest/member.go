@@ -19,6 +19,7 @@ import (
 
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 	"github.com/gpuaas/app-platform/sdk/nodetask"
+	"github.com/gpuaas/app-platform/sdk/procenv"
 )
 
 // member is one sandbox: a directory, and with namespaces a process that holds them.
@@ -259,18 +260,14 @@ func (m *member) killAll() {
 
 // pids returns the member's live processes on this machine, by the environment that they inherit.
 func (m *member) pids() []int {
-	mark := []byte("\x00GPUAAS_MEMBER_ROOT=" + filepath.Join(m.dir, "root") + "\x00")
+	mark := "GPUAAS_MEMBER_ROOT=" + filepath.Join(m.dir, "root")
 	if m.init != nil {
-		mark = []byte("\x00GPUAAS_MEMBER_ID=" + m.id + "\x00")
+		mark = "GPUAAS_MEMBER_ID=" + m.id
 	}
-	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
+	processes, _ := filepath.Glob("/proc/[0-9]*")
 	var found []int
-	for _, file := range environments {
-		raw, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(append([]byte{0}, append(raw, 0)...), mark) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+	for _, name := range processes {
+		if pid, err := strconv.Atoi(filepath.Base(name)); err == nil && procenv.Has(pid, mark) {
 			found = append(found, pid)
 		}
 	}

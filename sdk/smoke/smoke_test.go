@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/sdk/exectest"
 	"github.com/gpuaas/app-platform/sdk/publish"
 	"github.com/gpuaas/app-platform/sdk/smoke"
 )
@@ -49,7 +50,7 @@ func engine(t *testing.T, run string) (words []string, asked func() string) {
 	dir := t.TempDir()
 	program, note := filepath.Join(dir, "engine"), filepath.Join(dir, "asked")
 	text := fmt.Sprintf("#!/bin/sh\necho \"$*\" >>%s\nif [ \"$1\" = run ]; then %s; fi\n", note, run)
-	require.NoError(t, os.WriteFile(program, []byte(text), 0o700))
+	exectest.Write(t, program, text)
 	return []string{program}, func() string {
 		data, err := os.ReadFile(note)
 		require.NoError(t, err)

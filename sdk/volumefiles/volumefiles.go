@@ -66,8 +66,10 @@ const (
 // Spec is what an agent is told of a request. It is the platform's word and no caller's.
 type Spec struct {
 	// Volume, Storage and SizeBytes are the volume, as a member's binding has them.
-	Volume    string `json:"volume"`
-	Storage   string `json:"storage"`
+	Volume  string `json:"volume"`
+	Storage string `json:"storage"`
+	// Tenant is whose the volume is: a node shares out what it serves at once.
+	Tenant    string `json:"tenant,omitempty"`
 	SizeBytes int64  `json:"sizeBytes"`
 	// Write allows requests that change files.
 	Write bool `json:"write"`

@@ -33,6 +33,9 @@ func (s *Service) Retire(ctx context.Context, in RetireInput) (*db.ComputeNode, 
 			if err := retirable(ctx, t, node, in.Lost); err != nil {
 				return set{}, err
 			}
+			if err := correlateVolumes(ctx, t, node.ID); err != nil {
+				return set{}, err
+			}
 			return set{`status = 'RETIRED', cordoned = true, drain = NULL, retired_at = $2, lost = $3,
 				cordon_reason = $4, cordoned_at = coalesce(cordoned_at, $2)`, []any{t.Now, in.Lost, in.Reason}}, nil
 		})
@@ -50,6 +53,16 @@ func retirable(ctx context.Context, t *tx.Tx, node *db.ComputeNode, lost bool) e
 		return nil
 	}
 	return unrented(ctx, t, node)
+}
+
+// correlateVolumes has what happens to the local volumes of a node that is retired carry this request's correlation.
+func correlateVolumes(ctx context.Context, t *tx.Tx, node ids.ID) error {
+	_, err := t.Exec(ctx, `UPDATE volume SET correlation_id = $2, trace_id = $3 WHERE node_id = $1 AND deleted_at IS NULL
+		AND lost_at IS NULL`, node, t.Request.CorrelationID, t.Request.TraceID)
+	if err != nil {
+		return fmt.Errorf("note the request in the volumes of %s: %w", node, err)
+	}
+	return nil
 }
 
 // unrented refuses a node that an allocation holds.

@@ -128,8 +128,8 @@ type Filter struct {
 // be read in it, INVALID_ARGUMENT at filter.search.
 func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, args page.Args) (*page.Page[*View],
 	error) {
-	var after ids.ID
-	if err := args.Decode(list, &after); err != nil {
+	after, err := After(args)
+	if err != nil {
 		return nil, err
 	}
 	if len(filter.Search) > 100 {
@@ -162,6 +162,12 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, arg
 	kept := keepVisible(actor, cut)
 	attach(actor, kept.Rows, last)
 	return kept, nil
+}
+
+// After returns the instance that a page of a list comes after; empty for the first page. CURSOR_INVALID at `after`.
+func After(args page.Args) (after ids.ID, err error) {
+	err = args.Decode(list, &after)
+	return after, err
 }
 
 // attach gives each instance its last operation, if the actor may read that.

@@ -115,7 +115,26 @@ func hourly(ctx context.Context, t *tx.Tx, of authz.Object, class string, gib in
 	return &found[0].Hourly, nil
 }
 
-// costing is what an hour of a volume costs.
+// ListPrices reads what an hour of a volume of one GiB costs by the platform's own prices now, of storage classes: one
+// amount a currency, in the order of currencies. A class without a price is missing. Everyone who is logged in may ask.
+func (s *Service) ListPrices(ctx context.Context, classes []ids.ID) (map[ids.ID][]*tariff.Hourly, error) {
+	var found []costing
+	_, err := s.DB.Read(ctx, tx.Rows(&found, scanHourly, `SELECT c.id, h.price_currency, h.price_hourly FROM storage_class c
+		CROSS JOIN (SELECT DISTINCT v.currency FROM price_version v WHERE v.tenant_id IS NULL AND v.superseded_xid IS NULL
+			AND v.meter = 'volume_gib_seconds') known
+		CROSS JOIN LATERAL platform.volume_hourly_now(NULL, NULL, known.currency, 1, 1, c.name) h
+		WHERE c.id = ANY ($1) ORDER BY c.id, h.price_currency`, classes))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID][]*tariff.Hourly, len(classes))
+	for i := range found {
+		out[found[i].of] = append(out[found[i].of], &found[i].Hourly)
+	}
+	return out, nil
+}
+
+// costing is what an hour of a volume, or of a storage class, costs.
 type costing struct {
 	of ids.ID
 	tariff.Hourly

@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,36 @@ func TestWhatAVolumeCostsIsShownBeforeItIsMade(t *testing.T) {
 	costs, err = b.Hourly(stranger, []ids.ID{made.ID})
 	require.NoError(t, err)
 	require.Empty(t, costs)
+}
+
+// The list has the platform's prices of today alone, one a currency, for everyone who is logged in.
+func TestAStorageClassShowsItsListPrices(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.priced(b.shared)
+	price := func(id, currency, amount, scope string, tenant any, days int) {
+		b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, tenant_id, valid_from, valid_to, version,
+			terms, hash, reason, created_by) VALUES ($1, $1, 'volume_gib_seconds', $2, '', $3, $4, $5, now() + $6 * interval '1 day',
+			now() + ($6 + 9) * interval '1 day', 1, $7, '', 'test', '')`, id, b.shared.Name, currency, scope, tenant, days,
+			`{"measure":"QUANTITY","per":"3600","tiers":[{"price":"`+amount+`"}],"minimum":"0","roundUpTo":"0"}`)
+	}
+	price("prv_dollars", "USD", "0.0000001", "PLATFORM", nil, -1)
+	price("prv_own", "CHF", "0.5", "TENANT", b.tenant, -1)
+	price("prv_later", "NOK", "0.5", "PLATFORM", nil, 1)
+	price("prv_earlier", "SEK", "0.5", "PLATFORM", nil, -20)
+	stranger := b.As(b.User(b.Tenant()))
+	for _, caller := range []context.Context{b.admin, stranger} {
+		prices, err := b.ListPrices(caller, []ids.ID{b.shared.ID, b.local.ID})
+		require.NoError(t, err)
+		require.Len(t, prices, 1, "what has no price is missing")
+		shown := []string{}
+		for _, one := range prices[b.shared.ID] {
+			shown = append(shown, one.Amount.Fixed(6)+" "+one.Currency)
+		}
+		require.Equal(t, []string{"0.010000 EUR", "0.000001 USD"}, shown, "rounded up, at the dearest step")
+	}
+	_, err := b.ListPrices(context.Background(), []ids.ID{b.shared.ID})
+	require.Equal(t, fault.Unauthenticated, fault.From(err).Code)
 }
 
 func TestAPlanOfAVolumeIsRefusedAsTheVolumeWouldBe(t *testing.T) {

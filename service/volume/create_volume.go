@@ -122,8 +122,9 @@ func (in *CreateInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, ma
 		return err
 	}
 	_, err = t.Exec(ctx, `INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by,
-		created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, 'READY', $7, $8, $8)`, made, project.TenantID, project.ID,
-		class.ID, in.Name, in.SizeGiB, t.Actor.ID, t.Now)
+		created_at, updated_at, correlation_id, trace_id) VALUES ($1, $2, $3, $4, $5, $6, 'READY', $7, $8, $8, $9, $10)`, made,
+		project.TenantID, project.ID, class.ID, in.Name, in.SizeGiB, t.Actor.ID, t.Now, t.Request.CorrelationID,
+		t.Request.TraceID)
 	if tx.Violates(err, "volume_name_live") {
 		return fault.New(fault.Conflict, "the project has a volume %q already", in.Name).At("input.name").Because(err)
 	}

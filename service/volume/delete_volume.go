@@ -49,11 +49,11 @@ func (s *Service) Delete(ctx context.Context, id ids.ID, reason string) (out *Vo
 func end(ctx context.Context, t *tx.Tx, before *Volume) (*Volume, error) {
 	after := *before
 	var deleter *ids.ID
-	err := t.QueryRow(ctx, `UPDATE volume v SET updated_at = $2::timestamptz,
+	err := t.QueryRow(ctx, `UPDATE volume v SET updated_at = $2::timestamptz, correlation_id = $3, trace_id = $4,
 			status = CASE WHEN platform.volume_nodes(v) = '{}' THEN 'DELETED' ELSE 'DELETING' END,
 			deleted_at = CASE WHEN platform.volume_nodes(v) = '{}' THEN $2::timestamptz END
-		WHERE v.id = $1 RETURNING v.status, v.deleted_at, platform.volume_deleter(v)`, before.ID, t.Now).
-		Scan((*string)(&after.Status), &after.DeletedAt, &deleter)
+		WHERE v.id = $1 RETURNING v.status, v.deleted_at, platform.volume_deleter(v)`, before.ID, t.Now,
+		t.Request.CorrelationID, t.Request.TraceID).Scan((*string)(&after.Status), &after.DeletedAt, &deleter)
 	if err != nil {
 		return nil, fmt.Errorf("delete volume %s: %w", before.ID, err)
 	}

@@ -81,7 +81,8 @@ func (s *Service) OpenFiles(ctx context.Context, in FilesInput) (out *Files, err
 			return err
 		}
 		out = &Files{TenantID: v.TenantID, Caller: t.Actor.ID, Spec: volumefiles.Spec{Volume: string(v.ID),
-			Storage: v.StorageClass.Name, SizeBytes: int64(v.SizeGiB) << 30, Write: in.Act.writes()}}
+			Storage: v.StorageClass.Name, Tenant: string(v.TenantID), SizeBytes: int64(v.SizeGiB) << 30,
+			Write: in.Act.writes()}}
 		if out.Places, err = places(ctx, t, v); err != nil {
 			return err
 		}

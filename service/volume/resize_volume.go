@@ -104,8 +104,9 @@ func (in *ResizeInput) grows(v *Volume) error {
 
 func (in *ResizeInput) write(ctx context.Context, t *tx.Tx, before *Volume) (*Volume, error) {
 	var nodes []ids.ID
-	err := t.QueryRow(ctx, `UPDATE volume v SET size_gib = $2, updated_at = $3 WHERE v.id = $1
-		RETURNING platform.volume_nodes(v)`, before.ID, in.SizeGiB, t.Now).Scan(&nodes)
+	err := t.QueryRow(ctx, `UPDATE volume v SET size_gib = $2, updated_at = $3, correlation_id = $4,
+			trace_id = $5 WHERE v.id = $1 RETURNING platform.volume_nodes(v)`, before.ID, in.SizeGiB, t.Now,
+		t.Request.CorrelationID, t.Request.TraceID).Scan(&nodes)
 	if err != nil {
 		return nil, fmt.Errorf("resize volume %s: %w", before.ID, err)
 	}

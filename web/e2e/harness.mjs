@@ -19,6 +19,7 @@ const options = {
   shots: { type: 'string' },
   app: { type: 'string', default: 'slurm' },
   restart: { type: 'boolean', default: false },
+  brief: { type: 'boolean', default: false },
   chromium: { type: 'string', default: '/usr/bin/chromium' },
   'wait-seconds': { type: 'string', default: '240' },
 };
@@ -31,13 +32,16 @@ const variants = [
   { tag: 'phone-dark', width: 390, height: 844, scheme: 'dark' },
 ];
 
+/** With --brief, for a walk over pages that another walk judges, what is the app's or this walk's own in every variant, and the rest in the first. */
+const own = ['app', 'launch-form', 'reconnecting', 'action-submit', 'action-list'];
+
 /** Reads the command line; ends with a message when something is missing. */
 export function readArgs() {
   const { values } = parseArgs({ options });
   for (const needed of ['base', 'login-code']) {
     if (values[needed] === undefined) {
       console.error(
-        `usage: node web/e2e/main.mjs --base URL --login-code CODE [--operator-code CODE] [--publishes SLUG] [--app SLUG] [--restart] [--shots DIR] [--chromium PATH] [--wait-seconds N]\nmissing: --${needed}`,
+        `usage: node web/e2e/main.mjs --base URL --login-code CODE [--operator-code CODE] [--publishes SLUG] [--app SLUG] [--restart] [--brief] [--shots DIR] [--chromium PATH] [--wait-seconds N]\nmissing: --${needed}`,
       );
       process.exit(2);
     }
@@ -76,7 +80,7 @@ export async function open(args) {
     if (/Content Security Policy|Warning: |Each child in a list|Maximum update depth/.test(message.text()))
       faults.push(message.text());
   });
-  return { browser, context, page, faults, shoot: shooter(page, args.shots, faults) };
+  return { browser, context, page, faults, shoot: shooter(page, args, faults) };
 }
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -108,33 +112,37 @@ async function settled(page, scheme) {
   );
 }
 
+/** What axe judges: everything in a light page; in the same page in the dark what its colours decide. */
+const judged = {
+  light: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
+  dark: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] },
+};
+
 /** Returns what axe finds inaccessible on the page without sight, mouse or full contrast. */
-async function inaccessible(page) {
-  await page.evaluate(axe);
-  const found = await page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, {
-      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
-      resultTypes: ['violations'],
-    });
+async function inaccessible(page, scheme) {
+  // Its half a megabyte takes as long to compile as a page to judge; it is there until the page is loaded again.
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe);
+  const found = await page.evaluate(async (runOnly) => {
+    const { violations } = await window.axe.run(document, { runOnly, resultTypes: ['violations'] });
     return violations.flatMap(({ id, nodes }) =>
       nodes.map(({ html, any }) => `${id}: ${html.slice(0, 140)} ${any[0]?.message ?? ''}`),
     );
-  });
+  }, judged[scheme]);
   return found.slice(0, 5);
 }
 
 /** Returns a function that takes screenshots in every variant and records where the page is too wide or inaccessible. */
-function shooter(page, dir, faults) {
+function shooter(page, { shots: dir, brief }, faults) {
   let count = 0;
   return async (name) => {
     count += 1;
-    for (const { tag, width, height, scheme } of variants) {
+    for (const { tag, width, height, scheme } of brief && !own.includes(name) ? variants.slice(0, 1) : variants) {
       await page.setViewportSize({ width, height });
       await page.emulateMedia({ colorScheme: scheme });
       await settled(page, scheme);
       const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       if (over > 1) faults.push(`${name} at ${tag} is ${over} pixels wider than the window`);
-      faults.push(...(await inaccessible(page)).map((fault) => `${name} at ${tag}: ${fault}`));
+      faults.push(...(await inaccessible(page, scheme)).map((fault) => `${name} at ${tag}: ${fault}`));
       if (dir === undefined) continue;
       await mkdir(dir, { recursive: true });
       await page.screenshot({

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 	"github.com/gpuaas/app-platform/workers/steprow"
+	"github.com/gpuaas/app-platform/workers/together"
 )
 
 // finishStep is the name of the step that the engine adds to every kind.
@@ -125,17 +126,19 @@ func (c *Context) Write(ctx context.Context, fn func(ctx context.Context, t *tx.
 // round trip, and after them. What fn queues in locked.Writes goes out with the commit.
 func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch),
 	fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	var locking *queue.Locking
-	err := c.DB().AsPipelined(ctx, c.engine.actor, func(batch *pgx.Batch) {
-		locking = c.Op.QueueLock(batch)
-		reads(batch)
-	}, func(ctx context.Context, t *tx.Tx, writes *pgx.Batch) error {
-		instance, err := locking.Done()
-		if err != nil {
-			return err
-		}
+	return c.write(ctx, c.engine.writer.Alone, reads, fn)
+}
+
+// WriteTogether is WriteAfter for an fn that only queues: other operations may be written in the same transaction.
+func (c *Context) WriteTogether(ctx context.Context, reads func(*pgx.Batch),
+	fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
+	return c.write(ctx, c.engine.writer.Do, reads, fn)
+}
+
+func (c *Context) write(ctx context.Context, how func(context.Context, together.Job) error, reads func(*pgx.Batch),
+	fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
+	err := how(ctx, together.Job{Held: c.Op, Reads: reads, Write: func(ctx context.Context, t *tx.Tx, instance *db.Instance,
+		writes *pgx.Batch) error {
 		locked := &Locked{Instance: instance, Op: c.Op.Operation, Writes: writes}
 		if c.rows[0].Stored == "" {
 			locked.Emit(event.Draft{Type: lifecycle.EventOperationStarted, Message: "a worker began",
@@ -147,7 +150,7 @@ func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch),
 			}
 		}
 		return c.flush(t, locked)
-	})
+	}})
 	if err != nil {
 		return err
 	}
@@ -171,17 +174,17 @@ func (c *Context) flush(t *tx.Tx, locked *Locked) error {
 	}
 	if !locked.ended {
 		locked.events = append(locked.events, operation.QueueAdvance(locked.Writes, t, locked.Instance, locked.Op,
-			c.intended(locked.Op))...)
+			c.intended(locked.Op, locked.first))...)
 	}
 	if locked.Instance == nil {
 		return nil
 	}
-	return event.Enqueue(locked.Writes, t, locked.Instance, locked.events...)
+	return event.EnqueueWith(locked.Writes, t, locked.Instance, locked.columns, locked.events...)
 }
 
 // intended is the progress to store; parts that nothing was said about stay as they are.
-func (c *Context) intended(op *db.Operation) operation.Progress {
-	p := operation.Progress{Phase: op.Phase, Message: op.Message, Percent: max(op.Percent, c.progress.Percent)}
+func (c *Context) intended(op *db.Operation, first bool) operation.Progress {
+	p := operation.Progress{Phase: op.Phase, Message: op.Message, Percent: max(op.Percent, c.progress.Percent), First: first}
 	if c.progress.Phase != "" {
 		p.Phase = c.progress.Phase
 	}

@@ -244,10 +244,9 @@ func (c *Context) release(ctx context.Context, after time.Duration) error {
 	if !c.unsaved() {
 		return c.releaseAt(ctx, until)
 	}
-	var woken bool
-	err := c.Write(ctx, func(_ context.Context, _ *tx.Tx, locked *Locked) error {
-		locked.Writes.Queue(queue.ReleaseSQL,
-			c.released(until)...).QueryRow(func(row pgx.Row) error { return row.Scan(&woken) })
+	woken, args := false, c.released(until)
+	err := c.WriteTogether(ctx, func(*pgx.Batch) {}, func(_ context.Context, _ *tx.Tx, locked *Locked) error {
+		locked.Writes.Queue(queue.ReleaseSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&woken) })
 		return nil
 	})
 	return c.freed(until, woken, err)
@@ -267,9 +266,9 @@ func (c *Context) releaseAt(ctx context.Context, until time.Time) error {
 	return c.freed(until, woken, err)
 }
 
-// released returns the arguments of queue.ReleaseSQL.
+// released returns the arguments of queue.ReleaseSQL, from before the operation is read again.
 func (c *Context) released(until time.Time) []any {
-	return []any{c.Op.ID, c.Op.ClaimEpoch, c.Op.Worker, until, c.failures}
+	return []any{c.Op.ID, c.Op.ClaimEpoch, c.Op.Worker, until, c.failures, c.Op.Reported()}
 }
 
 // freed brings the loop's next claim forward after a release that came to err.
@@ -295,5 +294,5 @@ func (c *Context) unsaved() bool {
 		}
 	}
 	op := c.Op.Operation
-	return c.intended(op) != (operation.Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent})
+	return c.intended(op, false) != (operation.Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent})
 }

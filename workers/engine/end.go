@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -14,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/steprow"
 )
 
@@ -229,10 +232,16 @@ func (c *Context) succeed(ctx context.Context) error {
 	row.State, row.Attempt, row.StartedAt, row.EndedAt, row.Message, row.Dirty = lifecycle.StepSucceeded, row.Attempt+1,
 		&now, &now, "done", true
 	c.progress = operation.Progress{}
-	return c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
+	var members *roles.Pending
+	how, reads := c.WriteAfter, func(*pgx.Batch) {}
+	if c.kind.Queues {
+		how, reads = c.WriteTogether, func(batch *pgx.Batch) { members = roles.QueueRecount(batch, *c.Op.InstanceID) }
+	}
+	return how(ctx, reads, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
 		if locked.Op.State == lifecycle.OperationCanceling && !c.asked {
 			return errAskedToStop
 		}
+		locked.Members = members
 		evidence, message, err := c.kind.Complete(ctx, t, c, locked)
 		if err != nil {
 			return err

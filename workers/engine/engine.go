@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 	"github.com/gpuaas/app-platform/workers/bulkhead"
 	"github.com/gpuaas/app-platform/workers/lease"
+	"github.com/gpuaas/app-platform/workers/together"
 )
 
 // defaultConcurrency is how many operations' steps run at once in a process.
@@ -85,6 +86,7 @@ type Engine struct {
 	poke   chan struct{}                      // something is due that the queue's topic does not tell
 	wakeAt chan time.Time
 	looked time.Time // behind a backlog; the loop's own
+	writer *together.Writer
 
 	slots *bulkhead.Slots
 	steps sync.WaitGroup
@@ -108,6 +110,7 @@ func New(config Config) *Engine {
 		config: config, actor: authz.System("worker"),
 		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1),
 	}
+	e.writer = together.New(config.DB, e.actor, config.Log)
 	e.slots = bulkhead.NewSlots(config.Concurrency, e.nudge)
 	e.learn(config.Kinds)
 	config.Metrics.Works(config.Away, e.slots.Load)

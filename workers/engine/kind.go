@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // Kind is how one kind of operation is carried out. The last step of every operation is "finish",
@@ -23,6 +24,9 @@ type Kind struct {
 	// Revision is raised when a step's stored evidence or state means something else than before under the same names.
 	Revision int
 	Steps    []Step
+	// Queues says that Complete does no more than queue, by what Locked has of the instance: operations of the kind may end
+	// together with others, in one transaction.
+	Queues bool
 	// Complete writes what success means, and answers the evidence for it and a word for people.
 	Complete func(ctx context.Context, t *tx.Tx, c *Context, locked *Locked) (evidence any, message string, err error)
 	// OnFail writes what failure means, in the transaction that ends the operation, be it as failed or
@@ -145,9 +149,25 @@ type Locked struct {
 	// for those left out.
 	About map[lifecycle.EventType][]ids.ID
 	// Left says that not everything could be taken back.
-	Left   bool
-	events []event.Draft
-	ended  bool
+	Left bool
+	// Members are how many of the instance's members are where, at the end of an operation whose kind Queues.
+	Members *roles.Pending
+	events  []event.Draft
+	columns []event.Column
+	first   bool
+	ended   bool
+}
+
+// Set gives a column of the instance's row a value, in the one update that the transaction makes of it.
+func (l *Locked) Set(column string, value any) {
+	l.columns = append(l.columns, event.Column{Name: column, Value: value})
+}
+
+// Dispatches makes what follows the operation's first dispatch, unless it has one.
+func (l *Locked) Dispatches() {
+	if l.Op.DispatchAttempt == 0 {
+		l.Op.DispatchAttempt, l.first = 1, true
+	}
 }
 
 // Emit tells the instance's timeline, in order, at the end of the transaction. The operation and

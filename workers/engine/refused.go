@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ending"
@@ -25,8 +24,11 @@ const defaultRefusals = 8
 // has ended.
 func (c *Context) refused(ctx context.Context, as lifecycle.OperationState, failure operation.Failure,
 	cause error) error {
-	why, lasts := lasting(cause)
-	if !lasts || ctx.Err() != nil {
+	if again := (*RerunStep)(nil); errors.Is(cause, queue.ErrFenced) || errors.As(cause, &again) || ctx.Err() != nil {
+		return cause
+	}
+	why, lasts := ending.Lasting(cause)
+	if !lasts {
 		return cause
 	}
 	c.Log.Error("the operation's end is refused", "state", as, "error", cause)
@@ -37,25 +39,6 @@ func (c *Context) refused(ctx context.Context, as lifecycle.OperationState, fail
 	return c.endBare(ctx, failure,
 		fmt.Sprintf("the platform could not record it as %s in %d tries (%s), so that no more than its end is recorded", as,
 			times, why))
-}
-
-// lasting returns why an end failed, and whether the next try would meet the same: everything does that is not the
-// claim, the connection, a lock or another condition of the moment.
-func lasting(err error) (why string, lasts bool) {
-	var again *RerunStep
-	switch by, lasts := tx.Refusal(err); {
-	case err == nil, errors.Is(err, queue.ErrFenced), errors.As(err, &again), errors.Is(err, context.DeadlineExceeded),
-		errors.Is(err, context.Canceled), tx.Away(err):
-		return "", false
-	case lasts:
-		return "the database refuses it with " + by, true
-	case tx.Passing(err):
-		return "", false
-	}
-	if known, ok := fault.As(err); ok {
-		return known.Message, known.Code != fault.Unavailable
-	}
-	return "an internal error", true
 }
 
 // countRefusal notes the refusal of an end beside all that was refused with it, and returns how many there were in a

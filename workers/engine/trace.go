@@ -13,7 +13,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/telemetry"
-	"github.com/gpuaas/app-platform/sdk/optrace"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 	"github.com/gpuaas/app-platform/workers/steprow"
@@ -45,29 +44,12 @@ func (e *Engine) attempt(ctx context.Context, held *queue.Held) (traced context.
 func (e *Engine) emit(ctx context.Context, id ids.ID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), letGo)
 	defer cancel()
-	op, err := operation.Ended(ctx, e.config.DB.Worker(), id)
-	if err != nil || op == nil {
-		if err != nil {
-			e.config.Log.Warn("an operation's trace was not sent", "operation_id", id, "error", err)
-		}
-		return
-	}
-	steps, err := steprow.Load(ctx, e.config.DB.Worker(), id)
-	if err != nil {
+	switch whole, err := steprow.Whole(ctx, e.config.DB.Worker(), id); {
+	case err != nil:
 		e.config.Log.Warn("an operation's trace was not sent", "operation_id", id, "error", err)
-		return
+	case whole != nil:
+		e.config.Traces.Operation(ctx, whole)
 	}
-	whole := &optrace.Operation{ID: string(op.ID), Kind: string(op.Kind), State: string(op.State),
-		CorrelationID: op.CorrelationID, ProjectID: string(op.ProjectID), ErrorCode: op.ErrorCode,
-		ErrorOwner: op.ErrorOwner, CreatedAt: op.CreatedAt, EndedAt: *op.EndedAt}
-	if op.InstanceID != nil {
-		whole.InstanceID = string(*op.InstanceID)
-	}
-	for _, step := range steps {
-		whole.Steps = append(whole.Steps, optrace.Step{Name: step.Name, State: string(step.State), Attempt: step.Attempt,
-			StartedAt: step.StartedAt, EndedAt: step.EndedAt})
-	}
-	e.config.Traces.Operation(ctx, whole)
 }
 
 // logOf returns a log whose lines bear what the operation is and is about.

@@ -94,7 +94,7 @@ func (r *Reader) store(ctx context.Context, s *source, statuses []adapter.Status
 				if op == nil {
 					continue
 				}
-				ended, err := l.absorb(ctx, t, writes, op, status)
+				ended, err := l.absorb(ctx, t, writes, op, status, r.worker)
 				if err != nil {
 					return err
 				}
@@ -134,7 +134,7 @@ func (l *locked) queue(batch *pgx.Batch, name string, statuses []adapter.Status)
 }
 
 func (l *locked) absorb(ctx context.Context, t *tx.Tx, writes *pgx.Batch, op *db.Operation,
-	status adapter.Status) (bool, error) {
+	status adapter.Status, here ids.ID) (bool, error) {
 	var instance *db.Instance
 	if op.InstanceID != nil {
 		instance = l.instances[*op.InstanceID]
@@ -142,7 +142,7 @@ func (l *locked) absorb(ctx context.Context, t *tx.Tx, writes *pgx.Batch, op *db
 	if len(status.Members) > 0 {
 		return operation.Absorb(ctx, t, instance, op, status)
 	}
-	ended, told, err := operation.QueueAbsorb(writes, t, instance, op, status)
+	ended, told, err := operation.QueueAbsorb(writes, t, instance, op, status, here)
 	if err != nil || len(told) == 0 {
 		return ended, err
 	}

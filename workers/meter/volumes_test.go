@@ -83,7 +83,7 @@ func TestAVolumeIsRecordedOnceByAnyNumberOfProcesses(t *testing.T) {
 						if err := b.meter().Storage(context.WithoutCancel(t.Context())); err != nil {
 							t.Error(err)
 						}
-						b.SQL(`UPDATE usage_source SET due_at = now()`)
+						b.allDue()
 					}
 				})
 			}

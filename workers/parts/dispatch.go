@@ -71,7 +71,7 @@ func (w *Work) send(ctx context.Context, c *engine.Context, s *Snapshot) (*dispa
 		return nil, failure, err
 	}
 	evidence := &dispatched{Adapter: s.target.Name, Attempt: body.Attempt, At: c.Now()}
-	if err := c.Op.Refresh(ctx, c.DB().Worker()); err != nil { // it may have ended while this process was stopped
+	if err := c.Op.Ensure(ctx, c.DB().Worker()); err != nil { // it may have ended while this process was stopped
 		return nil, nil, err
 	}
 	status, err := call(ctx, w, c, s.target, func(ctx context.Context) (adapter.Status, error) {

@@ -69,10 +69,12 @@ type damaged struct {
 }
 
 // damagedSQL are instances that run with members that were lost in service, and those whose repair has stopped for
-// members that are not lost any more.
-const damagedSQL = `SELECT i.id, i.repair, i.repair_stopped FROM instance i
-	WHERE i.id > $2 AND i.status = 'RUNNING' AND i.released_at IS NULL AND (i.repair_stopped <> '' OR EXISTS (
-		SELECT FROM member m WHERE m.instance_id = i.id AND m.status = 'FAILED' AND m.failure IS NOT NULL))
+// members that are not lost any more. Both are found by an index of theirs: an operation's end has the platform look, and
+// of all that runs next to nothing is damaged.
+const damagedSQL = `SELECT i.id, i.repair, i.repair_stopped FROM (
+		SELECT m.instance_id AS id FROM member m WHERE m.status = 'FAILED' AND m.failure IS NOT NULL AND m.instance_id > $2
+		UNION SELECT s.id FROM instance s WHERE s.repair_stopped <> '' AND s.released_at IS NULL AND s.id > $2) damaged
+	JOIN instance i ON i.id = damaged.id WHERE i.status = 'RUNNING' AND i.released_at IS NULL
 	ORDER BY i.id LIMIT $1`
 
 // Repair brings members back, or replaces them, as the policy of their instance says. A repair is an operation like any

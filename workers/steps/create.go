@@ -23,6 +23,7 @@ func (w *work) create() engine.Kind {
 	return engine.Kind{
 		Kind:     lifecycle.InstanceCreate,
 		Steps:    []engine.Step{w.prepareCreate(), w.Dispatch(), w.Await(), w.Verify(nil)},
+		Queues:   true,
 		Complete: w.started,
 		OnFail:   w.createFailed,
 		Abandon:  w.Abandon,
@@ -37,7 +38,7 @@ func (w *work) prepareCreate() engine.Step {
 			s := &parts.Snapshot{}
 			var result engine.Result
 			reads := func(batch *pgx.Batch) { s.Queue(batch, c.Op.Operation) }
-			err := c.WriteAfter(ctx, reads, func(_ context.Context, t *tx.Tx, locked *engine.Locked) error {
+			err := c.WriteTogether(ctx, reads, func(_ context.Context, t *tx.Tx, locked *engine.Locked) error {
 				result = engine.Done(nil)
 				if err := s.Check(locked.Op); err != nil {
 					return err
@@ -67,12 +68,11 @@ func (w *work) prepareCreate() engine.Step {
 func begin(t *tx.Tx, locked *engine.Locked, s *parts.Snapshot) {
 	batch := locked.Writes
 	if locked.Instance.Status == lifecycle.InstanceCreated {
-		batch.Queue(`UPDATE instance SET status = $2 WHERE id = $1`, locked.Instance.ID, lifecycle.InstanceStarting)
+		locked.Set("status", lifecycle.InstanceStarting)
 		locked.Instance.Status = lifecycle.InstanceStarting
 		locked.Emit(event.Draft{Type: lifecycle.EventInstanceStarting, Message: "starting"})
 	}
-	batch.Queue(`UPDATE operation SET dispatch_attempt = 1 WHERE id = $1 AND dispatch_attempt = 0`, locked.Op.ID)
-	locked.Op.DispatchAttempt = max(locked.Op.DispatchAttempt, 1)
+	locked.Dispatches()
 	batch.Queue(`UPDATE member SET status = $2, updated_at = $3, last_operation_id = $4, correlation_id = $5
 		WHERE instance_id = $1 AND status = 'PENDING'`, locked.Instance.ID, lifecycle.MemberJoining, t.Now, locked.Op.ID, locked.Op.CorrelationID)
 	for _, member := range s.Members {
@@ -83,25 +83,20 @@ func begin(t *tx.Tx, locked *engine.Locked, s *parts.Snapshot) {
 }
 
 // started makes the proved instance RUNNING.
-func (w *work) started(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
+func (w *work) started(_ context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 	if err := locked.Instance.Status.CanMove(lifecycle.InstanceRunning); err != nil {
 		return nil, "", err
 	}
-	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = $2 WHERE instance_id = $1 AND status = 'JOINING'`,
+	locked.Writes.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = $2 WHERE instance_id = $1 AND status = 'JOINING'`,
 		locked.Instance.ID, t.Now)
-	batch.Queue(`UPDATE instance SET status = 'RUNNING', health = (SELECT CASE
-		WHEN count(*) FILTER (WHERE m.health = 'UNHEALTHY' OR m.status = 'FAILED') > 0 THEN 'UNHEALTHY'
-		WHEN count(*) FILTER (WHERE m.health = 'DEGRADED') > 0 THEN 'DEGRADED'
-		WHEN count(*) > 0 AND count(*) FILTER (WHERE m.health <> 'HEALTHY') = 0 THEN 'HEALTHY' ELSE 'UNKNOWN' END
-		FROM member m WHERE m.instance_id = instance.id AND m.status <> 'REMOVED') WHERE id = $1`, locked.Instance.ID)
-	recount := roles.QueueRecount(batch, locked.Instance.ID)
-	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, "", fmt.Errorf("start %s: %w", locked.Instance.ID, err)
-	}
-	if err := recount.Queue(locked.Writes); err != nil {
+	locked.Members.Joined()
+	counts, err := locked.Members.Roles()
+	if err != nil {
 		return nil, "", err
 	}
+	locked.Set("status", lifecycle.InstanceRunning)
+	locked.Set("health", locked.Members.Health())
+	locked.Set("roles", counts)
 	var proof parts.Proved
 	var word parts.Answered
 	if err := c.Evidence("verify", &proof); err != nil {

@@ -1392,6 +1392,22 @@ func (ec *executionContext) _SkuPrice(ctx context.Context, sel ast.SelectionSet,
 
 // region    ***************************** type.gotpl *****************************
 
+func (ec *executionContext) marshalNMoney2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋorphanᚐMoneyᚄ(ctx context.Context, sel ast.SelectionSet, v []*orphan.Money) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNMoney2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋorphanᚐMoney(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNMoney2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋorphanᚐMoney(ctx context.Context, sel ast.SelectionSet, v *orphan.Money) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {

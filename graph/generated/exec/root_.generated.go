@@ -2309,15 +2309,16 @@ type ComplexityRoot struct {
 	}
 
 	StorageClass struct {
-		CreatedAt   func(childComplexity int) int
-		Description func(childComplexity int) int
-		Disabled    func(childComplexity int) int
-		ID          func(childComplexity int) int
-		Kind        func(childComplexity int) int
-		Name        func(childComplexity int) int
-		Offer       func(childComplexity int) int
-		Title       func(childComplexity int) int
-		UpdatedAt   func(childComplexity int) int
+		CreatedAt        func(childComplexity int) int
+		Description      func(childComplexity int) int
+		Disabled         func(childComplexity int) int
+		HourlyListPrices func(childComplexity int) int
+		ID               func(childComplexity int) int
+		Kind             func(childComplexity int) int
+		Name             func(childComplexity int) int
+		Offer            func(childComplexity int) int
+		Title            func(childComplexity int) int
+		UpdatedAt        func(childComplexity int) int
 	}
 
 	StorageOffer struct {
@@ -13413,6 +13414,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.StorageClass.Disabled(childComplexity), true
+	case "StorageClass.hourlyListPrices":
+		if e.ComplexityRoot.StorageClass.HourlyListPrices == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StorageClass.HourlyListPrices(childComplexity), true
 	case "StorageClass.id":
 		if e.ComplexityRoot.StorageClass.ID == nil {
 			break
@@ -22405,6 +22412,8 @@ type StorageClass {
   disabled: Boolean!
   "What the nodes that are online offer of it; null when none does."
   offer: StorageOffer
+  "What an hour of a volume of one GiB costs by the platform's own prices now, at most: the dearest step counts. One amount a currency; empty where it has no price. A tenant or project may have a price of its own, which planCreateVolume counts."
+  hourlyListPrices: [Money!]!
   "When it was made."
   createdAt: DateTime!
   "When it was last changed."
@@ -26742,6 +26751,8 @@ func (ec *executionContext) childFields_StorageClass(ctx context.Context, field 
 		return ec.fieldContext_StorageClass_disabled(ctx, field)
 	case "offer":
 		return ec.fieldContext_StorageClass_offer(ctx, field)
+	case "hourlyListPrices":
+		return ec.fieldContext_StorageClass_hourlyListPrices(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_StorageClass_createdAt(ctx, field)
 	case "updatedAt":

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/isolation"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/domain/repair"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -45,6 +46,8 @@ func Tables(r exec.ResolverRoot) map[string]*engine.Type {
 	t["InstanceConnection"] = instanceConnectionTable(t, r)
 	t["InstanceEdge"] = instanceEdgeTable(t, r)
 	t["Manifest"] = manifestTable(t, r)
+	t["ManifestConnection"] = manifestConnectionTable(t, r)
+	t["ManifestEdge"] = manifestEdgeTable(t, r)
 	t["Member"] = memberTable(t, r)
 	t["MemberConnection"] = memberConnectionTable(t, r)
 	t["MemberEdge"] = memberEdgeTable(t, r)
@@ -85,7 +88,7 @@ func actorTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// allocationTable is the table of Allocation. The executor answers devices, memoryMiB, cpuMillis, node, instance, releaseOperation, hourlyCost.
+// allocationTable is the table of Allocation. The executor answers devices, node, instance, releaseOperation, hourlyCost.
 func allocationTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Allocation
 	return &engine.Type{Name: "Allocation", Implements: []string{"Node"}, Fields: map[string]engine.Field{
@@ -95,6 +98,8 @@ func allocationTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"shape":                engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Shape) }),
 		"gpuCount":             engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.GpuCount) }),
 		"isolationClass":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.IsolationClass) }),
+		"memoryMiB":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.MemoryMib) }),
+		"cpuMillis":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.CPUMillis) }),
 		"sku":                  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Sku) }),
 		"region":               engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Region) }),
 		"status":               engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Status) }),
@@ -106,11 +111,12 @@ func allocationTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// capacityIntentTable is the table of CapacityIntent. The executor answers gpuCount.
+// capacityIntentTable is the table of CapacityIntent.
 func capacityIntentTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = capacity.Want
 	return &engine.Type{Name: "CapacityIntent", Fields: map[string]engine.Field{
 		"shape":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Shape) }),
+		"gpuCount":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.GPUCount) }),
 		"sku":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.SKU) }),
 		"region":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Region) }),
 		"isolationClass": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.IsolationClass()) }),
@@ -370,6 +376,30 @@ func manifestTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
+// manifestConnectionTable is the table of ManifestConnection.
+func manifestConnectionTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.ManifestConnection
+	return &engine.Type{Name: "ManifestConnection", Fields: map[string]engine.Field{
+		"edges": engine.Many(t.of("ManifestEdge"), func(ctx context.Context, obj *object, args engine.Args) ([]*model.ManifestEdge, error) {
+			return obj.Edges, nil
+		}),
+		"pageInfo": engine.One(t.of("PageInfo"), func(ctx context.Context, obj *object, args engine.Args) (*model.PageInfo, error) {
+			return obj.PageInfo, nil
+		}),
+	}}
+}
+
+// manifestEdgeTable is the table of ManifestEdge.
+func manifestEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.ManifestEdge
+	return &engine.Type{Name: "ManifestEdge", Fields: map[string]engine.Field{
+		"cursor": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Cursor) }),
+		"node": engine.One(t.of("Manifest"), func(ctx context.Context, obj *object, args engine.Args) (*db.Manifest, error) {
+			return obj.Node, nil
+		}),
+	}}
+}
+
 // memberTable is the table of Member. The executor answers ranges, lastOperation, labels, endpoints, logs, metrics.
 func memberTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Member
@@ -568,13 +598,13 @@ func queryTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"instances": engine.One(t.of("InstanceConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.InstanceConnection, error) {
 			in := engine.Read(args)
 			projectID := in.ID("projectId")
-			in.Absent("filter")
+			filter := engine.Input[instance.Filter](in, "filter")
 			first := in.OptionalInt("first")
 			after := in.OptionalText("after")
 			if in.Err != nil {
 				return nil, in.Err
 			}
-			return resolver.Instances(ctx, projectID, nil, first, after)
+			return resolver.Instances(ctx, projectID, filter, first, after)
 		}),
 		"operation": engine.One(t.of("Operation"), func(ctx context.Context, obj *object, args engine.Args) (*operation.View, error) {
 			in := engine.Read(args)
@@ -584,16 +614,41 @@ func queryTable(t tables, r exec.ResolverRoot) *engine.Type {
 			}
 			return resolver.Operation(ctx, id)
 		}),
+		"operations": engine.One(t.of("OperationConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.OperationConnection, error) {
+			in := engine.Read(args)
+			projectID := in.ID("projectId")
+			states := engine.Texts[lifecycle.OperationState](in, "states")
+			first := in.OptionalInt("first")
+			after := in.OptionalText("after")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.Operations(ctx, projectID, states, first, after)
+		}),
+		"manifests": engine.One(t.of("ManifestConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.ManifestConnection, error) {
+			in := engine.Read(args)
+			search := in.OptionalText("search")
+			appSlug := in.OptionalText("appSlug")
+			stages := engine.Texts[lifecycle.Stage](in, "stages")
+			first := in.OptionalInt("first")
+			after := in.OptionalText("after")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.Manifests(ctx, search, appSlug, stages, first, after)
+		}),
 	}}
 }
 
-// repairPolicyTable is the table of RepairPolicy. The executor answers graceSeconds, hourlyLimitMicros.
+// repairPolicyTable is the table of RepairPolicy.
 func repairPolicyTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = repair.Policy
 	return &engine.Type{Name: "RepairPolicy", Fields: map[string]engine.Field{
-		"mode":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Mode) }),
-		"budget":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Budget) }),
-		"backOffSeconds": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.BackOffSeconds) }),
+		"mode":              engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Mode) }),
+		"budget":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Budget) }),
+		"backOffSeconds":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.BackOffSeconds) }),
+		"graceSeconds":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.GraceSeconds) }),
+		"hourlyLimitMicros": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.HourlyLimitMicros) }),
 	}}
 }
 

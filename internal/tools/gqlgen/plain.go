@@ -76,7 +76,11 @@ type field struct {
 }
 
 // parameter is an argument of a resolver.
-type parameter struct{ Name, Var, Read string }
+type parameter struct {
+	Name, Var string
+	Read      string     // the function of graph/plain, "" for one that a plain query must not give
+	Of        types.Type // its type argument, nil for a method of the arguments' reader
+}
 
 // builder collects the tables that the roots lead to.
 type builder struct {
@@ -179,7 +183,8 @@ func (b *builder) object(f *codegen.Field, out *field) bool {
 		return false
 	}
 	for _, argument := range f.Args {
-		one := parameter{Name: argument.Name, Var: argument.VarName, Read: reader(argument.TypeReference.GO)}
+		one := parameter{Name: argument.Name, Var: argument.VarName}
+		one.Read, one.Of = reader(argument.TypeReference.Definition, argument.TypeReference.GO)
 		if one.Read == "" && argument.Type.NonNull {
 			return false
 		}
@@ -215,22 +220,71 @@ func writer(name string, gql *ast.Type, goes types.Type) string {
 	switch {
 	case !optional:
 		return write
-	case write == "String" || write == "Time":
+	case write == "String" || write == "Time" || write == "Int":
 		return "Optional" + write
 	}
 	return ""
 }
 
-// reader returns the method of graph/plain's arguments that reads a parameter, and "" for one that a plain query must
-// not give.
-func reader(goes types.Type) string {
+// reader returns what of graph/plain reads a parameter of a type, with its type argument, and "" for one that a plain
+// query must not give.
+func reader(of *ast.Definition, goes types.Type) (read string, argument types.Type) {
+	if slice, ok := goes.(*types.Slice); ok && isText(slice.Elem()) {
+		return "Texts", slice.Elem()
+	}
+	if argument := input(of, goes); argument != nil {
+		return "Input", argument
+	}
 	switch {
 	case strings.HasSuffix(goes.String(), "domain/ids.ID") && goes.String()[0] != '*':
-		return "ID"
+		return "ID", nil
 	case goes.String() == "*int":
-		return "OptionalInt"
+		return "OptionalInt", nil
 	case goes.String() == "*string":
-		return "OptionalText"
+		return "OptionalText", nil
 	}
-	return ""
+	return "", nil
+}
+
+func isText(goes types.Type) bool {
+	basic, ok := goes.Underlying().(*types.Basic)
+	return ok && basic.Kind() == types.String
+}
+
+// input returns the type of an optional input object that graph/plain reads, and nil for any other argument.
+func input(of *ast.Definition, goes types.Type) types.Type {
+	pointer, ok := goes.(*types.Pointer)
+	if !ok || of.Kind != ast.InputObject {
+		return nil
+	}
+	fields, ok := pointer.Elem().Underlying().(*types.Struct)
+	if !ok {
+		return nil
+	}
+	for _, field := range of.Fields {
+		if field.DefaultValue != nil || !simple(fields, field.Name) {
+			return nil
+		}
+	}
+	return pointer.Elem()
+}
+
+// simple reports whether a struct has a field of that name that JSON reads as the executor does: a text, a truth value, a
+// whole number, a pointer to one of them, or a list of texts.
+func simple(of *types.Struct, name string) bool {
+	for field := range of.Fields() {
+		if !strings.EqualFold(field.Name(), name) {
+			continue
+		}
+		goes, kinds := field.Type(), types.IsString|types.IsBoolean|types.IsInteger
+		switch behind := goes.Underlying().(type) {
+		case *types.Pointer:
+			goes = behind.Elem()
+		case *types.Slice:
+			goes, kinds = behind.Elem(), types.IsString
+		}
+		basic, ok := goes.Underlying().(*types.Basic)
+		return ok && basic.Info()&kinds != 0
+	}
+	return false
 }

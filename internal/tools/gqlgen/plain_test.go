@@ -28,7 +28,7 @@ func TestALeafIsWrittenAsItsTypesAre(t *testing.T) {
 		{"String", true, text, "String"}, {"Health", true, word, "String"}, {"String", false, text, "String"},
 		{"String", false, types.NewPointer(word), "OptionalString"},
 		{"String", true, types.NewPointer(text), ""}, // the executor refuses a nil
-		{"Int", true, number, "Int"}, {"Int", false, types.NewPointer(number), ""}, {"Int", true, types.Typ[types.Int64], ""},
+		{"Int", true, number, "Int"}, {"Int", false, types.NewPointer(number), "OptionalInt"}, {"Int", true, types.Typ[types.Int64], ""},
 		{"Float", true, types.Typ[types.Float64], ""}, {"Boolean", true, types.Typ[types.Bool], "Bool"},
 		{"DateTime", true, instant, "Time"}, {"DateTime", false, types.NewPointer(instant), "OptionalTime"},
 		{"JSON", false, document, "JSON"}, {"JSON", false, types.NewPointer(document), ""},
@@ -43,5 +43,50 @@ func TestEveryRuleHasItsReason(t *testing.T) {
 	t.Parallel()
 	for name, one := range rules {
 		require.NotEmpty(t, one.why, name)
+	}
+}
+
+func TestAnInputIsReadWhereJSONReadsItAsTheExecutor(t *testing.T) {
+	t.Parallel()
+	field := func(name string, goes types.Type) *types.Var { return types.NewVar(0, nil, name, goes) }
+	text, truth := types.Typ[types.String], types.Typ[types.Bool]
+	word := named("lifecycle", "Status", text)
+	for _, one := range []struct {
+		goes types.Type
+		want bool
+	}{
+		{text, true}, {word, true}, {types.NewPointer(truth), true}, {types.NewSlice(word), true}, {types.Typ[types.Int], true},
+		{types.Typ[types.Float64], false}, {types.NewSlice(truth), false}, {named("time", "Time", types.NewStruct(nil, nil)), false},
+	} {
+		of := &ast.Definition{Kind: ast.InputObject, Fields: ast.FieldList{{Name: "wanted"}}}
+		made := types.NewPointer(named("x", "Input", types.NewStruct([]*types.Var{field("Wanted", one.goes), field("Own", text)}, nil)))
+		require.Equal(t, one.want, input(of, made) != nil, "%s", one.goes)
+	}
+	of := &ast.Definition{Kind: ast.InputObject, Fields: ast.FieldList{{Name: "other"}}}
+	made := named("x", "Input", types.NewStruct([]*types.Var{field("Wanted", text)}, nil))
+	require.Nil(t, input(of, types.NewPointer(made)), "a field that the type does not have")
+	of.Fields[0] = &ast.FieldDefinition{Name: "wanted", DefaultValue: &ast.Value{}}
+	require.Nil(t, input(of, types.NewPointer(made)), "a default")
+	require.Nil(t, input(&ast.Definition{Kind: ast.Scalar}, types.NewPointer(made)))
+	require.Nil(t, input(&ast.Definition{Kind: ast.InputObject}, made), "it must be given")
+}
+
+func TestAParameterIsReadByItsType(t *testing.T) {
+	t.Parallel()
+	text, scalar := types.Typ[types.String], &ast.Definition{Kind: ast.Scalar}
+	word := named("lifecycle", "Status", text)
+	for _, one := range []struct {
+		goes types.Type
+		want string
+		of   types.Type
+	}{
+		{named("domain/ids", "ID", text), "ID", nil}, {types.NewPointer(named("domain/ids", "ID", text)), "", nil},
+		{types.NewPointer(types.Typ[types.Int]), "OptionalInt", nil}, {types.NewPointer(text), "OptionalText", nil},
+		{types.NewSlice(word), "Texts", word}, {types.NewSlice(types.Typ[types.Int]), "", nil},
+		{types.NewPointer(types.Typ[types.Bool]), "", nil},
+	} {
+		read, of := reader(scalar, one.goes)
+		require.Equal(t, one.want, read, "%s", one.goes)
+		require.Equal(t, one.of, of, "%s", one.goes)
 	}
 }

@@ -1,7 +1,7 @@
 package main
 
 // roots are the fields of Query that are answered without the executor. The types below them are in the tables.
-var roots = []string{"instance", "instances", "operation"}
+var roots = []string{"instance", "instances", "operation", "operations", "manifests"}
 
 // rule is how a field with a resolver is answered without the executor.
 type rule struct {

@@ -23,7 +23,8 @@ func TestTheReconcilersLooksReadWhatIsAliveAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	looks := []struct{ name, part, index string }{
-		{"instances that run", "WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND i.id > $1", "instance_running"},
+		{"instances that run", "WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND i.id > $1", "instance_live"},
+		{"instances that are damaged", "m.failure IS NOT NULL AND m.instance_id > $2", "member_lost"},
 		{"allocations without a node", "a.status = 'REQUESTED'", "allocation_requested"},
 		{"allocations that nobody asked to keep", "a.created_by_operation_id IS NOT NULL", "allocation_brought"},
 	}

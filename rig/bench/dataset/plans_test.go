@@ -220,7 +220,7 @@ func TestStatementsOnOneOperationFindItByItsIDThoughNothingElseIsOpen(t *testing
 		batch := &pgx.Batch{}
 		held.QueueLock(batch)
 		queue.Open(batch, []string{"op_1"}, dataset.AdapterName, func(*db.Operation) {})
-		batch.Queue(queue.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker, t.Now, 0)
+		batch.Queue(queue.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker, t.Now, 0, held.Reported())
 		return errors.Join(t.SendBatch(ctx, batch).Close(), queue.Wake(ctx, t, "op_1"))
 	}))
 	require.ErrorIs(t, held.Refresh(t.Context(), r.db.Worker()), queue.ErrFenced)

@@ -38,9 +38,14 @@ type Server struct {
 
 // Serve starts a child that serves the data set. The configuration is the same on both sides.
 func (b *Bench) Serve(ctx context.Context, role process.Role, work bool) (*Server, error) {
-	return b.Child(ctx, role, platform.Config{
-		DSN: b.Set.DSN, Keys: b.Keys(), Issuer: Issuer, Connections: b.Plan.Pool, Work: work,
-	})
+	config := b.Platform()
+	config.Work = work
+	return b.Child(ctx, role, config)
+}
+
+// Platform is the configuration of a platform that serves the data set and carries nothing out.
+func (b *Bench) Platform() platform.Config {
+	return platform.Config{DSN: b.Set.DSN, Keys: b.Keys(), Issuer: Issuer, Connections: b.Plan.Pool}
 }
 
 // Child starts a child that serves, with a configuration of its own.

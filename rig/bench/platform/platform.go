@@ -32,11 +32,16 @@ type Config struct {
 	Connections int
 	// Work says whether operations are carried out.
 	Work bool
+	// KeepNothing lets every read be read, as when nobody had asked it before.
+	KeepNothing bool
 	// Sources are hosts that artifacts come from, reached without TLS.
 	Sources []string
 	// Certificate and Key are files to serve TLS with; empty for plain HTTP.
 	Certificate, Key string
 }
+
+// Answers are how many answers that can be kept the platform has shown again, and how many it has read.
+type Answers struct{ Shown, Read int64 }
 
 // platform is the running platform.
 type platform struct {
@@ -44,7 +49,7 @@ type platform struct {
 	accepted accepted
 }
 
-// Main runs the platform as a child. Commands: "address" of its API, "accepted", "append", and
+// Main runs the platform as a child. Commands: "address" of its API, "accepted", "answers", "append", and
 // the measures.
 func Main(ctx context.Context, raw json.RawMessage) (process.Commands, func(), error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -73,7 +78,10 @@ func Main(ctx context.Context, raw json.RawMessage) (process.Commands, func(), e
 	return process.WithMeasures(process.Commands{
 		"address":  func(json.RawMessage) (any, error) { return address, nil },
 		"accepted": func(json.RawMessage) (any, error) { return p.accepted.take(), nil },
-		"append":   func(arg json.RawMessage) (any, error) { return p.append(ctx, arg) },
+		"answers": func(json.RawMessage) (any, error) {
+			return Answers{Shown: opened.Answers().Shown(), Read: opened.Answers().Fresh()}, nil
+		},
+		"append": func(arg json.RawMessage) (any, error) { return p.append(ctx, arg) },
 	}), stop, nil
 }
 
@@ -89,6 +97,9 @@ func (c *Config) server() *server.Config {
 		SubjectRate: outOfReach, SubjectAtOnce: outOfReach, AddressRate: outOfReach, AddressAtOnce: outOfReach,
 		SocketRate: outOfReach,
 		LoginRate:  outOfReach, DeliveryRate: outOfReach, DeliveryAtOnce: outOfReach,
+	}
+	if c.KeepNothing {
+		config.KeptAnswers = 0
 	}
 	if !c.Work {
 		config.Roles = []string{"api"}

@@ -25,6 +25,9 @@ const (
 	frozenBar = 2.2
 )
 
+// warm is how many rounds warm a platform up that keeps answers.
+const warm = 20
+
 // writing is how many of a hundred requests write, where the load writes.
 const writing = 5
 
@@ -105,7 +108,7 @@ func listOf(readers *dataset.Readers) query {
 func (b bench) query(ctx context.Context, q query) error {
 	sides := []side{platformSide(q), {name: "reference", role: reference.Role, read: q.plain, write: plainRepair}}
 	if q.frozen {
-		sides = append(sides, side{name: "frozen reference", role: frozen.Role, read: q.plain, write: plainRepair})
+		sides = append(sides, side{name: "frozen reference", role: frozen.Role, read: q.plain, write: plainRepair}, b.cold(q))
 	}
 	stop, err := b.open(ctx, sides)
 	defer stop()
@@ -132,7 +135,14 @@ func (b bench) query(ctx context.Context, q query) error {
 }
 
 func platformSide(q query) side {
-	return side{name: "platform", role: platform.Role, read: q.graphql, write: graphqlRepair}
+	return side{name: "platform", role: platform.Role, read: q.graphql, write: graphqlRepair, warm: warm}
+}
+
+// cold is the platform without kept answers.
+func (b bench) cold(q query) side {
+	config := b.Platform()
+	config.KeepNothing = true
+	return side{name: "platform, nothing kept", role: platform.Role, read: q.graphql, write: graphqlRepair, config: config}
 }
 
 // note writes what the sides came to into the sheet.
@@ -150,6 +160,9 @@ func (b bench) note(q query, came []came) {
 	rates, p99 = came[0].beside(came[2])
 	b.Sheet.AtLeast(q.name+", requests/s beside the frozen reference", came[0].rate(), came[2].rate(), rates, frozenBar)
 	b.Sheet.AtMost(q.name+", p99 beside the frozen reference", came[0].p99(), came[2].p99(), p99, 1)
+	b.Sheet.Told(q.name+", answers shown again", came[0].hitRate(), "", 0)
+	rates, _ = came[3].beside(came[2])
+	b.Sheet.Told(q.name+", requests/s with nothing kept, beside the frozen reference", came[3].rate(), came[2].rate(), rates)
 }
 
 // graphql is a request as a client of the API sends it.

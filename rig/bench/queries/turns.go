@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
+	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/process"
 )
 
@@ -20,6 +21,7 @@ type side struct {
 	compare     func(mine, answer []byte) error // same, if nil
 	open        bool                            // it knows no callers, and so refuses no stranger
 	bar         float64                         // of requests a second, the platform's beside it
+	warm        int                             // how many rounds warm it up; 0 for one
 	server      *kit.Server                     // set by open
 }
 
@@ -60,6 +62,8 @@ func (b bench) start(ctx context.Context, one side) (*kit.Server, error) {
 type came struct {
 	rates       []float64
 	slow, wrote []time.Duration
+	// before and after are of the platform: its answers when it was warm, and at the end.
+	before, after platform.Answers
 }
 
 func (c *came) add(r load.Result) {
@@ -82,10 +86,23 @@ func (c came) beside(other came) (rates, p99 float64) {
 	return pairs.Ratio(), float64(kit.Median(c.slow)) / float64(kit.Median(other.slow))
 }
 
-// turns lets the sides answer in turns, round by round. The first round warms up and does not count.
+// turns lets the sides answer in turns, round by round. The first round warms up and does not count: a side that keeps
+// answers has several, since a server that has run for an hour has been asked most of what it is asked.
 func (b bench) turns(ctx context.Context, q query, sides []side) ([]came, error) {
 	all := make([]came, len(sides))
+	for _, one := range sides {
+		for range one.warm - 1 {
+			if _, err := b.ask(ctx, q, one); err != nil {
+				return nil, fmt.Errorf("%s: %w", one.name, err)
+			}
+		}
+	}
 	for round := range b.Plan.Rounds + 1 {
+		if round == 1 {
+			if err := b.hits(sides[0], &all[0].before); err != nil {
+				return nil, err
+			}
+		}
 		for i, one := range sides {
 			result, err := b.ask(ctx, q, one)
 			if err != nil {
@@ -97,7 +114,18 @@ func (b bench) turns(ctx context.Context, q query, sides []side) ([]came, error)
 			}
 		}
 	}
-	return all, nil
+	return all, b.hits(sides[0], &all[0].after)
+}
+
+// hits asks the platform how many answers it has shown again so far.
+func (b bench) hits(one side, into *platform.Answers) error {
+	return one.server.Ask("answers", nil, into)
+}
+
+// hitRate is the part of the answers that can be kept that was shown again while it counted.
+func (c came) hitRate() string {
+	shown, read := c.after.Shown-c.before.Shown, c.after.Read-c.before.Read
+	return fmt.Sprintf("%.0f %%", 100*float64(shown)/float64(max(shown+read, 1)))
 }
 
 // ask keeps one side busy for a round.
@@ -179,7 +207,7 @@ func (b bench) refused(q query, sides []side) error {
 	}
 	of.who = stranger.who
 	for _, one := range sides {
-		if one.open {
+		if one.open || one.role == platform.Role { // that refuses within an answer, which its own tests see
 			continue
 		}
 		for _, request := range [][]byte{one.read(of), one.write(of)} {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // MediaType is that of everything that is pinned here.
@@ -74,3 +76,9 @@ func (p Published) Next(document Document, digest string) (string, error) {
 	}
 	return version, nil
 }
+
+// order is how far each stage is on the way to active.
+var order = map[gql.Stage]int{gql.StageDraft: 0, gql.StageStaged: 1, gql.StageCanary: 2, gql.StageActive: 3}
+
+// Reached reports whether a stage is the wanted one or one after it.
+func Reached(stage, wanted gql.Stage) bool { return order[stage] >= order[wanted] }

@@ -4,6 +4,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -50,18 +51,30 @@ type Info struct {
 func (v *Volume) Stat(ctx context.Context, path string) (Info, error) {
 	resp, err := v.send(ctx, http.MethodHead, v.address(path, false), nil, 0, nil)
 	if err != nil {
-		return Info{}, headless(err)
+		return Info{}, v.reason(ctx, path, err)
 	}
 	_ = resp.Body.Close()
 	return Info{Size: resp.ContentLength, Tag: resp.Header.Get("ETag")}, nil
 }
 
-// headless gives an answer to HEAD, which has no body, the code that its status means here.
-func headless(err error) error {
-	if refused, ok := client.AsError(err); ok && refused.HTTPStatus == http.StatusUnprocessableEntity {
-		refused.Code, refused.Message = client.CodeFailedPrecondition, "it is no file that can be read"
+// reason returns why a HEAD was refused, whose answer has no body: GET of the same path is refused likewise, and says it.
+func (v *Volume) reason(ctx context.Context, path string, err error) error {
+	if !refused(err) {
+		return err
 	}
-	return err
+	resp, why := v.send(ctx, http.MethodGet, v.address(path, false), nil, 0, http.Header{"Range": {"bytes=0-0"}})
+	if why != nil {
+		return why
+	}
+	_ = resp.Body.Close()
+	return broken(errors.New("the file is served since: try again"))
+}
+
+// refused reports whether the platform or a node has refused a request for a reason of its own.
+func refused(err error) bool {
+	found, ok := client.AsError(err)
+	return ok && found.HTTPStatus >= http.StatusBadRequest && found.HTTPStatus < http.StatusInternalServerError &&
+		found.HTTPStatus != http.StatusTooManyRequests
 }
 
 // List reads a folder, in the order of the names' bytes. An error is the last item.

@@ -196,3 +196,35 @@ func TestAWrongDigestLeavesNoFile(t *testing.T) {
 	require.Empty(t, left)
 	require.Equal(t, 1, n.asked, "it is not tried again")
 }
+
+// An answer to HEAD has no body: what is refused says why by the request that has one.
+func TestARefusalSaysWhyThoughHEADCannot(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.Header.Get("Range"))
+		code, status := "FAILED_PRECONDITION", http.StatusPreconditionFailed
+		if r.URL.Path == "/v1/volumes/vol_1/files/none" {
+			code, status = "NOT_FOUND", http.StatusNotFound
+		}
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(map[string]any{"errors": []any{map[string]any{"message": "why of " + r.Method,
+			"extensions": map[string]any{"code": code}}}})
+	}))
+	t.Cleanup(server.Close)
+	api, err := client.New(server.URL, client.Options{Token: "secret"})
+	require.NoError(t, err)
+	volume := &files.Volume{Client: api, ID: "vol_1"}
+	for path, code := range map[string]string{"x": client.CodeFailedPrecondition, "none": client.CodeNotFound} {
+		err = volume.Download(t.Context(), path, filepath.Join(t.TempDir(), "x"))
+		require.Equal(t, code, client.CodeOf(err))
+		require.ErrorContains(t, err, "why of GET")
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "x"))
+	require.NoError(t, err)
+	defer file.Close()
+	err = volume.Upload(t.Context(), file, "x", 0o600)
+	require.Equal(t, client.CodeFailedPrecondition, client.CodeOf(err))
+	require.ErrorContains(t, err, "why of PUT")
+	require.Equal(t, []string{"HEAD ", "GET bytes=0-0", "HEAD ", "GET bytes=0-0", "HEAD ", "PUT "}, asked)
+}

@@ -37,7 +37,7 @@ func (v *Volume) Upload(ctx context.Context, file *os.File, path string, mode os
 // uploaded is how much of an upload is there.
 func (v *Volume) uploaded(ctx context.Context, path string, header http.Header) (int64, error) {
 	resp, err := v.send(ctx, http.MethodHead, v.address(path, false), nil, 0, header)
-	if client.CodeOf(headless(err)) == client.CodeFailedPrecondition {
+	if refused(err) {
 		return 0, nil // the request that brings the bytes is told why
 	}
 	if err != nil {

@@ -60,11 +60,34 @@ func Append(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draf
 // Enqueue is Append for a transaction that sends its writes in one batch. It needs the instance's row
 // as it is, locked by this transaction, since it counts on its Revision.
 func Enqueue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, drafts ...Draft) error {
-	if len(drafts) == 0 {
+	return EnqueueWith(batch, t, instance, nil, drafts...)
+}
+
+// Column is a column of an instance's row, with the value that it gets.
+type Column struct {
+	Name  string
+	Value any
+}
+
+// EnqueueWith is Enqueue for a transaction that also changes columns of the instance's row: both are one update. A row
+// that its own transaction updates a second time is looked up in every table that it refers to, which locks those rows.
+func EnqueueWith(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, columns []Column, drafts ...Draft) error {
+	if len(columns)+len(drafts) == 0 {
 		return nil
 	}
 	last := instance.Revision + len(drafts)
-	batch.Queue(`UPDATE instance SET revision = $2, updated_at = $3 WHERE id = $1`, instance.ID, last, t.Now)
+	sql, args := `UPDATE instance SET revision = $2`, []any{instance.ID, last}
+	if len(drafts) > 0 {
+		columns = append(columns[:len(columns):len(columns)], Column{"updated_at", t.Now})
+	}
+	for _, column := range columns {
+		args = append(args, column.Value)
+		sql += fmt.Sprintf(", %s = $%d", column.Name, len(args))
+	}
+	batch.Queue(sql+` WHERE id = $1`, args...)
+	if len(drafts) == 0 {
+		return nil
+	}
 	for i, draft := range drafts {
 		if err := draft.queue(batch, t, instance, instance.Revision+1+i); err != nil {
 			return err

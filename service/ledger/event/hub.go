@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,12 +27,16 @@ const (
 	// that may take.
 	signEvery  = 10 * time.Second
 	signWithin = 5 * time.Second
+	// aloneFor is how long a look that found nobody else who listens is good for: hints to nobody are transactions that
+	// write. Who begins to listen meanwhile looks at everything once more after it.
+	aloneFor = 100 * time.Millisecond
 )
 
 // Hub is the wake-up of everything that waits, in this process and, through NOTIFY, in every other
 // one. A wake-up is only a hint: it says "look again", the tables are the truth, and whoever waits
 // also looks by itself now and then. NOTIFY is sent after the commit and outside its transaction,
-// in which it would serialise commits; the first goes at once, those that follow are joined.
+// in which it would serialise commits; the first goes at once, those that follow are joined, and none goes while no other
+// process listens.
 type Hub struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
@@ -41,6 +46,9 @@ type Hub struct {
 	waiters map[string]map[*Waiter]struct{}
 	queued  map[string]struct{}
 	signal  chan struct{}
+
+	ear   atomic.Uint32 // the server process of the listening connection
+	alone time.Time     // when nobody else listened; notify's own
 }
 
 // Waiter is told when one of its topics was woken.
@@ -168,7 +176,7 @@ func (h *Hub) send(ctx context.Context) error {
 	taken := h.queued
 	h.queued = make(map[string]struct{})
 	h.mu.Unlock()
-	if len(taken) == 0 {
+	if len(taken) == 0 || time.Since(h.alone) < aloneFor {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, notifyLimit)
@@ -177,11 +185,27 @@ func (h *Hub) send(ctx context.Context) error {
 	// A hint that a crash forgets was no use to anybody. Without this PostgreSQL writes it to the disk
 	// before it commits, one notification of the whole server after the other.
 	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
+	heard := true
 	for _, payload := range payloads(taken) {
-		batch.Queue(`SELECT pg_notify($1, $2)`, channel, h.self+payload)
+		batch.Queue(notifySQL, channel, h.self+payload, listenSQL, h.ear.Load()).
+			Exec(func(tag pgconn.CommandTag) error { heard = tag.RowsAffected() > 0; return nil })
 	}
-	return h.pool.SendBatch(ctx, batch).Close()
+	if err := h.pool.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	h.alone = time.Time{}
+	if !heard {
+		h.alone = time.Now()
+	}
+	return nil
 }
+
+// listenSQL makes a connection hear what others send.
+const listenSQL = "LISTEN " + channel
+
+// notifySQL sends a payload if anybody listens but this process ($4). A session that does not tell what it runs may.
+const notifySQL = `SELECT pg_notify($1, $2) WHERE EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+	AND pid <> $4 AND (query = $3 OR state = 'disabled'))`
 
 // payloads packs topics into as few notifications as their size allows.
 func payloads(topics map[string]struct{}) []string {
@@ -226,7 +250,9 @@ func (h *Hub) hear(ctx context.Context) error {
 	if err := subscribe(ctx, conn); err != nil {
 		return err
 	}
+	h.ear.Store(conn.PgConn().PID())
 	h.wakeHere(wakeAll)
+	defer time.AfterFunc(2*aloneFor, func() { h.wakeHere(wakeAll) }).Stop()
 	for {
 		notification, err := next(ctx, conn)
 		if err != nil {
@@ -247,7 +273,7 @@ func (h *Hub) hear(ctx context.Context) error {
 func subscribe(ctx context.Context, conn *pgx.Conn) error {
 	bounded, cancel := context.WithTimeout(ctx, signWithin)
 	defer cancel()
-	_, err := conn.Exec(bounded, "LISTEN "+channel)
+	_, err := conn.Exec(bounded, listenSQL)
 	return err
 }
 

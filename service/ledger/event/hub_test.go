@@ -80,9 +80,34 @@ func TestAfterItsConnectionIsKilledAHubHearsAgainAndWakesAll(t *testing.T) {
 	defer far.Close()
 	require.Equal(t, 2, b.Count("(SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "+listening+") killed", ""))
 	woken(t, far, "something may have been said meanwhile")
+	woken(t, far, "or not have been, since nobody was there to hear it")
 	require.True(t, asleep(far))
 	here.Wake("x")
 	woken(t, far, "by a notification on the new connection")
+}
+
+func TestNothingIsSentWhileNoOtherProcessListens(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	hub := b.hub(b.DB.Worker())
+	other, err := b.DB.Worker().Acquire(t.Context()) // another process's would be of the same login role
+	require.NoError(t, err)
+	defer other.Release()
+	sends := func() (sent bool) {
+		sent, err := hub.Send(t.Context())
+		require.NoError(t, err)
+		return sent
+	}
+	require.False(t, sends(), "its own connection does not count")
+	_, err = other.Exec(t.Context(), "LISTEN app_platform_wake")
+	require.NoError(t, err)
+	require.Eventually(t, sends, patience, tick, "whoever listens is found soon")
+	heard, err := other.Conn().WaitForNotification(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, heard.Payload, "x")
+	_, err = other.Exec(t.Context(), "UNLISTEN *")
+	require.NoError(t, err)
+	require.False(t, sends())
 }
 
 func TestAHubThatCannotReachTheDatabaseStillServesItsOwnProcess(t *testing.T) {

@@ -98,6 +98,7 @@ func (b *bundle) hub(pool *pgxpool.Pool) *event.Hub {
 		require.NoError(b.t, <-ended)
 	})
 	woken(b.t, connected, "by the hub's own connection")
+	woken(b.t, connected, "and once more, for what was not sent since others thought themselves alone")
 	return hub
 }
 

@@ -31,6 +31,8 @@ func AdapterPercent(percent int) int {
 type Progress struct {
 	Phase, Message string
 	Percent        int
+	// First says that its first dispatch is about to be sent: the attempt is recorded with the progress, in one update.
+	First bool
 }
 
 // Advance stores progress on the locked operation, wakes who watches it, and tells the timeline of
@@ -49,12 +51,14 @@ func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operat
 
 // QueueAdvance queues what Advance writes, and answers what to tell the timeline.
 func QueueAdvance(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) []event.Draft {
-	if p = p.within(op); p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
+	first := p.First
+	if p = p.within(op); !first && p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
 		return nil
 	}
 	told, untold := p.noted(t, instance, op)
-	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4),
-		untold = coalesce($5, untold) WHERE id = $1`, op.ID, p.Phase, p.Message, p.Percent, untold)
+	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4), untold = coalesce($5, untold),
+		dispatch_attempt = CASE WHEN $6 THEN GREATEST(dispatch_attempt, 1) ELSE dispatch_attempt END WHERE id = $1`,
+		op.ID, p.Phase, p.Message, p.Percent, untold, first)
 	return told
 }
 
@@ -125,7 +129,7 @@ func StoredStatus(op *db.Operation) *adapter.Status {
 func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation,
 	status adapter.Status) (bool, error) {
 	batch := &pgx.Batch{}
-	ended, told, err := QueueAbsorb(batch, t, instance, op, status)
+	ended, told, err := QueueAbsorb(batch, t, instance, op, status, "")
 	if err != nil || batch.Len() == 0 {
 		return ended, err
 	}
@@ -140,9 +144,10 @@ func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operati
 
 // QueueAbsorb queues what Absorb writes, but for the members, and answers what to tell the timeline.
 // It queues nothing when the status brings nothing that counts, or is of another attempt than the last. An operation
-// that the adapter says has ended is made due, and whoever holds it is told.
+// that the adapter says has ended is made due, and whoever holds it is told. One that the worker here holds is not made
+// due: it is told, and its release looks for an end that was reported meanwhile. So its row stays out of all indexes.
 func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation,
-	status adapter.Status) (ended bool, told []event.Draft, err error) {
+	status adapter.Status, here ids.ID) (ended bool, told []event.Draft, err error) {
 	if status.Attempt < op.DispatchAttempt || status.Attempt > max(op.DispatchAttempt, 1) || op.EndedAt != nil {
 		return false, nil, nil
 	}
@@ -171,12 +176,17 @@ func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Opera
 	batch.Queue(`UPDATE operation SET adapter_status = $2, phase = $3, message = $4, percent = GREATEST(percent, $5),
 		next_run_at = CASE WHEN $6 THEN LEAST(next_run_at, $7) ELSE next_run_at END, untold = coalesce($8, untold)
 		WHERE id = $1`,
-		op.ID, encoded, progress.Phase, progress.Message, progress.Percent, ended, t.Now, untold)
+		op.ID, encoded, progress.Phase, progress.Message, progress.Percent, ended && !holds(here, op), t.Now, untold)
 	op.AdapterStatus = encoded
 	if ended {
 		t.Wake(event.WordTopic(op.ID))
 	}
 	return ended, told, nil
+}
+
+// holds reports whether a worker holds the operation.
+func holds(worker ids.ID, op *db.Operation) bool {
+	return worker != "" && op.ClaimedBy != nil && *op.ClaimedBy == worker
 }
 
 func storeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, status adapter.Status) error {

@@ -202,16 +202,28 @@ type Locking struct {
 
 // QueueLock queues what locks everything that the operation changes, in the order that holds
 // everywhere: its instance, then the operation itself.
-func (h *Held) QueueLock(batch *pgx.Batch) *Locking {
+func (h *Held) QueueLock(batch *pgx.Batch) *Locking { return h.queueLock(batch, "") }
+
+// QueueLockNow is QueueLock for a transaction that waits for no lock. Done answers nil for an instance that another
+// transaction has locked, and ErrFenced for such an operation.
+func (h *Held) QueueLockNow(batch *pgx.Batch) *Locking { return h.queueLock(batch, " SKIP LOCKED") }
+
+func (h *Held) queueLock(batch *pgx.Batch, how string) *Locking {
 	l := &Locking{held: h}
 	if h.InstanceID != nil {
-		batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1 FOR UPDATE`,
-			*h.InstanceID).Query(func(found pgx.Rows) (err error) {
-			l.instance, err = pgx.CollectExactlyOneRow(found, rows.Instance)
+		batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1 FOR UPDATE`+how,
+			*h.InstanceID).Query(func(found pgx.Rows) error {
+			list, err := pgx.CollectRows(found, rows.Instance)
+			if err == nil && len(list) == 0 && how == "" {
+				err = pgx.ErrNoRows
+			}
+			if len(list) > 0 {
+				l.instance = list[0]
+			}
 			return err
 		})
 	}
-	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE `+fenceSQL+` FOR UPDATE`, h.ID, h.ClaimEpoch, h.Worker).
+	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE `+fenceSQL+` FOR UPDATE`+how, h.ID, h.ClaimEpoch, h.Worker).
 		Query(func(found pgx.Rows) (err error) {
 			l.fresh, err = pgx.CollectRows(found, scanHeld)
 			return err
@@ -248,7 +260,7 @@ func (h *Held) Refresh(ctx context.Context, pool *pgxpool.Pool) error {
 	if len(fresh) == 0 {
 		return ErrFenced
 	}
-	h.Operation = fresh[0].Operation
+	h.took(fresh[0])
 	return nil
 }
 
@@ -258,13 +270,15 @@ func (l *Locking) Done() (*db.Instance, error) {
 	if len(l.fresh) == 0 {
 		return nil, ErrFenced
 	}
-	l.held.Operation = l.fresh[0].Operation
+	l.held.took(l.fresh[0])
 	return l.instance, nil
 }
 
-// ReleaseSQL lets go of a held operation until a moment; $4 is that moment and $5 the failures in a
-// row. It answers whether the operation was woken in the meantime.
-const ReleaseSQL = `UPDATE operation SET claimed_by = NULL, failures = $5, next_run_at = LEAST(next_run_at, $4)
+// ReleaseSQL lets go of a held operation until a moment; $4 is that moment, $5 the failures in a row, and $6 the state that
+// the holder knows the adapter to have reported (Reported). It answers whether the operation was woken in the meantime:
+// also by an end that was reported and that the holder does not know.
+const ReleaseSQL = `UPDATE operation SET claimed_by = NULL, failures = $5, next_run_at = LEAST(next_run_at,
+	CASE WHEN adapter_status ->> 'state' IN ('succeeded', 'failed', 'canceled') AND adapter_status ->> 'state' <> $6 THEN now() ELSE $4 END)
 	WHERE ` + fenceSQL + ` RETURNING next_run_at <= now()`
 
 // RefusalSQL notes that the end of a held operation, as the state $4, was refused for the reason $5, and answers how often that

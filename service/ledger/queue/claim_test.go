@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"os"
 	"testing"
 	"time"
@@ -115,6 +116,46 @@ func TestAWorkerThatStopsLetsGoAndItsClaimIsReadAgainAsGone(t *testing.T) {
 	again, _, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4})
 	require.NoError(t, err)
 	require.Equal(t, held[0].ClaimEpoch+1, again[0].ClaimEpoch)
+}
+
+func TestAHolderThatWasStoppedLooksWhetherItHoldsStill(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	fill(kit, kit.Project(kit.Tenant()), 1, time.Second)
+	worker := ids.New(ids.Worker)
+	claimed, _, err := queue.Claim(t.Context(), kit.DB.Worker(), worker, queue.Want{Limit: 4})
+	require.NoError(t, err)
+	held := claimed[0]
+	require.NoError(t, held.Ensure(t.Context(), kit.DB.Worker()))
+	require.NoError(t, queue.HandOver(t.Context(), kit.DB.Worker(), worker))
+	require.NoError(t, held.Ensure(t.Context(), kit.DB.Worker()), "it was read a moment ago")
+	held.Age(time.Second)
+	require.ErrorIs(t, held.Ensure(t.Context(), kit.DB.Worker()), queue.ErrFenced)
+}
+
+func TestALockedOperationIsNotWaitedForByWhoLocksNow(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	fill(kit, kit.Project(kit.Tenant()), 1, time.Second)
+	held, _, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4})
+	require.NoError(t, err)
+	locks := func() error {
+		batch := &pgx.Batch{}
+		locking := held[0].QueueLockNow(batch)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // of who waits nonetheless
+		defer cancel()
+		require.NoError(t, kit.DB.Worker().SendBatch(ctx, batch).Close())
+		_, err := locking.Done()
+		return err
+	}
+	require.NoError(t, locks())
+	other, err := kit.Admin.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `SELECT FROM operation WHERE id = $1 FOR UPDATE`, held[0].ID)
+	require.NoError(t, err)
+	require.ErrorIs(t, locks(), queue.ErrFenced)
+	require.NoError(t, other.Rollback(t.Context()))
+	require.NoError(t, locks())
 }
 
 func TestAnAdaptersOpenOperationsAreLockedAndNoOthers(t *testing.T) {

@@ -1,9 +1,13 @@
 package queue
 
 import (
+	"context"
+	"encoding/json"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -18,6 +22,33 @@ type Held struct {
 	Worker ids.ID
 	// AppSlug is the app of its instance, read with the claim; empty for an operation on none.
 	AppSlug string
+
+	read time.Time // when Operation was
+}
+
+// Reported returns the state that the adapter has reported, as the holder has last read it; empty for none.
+func (h *Held) Reported() string {
+	var status struct{ State string }
+	if len(h.AdapterStatus) > 0 {
+		_ = json.Unmarshal(h.AdapterStatus, &status) // stored by the platform, as an adapter.Status
+	}
+	return status.State
+}
+
+// took is the operation as it was just read.
+func (h *Held) took(fresh *Held) { h.Operation, h.read = fresh.Operation, time.Now() }
+
+// freshFor is how long after it was read under its claim an operation is taken to be held still: a holder that goes on
+// without a stop ends with what it does well within the time that others leave it.
+const freshFor = 250 * time.Millisecond
+
+// Ensure is Refresh for a holder that may have been stopped since the operation was last read, by either clock.
+func (h *Held) Ensure(ctx context.Context, pool *pgxpool.Pool) error {
+	now := time.Now()
+	if since := max(now.Sub(h.read), now.Round(0).Sub(h.read.Round(0))); since >= 0 && since < freshFor {
+		return nil
+	}
+	return h.Refresh(ctx, pool)
 }
 
 // About returns the fields of the operation's lines, spans and calls: whose it is, and what it is about.

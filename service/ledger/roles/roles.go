@@ -83,19 +83,60 @@ func QueueRecount(batch *pgx.Batch, instanceID ids.ID) *Pending {
 
 // Queue queues the write of what the reads came to.
 func (r *Pending) Queue(batch *pgx.Batch) error {
+	encoded, err := r.Roles()
+	if err != nil {
+		return err
+	}
+	batch.Queue(`UPDATE instance SET roles = $2 WHERE id = $1`, r.instanceID, encoded)
+	return nil
+}
+
+// Joined counts the members that are joining as active, for a transaction that makes them so and has read before.
+func (r *Pending) Joined() {
+	for i := range r.counts {
+		if r.counts[i].Status == lifecycle.MemberJoining {
+			r.counts[i].Status = lifecycle.MemberActive
+		}
+	}
+}
+
+// Roles returns the instance's roles as what was read makes them.
+func (r *Pending) Roles() ([]byte, error) {
 	var roles []Count
 	if err := json.Unmarshal(r.stored, &roles); err != nil {
-		return fmt.Errorf("read the roles of %s: %w", r.instanceID, err)
+		return nil, fmt.Errorf("read the roles of %s: %w", r.instanceID, err)
 	}
 	for i := range roles {
 		roles[i].recount(r.counts)
 	}
 	encoded, err := json.Marshal(roles)
 	if err != nil {
-		return fmt.Errorf("encode the roles of %s: %w", r.instanceID, err)
+		return nil, fmt.Errorf("encode the roles of %s: %w", r.instanceID, err)
 	}
-	batch.Queue(`UPDATE instance SET roles = $2 WHERE id = $1`, r.instanceID, encoded)
-	return nil
+	return encoded, nil
+}
+
+// Health returns the health of an instance with these members: the worst of theirs, HEALTHY when all are, and UNKNOWN when
+// one's is not known or there is none.
+func (r *Pending) Health() lifecycle.Health {
+	health, members := lifecycle.HealthHealthy, 0
+	for _, one := range r.counts {
+		switch {
+		case one.Status == lifecycle.MemberRemoved:
+			continue
+		case one.Health == lifecycle.HealthUnhealthy || one.Status == lifecycle.MemberFailed:
+			return lifecycle.HealthUnhealthy
+		case one.Health == lifecycle.HealthDegraded:
+			health = lifecycle.HealthDegraded
+		case one.Health != lifecycle.HealthHealthy && health == lifecycle.HealthHealthy:
+			health = lifecycle.HealthUnknown
+		}
+		members += one.Count
+	}
+	if members == 0 {
+		return lifecycle.HealthUnknown
+	}
+	return health
 }
 
 // First returns the roles of an instance that is launched with these counts, by component: all desired, none active.

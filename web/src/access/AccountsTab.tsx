@@ -29,10 +29,6 @@ export function AccountsTab() {
     pick,
   );
   const close = () => setAsked(undefined);
-  const done = () => {
-    close();
-    list.refresh();
-  };
   const fresh =
     asked !== undefined && asked.what === 'keys'
       ? (list.rows.find((row) => row.id === asked.row.id) ?? asked.row)
@@ -119,8 +115,8 @@ export function AccountsTab() {
           )}
         </div>
       </RowsCard>
-      {asked?.what === 'create' && <AccountDialog account={undefined} onClose={close} onDone={done} />}
-      {asked?.what === 'edit' && <AccountDialog account={asked.row} onClose={close} onDone={done} />}
+      {asked?.what === 'create' && <AccountDialog account={undefined} onClose={close} onDone={list.refresh} />}
+      {asked?.what === 'edit' && <AccountDialog account={asked.row} onClose={close} onDone={list.refresh} />}
       {fresh !== undefined && <KeysDialog account={fresh} onClose={close} refresh={list.refresh} />}
       {asked?.what === 'delete' && (
         <AskDialog
@@ -129,7 +125,7 @@ export function AccountsTab() {
           danger
           send={(reason) => tell(DeleteServiceAccountDocument, { serviceAccountId: asked.row.id, reason })}
           onClose={close}
-          onDone={done}
+          onDone={list.refresh}
         >
           Its keys, and every token created with them, stop working immediately.
         </AskDialog>

@@ -100,16 +100,7 @@ export function PeopleTab() {
           )}
         </div>
       </RowsCard>
-      {adding && (
-        <PersonDialog
-          tenantId={tenantId}
-          onClose={() => setAdding(false)}
-          onDone={() => {
-            setAdding(false);
-            list.refresh();
-          }}
-        />
-      )}
+      {adding && <PersonDialog tenantId={tenantId} onClose={() => setAdding(false)} onDone={list.refresh} />}
       {revoked !== undefined && (
         <AskDialog
           title={`Revoke the invitation of ${revoked.displayName}`}
@@ -117,10 +108,7 @@ export function PeopleTab() {
           danger
           send={(reason) => tell(RevokeInvitationDocument, { userId: revoked.id, reason })}
           onClose={() => setRevoked(undefined)}
-          onDone={() => {
-            setRevoked(undefined);
-            list.refresh();
-          }}
+          onDone={list.refresh}
         >
           The link stops working immediately. You can invite {revoked.email} again.
         </AskDialog>

@@ -112,16 +112,7 @@ export function RolesTab() {
           )}
         </div>
       </RowsCard>
-      {granting && (
-        <GrantDialog
-          people={people.list}
-          onClose={() => setGranting(false)}
-          onDone={() => {
-            setGranting(false);
-            list.refresh();
-          }}
-        />
-      )}
+      {granting && <GrantDialog people={people.list} onClose={() => setGranting(false)} onDone={list.refresh} />}
       {emergency !== undefined && (
         <MadeUnderDialog
           binding={emergency}
@@ -136,10 +127,7 @@ export function RolesTab() {
           danger
           send={(reason) => tell(RevokeRoleDocument, { bindingId: revoked.id, reason })}
           onClose={() => setRevoked(undefined)}
-          onDone={() => {
-            setRevoked(undefined);
-            list.refresh();
-          }}
+          onDone={list.refresh}
         >
           {people.nameOf(revoked.subjectId)} loses the role immediately; their live subscriptions end within seconds.
         </AskDialog>

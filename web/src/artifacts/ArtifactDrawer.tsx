@@ -193,10 +193,6 @@ function Acts({ artifact, onChanged }: { artifact: Artifact; onChanged: () => vo
     onChanged();
   };
   const close = () => setAsked(undefined);
-  const done = () => {
-    close();
-    onChanged();
-  };
   return (
     <div className="stack-s">
       <div className="row" role="group" aria-label="Actions">
@@ -226,7 +222,7 @@ function Acts({ artifact, onChanged }: { artifact: Artifact; onChanged: () => vo
       </div>
       {problem !== undefined && <ProblemNotice problem={problem} />}
       {asked?.what === 'promote' && (
-        <PromoteArtifactDialog artifact={artifact} step={asked.step} onClose={close} onDone={done} />
+        <PromoteArtifactDialog artifact={artifact} step={asked.step} onClose={close} onDone={onChanged} />
       )}
       {asked?.what === 'quarantine' && (
         <AskDialog
@@ -236,7 +232,7 @@ function Acts({ artifact, onChanged }: { artifact: Artifact; onChanged: () => vo
           reasonNeeded
           send={(reason) => tell(QuarantineArtifactDocument, { artifactId: artifact.id, reason: reason ?? '' })}
           onClose={close}
-          onDone={done}
+          onDone={onChanged}
         >
           No version can pin it, and it is no longer delivered to nodes. Running workloads continue.
         </AskDialog>
@@ -249,7 +245,7 @@ function Acts({ artifact, onChanged }: { artifact: Artifact; onChanged: () => vo
           reasonNeeded
           send={(reason) => tell(ReleaseArtifactDocument, { artifactId: artifact.id, reason: reason ?? '' })}
           onClose={close}
-          onDone={done}
+          onDone={onChanged}
         >
           It is delivered to nodes again, despite the reason for its quarantine: {artifact.quarantineReason}
         </AskDialog>

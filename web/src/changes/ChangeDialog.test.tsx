@@ -83,12 +83,12 @@ function change(
   return { made, sent };
 }
 
-async function show(made: Change) {
+async function show(made: Change, close = vi.fn()) {
   const done = vi.fn();
   await act(async () =>
     root.render(
       <MantineProvider>
-        <ChangeForm change={made} onClose={() => undefined} onDone={done} />
+        <ChangeForm change={made} onClose={close} onDone={done} />
       </MantineProvider>,
     ),
   );
@@ -275,4 +275,16 @@ it('asks for no reason where the mutation keeps none', async () => {
   expect(box.querySelector('textarea')).toBeNull();
   await press('Remove');
   expect(sent).toEqual([{ planHash: null, reason: null }]);
+});
+
+it('closes once the change is made, and stays open when it was refused', async () => {
+  const order: string[] = [];
+  const { made } = change({ plan: undefined }, [], [problem('CONFLICT'), { data: {} }]);
+  const close = vi.fn(() => order.push('closed'));
+  const done = await show(made, close);
+  done.mockImplementation(() => order.push('done'));
+  await press('Remove');
+  expect(order).toEqual([]);
+  await press('Remove');
+  expect(order).toEqual(['closed', 'done']);
 });

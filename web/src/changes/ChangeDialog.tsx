@@ -38,7 +38,7 @@ export interface Change {
 /** The longest reason, in characters. */
 const maxReason = 500;
 
-/** The dialog, open as long as it is mounted. */
+/** The dialog, open as long as it is mounted. It closes when it is dismissed and once the change is made, before onDone. */
 export function ChangeDialog({ change, onClose, onDone }: { change: Change; onClose: () => void; onDone: () => void }) {
   const phone = useMediaQuery('(max-width: 640px)');
   return (
@@ -50,7 +50,10 @@ export function ChangeDialog({ change, onClose, onDone }: { change: Change; onCl
 
 /** The dialog's content: the form or the plan, depending on the step. */
 export function ChangeForm({ change, onClose, onDone }: { change: Change; onClose: () => void; onDone: () => void }) {
-  const way = useChange(change, onDone);
+  const way = useChange(change, () => {
+    onClose();
+    onDone();
+  });
   const { flow } = way;
   const previewing = flow.plan !== undefined && (flow.step === 'preview' || flow.step === 'sending');
   return (

@@ -29,10 +29,6 @@ export function Budgets({
   const [asked, setAsked] = useState<Asked>();
   const manage = can('budget.manage');
   const close = () => setAsked(undefined);
-  const done = () => {
-    close();
-    refresh();
-  };
   const actions = {
     head: '',
     right: true,
@@ -72,7 +68,9 @@ export function Budgets({
           keyOf={(row) => row.id}
         />
       )}
-      {asked?.what === 'set' && <BudgetDialog budget={asked.row} currency={currency} onClose={close} onDone={done} />}
+      {asked?.what === 'set' && (
+        <BudgetDialog budget={asked.row} currency={currency} onClose={close} onDone={refresh} />
+      )}
       {asked?.what === 'remove' && (
         <AskDialog
           title="Remove the budget"
@@ -81,7 +79,7 @@ export function Budgets({
           reasonNeeded
           send={(reason) => tell(RemoveBudgetDocument, { budgetId: asked.row.id, reason: reason ?? '' })}
           onClose={close}
-          onDone={done}
+          onDone={refresh}
         >
           What it was for may spend again without a bound of its own.
         </AskDialog>

@@ -2865,7 +2865,7 @@ export type RevokeKeyMutation = { readonly revokeSignerKey: { readonly id: strin
 
 export type VolumeBitsFragment = { readonly id: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdAt: string, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly storageClass: { readonly id: string, readonly name: string, readonly title: string, readonly kind: StorageKind }, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> };
 
-export type StorageClassBitsFragment = { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null };
+export type StorageClassBitsFragment = { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null, readonly hourlyListPrices: ReadonlyArray<{ readonly currency: string, readonly amount: string }> };
 
 export type VolumesQueryVariables = Exact<{
   projectId: string;
@@ -2878,7 +2878,7 @@ export type VolumesQuery = { readonly volumes: { readonly edges: ReadonlyArray<{
 export type StorageClassesQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type StorageClassesQuery = { readonly storageClasses: ReadonlyArray<{ readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null }> };
+export type StorageClassesQuery = { readonly storageClasses: ReadonlyArray<{ readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null, readonly hourlyListPrices: ReadonlyArray<{ readonly currency: string, readonly amount: string }> }> };
 
 export type CreateVolumeMutationVariables = Exact<{
   input: CreateVolumeInput;
@@ -2907,14 +2907,14 @@ export type CreateStorageClassMutationVariables = Exact<{
 }>;
 
 
-export type CreateStorageClassMutation = { readonly createStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
+export type CreateStorageClassMutation = { readonly createStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null, readonly hourlyListPrices: ReadonlyArray<{ readonly currency: string, readonly amount: string }> } };
 
 export type UpdateStorageClassMutationVariables = Exact<{
   input: UpdateStorageClassInput;
 }>;
 
 
-export type UpdateStorageClassMutation = { readonly updateStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
+export type UpdateStorageClassMutation = { readonly updateStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null, readonly hourlyListPrices: ReadonlyArray<{ readonly currency: string, readonly amount: string }> } };
 
 export type PlanCreateVolumeQueryVariables = Exact<{
   input: CreateVolumeInput;

@@ -72,16 +72,7 @@ function OnboardingView({ found, refresh }: { found: Onboarding; refresh: () => 
         <CheckCard key={each.condition} check={each} />
       ))}
       <Records records={found.records} />
-      {keeping && (
-        <KeepDialog
-          found={found}
-          onClose={() => setKeeping(false)}
-          onDone={() => {
-            setKeeping(false);
-            refresh();
-          }}
-        />
-      )}
+      {keeping && <KeepDialog found={found} onClose={() => setKeeping(false)} onDone={refresh} />}
     </div>
   );
 }

@@ -75,16 +75,7 @@ export function NextCard({ next, onDone }: { next: Next; onDone: () => void }) {
           </div>
         )}
       </div>
-      {open && (
-        <NextDialog
-          next={next}
-          onClose={() => setOpen(false)}
-          onDone={() => {
-            setOpen(false);
-            onDone();
-          }}
-        />
-      )}
+      {open && <NextDialog next={next} onClose={() => setOpen(false)} onDone={onDone} />}
     </Card>
   );
 }

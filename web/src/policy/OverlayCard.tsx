@@ -132,10 +132,7 @@ function Editor({ place, live, onWritten }: { place: Place; live: Overlay | unde
           danger={(preview?.newlyDeniedTotal ?? 0) > 0}
           send={(reason) => tell(SetPolicyDocument, { input: { ...input, reason: reason ?? '' } })}
           onClose={() => setWriting(false)}
-          onDone={() => {
-            setWriting(false);
-            onWritten();
-          }}
+          onDone={onWritten}
         >
           {deniedWord(preview)}
         </AskDialog>

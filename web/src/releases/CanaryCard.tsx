@@ -94,7 +94,6 @@ export function CanaryCard({
           percent={report.percent}
           onClose={() => setAsking(false)}
           onDone={() => {
-            setAsking(false);
             refresh();
             onChanged();
           }}

@@ -107,10 +107,7 @@ function ReleaseView({ release, refresh }: { release: Release; refresh: () => vo
           step={step}
           lacks={release.lacks}
           onClose={() => setStep(undefined)}
-          onDone={() => {
-            setStep(undefined);
-            refresh();
-          }}
+          onDone={refresh}
         />
       )}
     </div>
@@ -211,16 +208,7 @@ function EvidenceCard({ release, onBrought }: { release: Release; onBrought: () 
           <Json value={release.evidence} label="What lint and smoke found" />
         </div>
       )}
-      {asking && (
-        <EvidenceDialog
-          manifestId={release.id}
-          onClose={() => setAsking(false)}
-          onDone={() => {
-            setAsking(false);
-            onBrought();
-          }}
-        />
-      )}
+      {asking && <EvidenceDialog manifestId={release.id} onClose={() => setAsking(false)} onDone={onBrought} />}
     </Card>
   );
 }

@@ -52,15 +52,7 @@ export function RunnersCard() {
           columns={columns(staff, setRevoking)}
         />
       )}
-      {registering && (
-        <RegisterDialog
-          onClose={() => setRegistering(false)}
-          onDone={() => {
-            setRegistering(false);
-            refresh();
-          }}
-        />
-      )}
+      {registering && <RegisterDialog onClose={() => setRegistering(false)} onDone={refresh} />}
       {revoking !== undefined && (
         <AskDialog
           title={`Revoke ${revoking.name}`}
@@ -69,10 +61,7 @@ export function RunnersCard() {
           reasonNeeded
           send={(reason) => tell(RevokeRunnerDocument, { runnerId: revoking.id, reason: reason ?? '' })}
           onClose={() => setRevoking(undefined)}
-          onDone={() => {
-            setRevoking(undefined);
-            refresh();
-          }}
+          onDone={refresh}
         >
           No report that it signed counts any more, from now on. Versions keep their stages.
         </AskDialog>

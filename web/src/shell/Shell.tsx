@@ -118,7 +118,7 @@ function SideContent() {
         <NavLink to="/workloads" icon="workloads" text="Workloads" />
         <NavLink to="/catalog" icon="catalog" text="Catalog" />
         <NavLink to="/allocations" icon="allocations" text="Allocations" />
-        <NavLink to="/volumes" icon="allocations" text="Volumes" />
+        <NavLink to="/volumes" icon="volumes" text="Volumes" />
         <NavLink to="/operations" icon="operations" text="Operations" />
         <NavLink to="/orphans" icon="orphans" text="Orphans" />
         <NavLink to="/control-planes" icon="nodes" text="Sharing" />

@@ -34,10 +34,6 @@ export function SourcesPage() {
   );
   const manages = (row: SourceBitsFragment) => can('source.manage') && (row.tenantId !== null || staff);
   const close = () => setAsked(undefined);
-  const done = () => {
-    close();
-    list.refresh();
-  };
   const columns = [
     {
       head: 'Source',
@@ -120,10 +116,14 @@ export function SourcesPage() {
           </Empty>
         }
       />
-      {asked?.what === 'add' && <SourceDialog source={undefined} platform={staff} onClose={close} onDone={done} />}
-      {asked?.what === 'edit' && <SourceDialog source={asked.row} platform={staff} onClose={close} onDone={done} />}
-      {asked?.what === 'credential' && <CredentialDialog source={asked.row} onClose={close} onDone={done} />}
-      {asked?.what === 'key' && <KeyDialog source={asked.row} onClose={close} onDone={done} />}
+      {asked?.what === 'add' && (
+        <SourceDialog source={undefined} platform={staff} onClose={close} onDone={list.refresh} />
+      )}
+      {asked?.what === 'edit' && (
+        <SourceDialog source={asked.row} platform={staff} onClose={close} onDone={list.refresh} />
+      )}
+      {asked?.what === 'credential' && <CredentialDialog source={asked.row} onClose={close} onDone={list.refresh} />}
+      {asked?.what === 'key' && <KeyDialog source={asked.row} onClose={close} onDone={list.refresh} />}
       {asked?.what === 'switch' && (
         <AskDialog
           title={asked.row.disabledAt === null ? `Switch ${asked.row.name} off` : `Switch ${asked.row.name} on`}
@@ -135,7 +135,7 @@ export function SourcesPage() {
             })
           }
           onClose={close}
-          onDone={done}
+          onDone={list.refresh}
         >
           {asked.row.disabledAt === null
             ? 'Nothing new can be published from it, and what was published is no longer delivered.'
@@ -150,7 +150,7 @@ export function SourcesPage() {
           reasonNeeded
           send={(reason) => tell(RevokeKeyDocument, { keyId: asked.key.id, reason: reason ?? '' })}
           onClose={close}
-          onDone={done}
+          onDone={list.refresh}
         >
           What it has signed is untrusted from its next verification on, at the latest when it moves to its next stage.
         </AskDialog>

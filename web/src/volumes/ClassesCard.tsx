@@ -5,6 +5,7 @@ import { tell, useRead } from '../api/hooks';
 import { ChangeDialog } from '../changes/ChangeDialog';
 import { CreateStorageClassDocument, StorageClassesDocument, UpdateStorageClassDocument } from '../generated/graphql';
 import type { StorageClassBitsFragment, StorageKind } from '../generated/graphql';
+import { amount, noPrice } from '../lib/money';
 import { ProblemNotice } from '../ui/Problem';
 import { Card, DataTable, Empty, Loading } from '../ui/parts';
 import { kinds, offered } from './volume';
@@ -78,6 +79,7 @@ function columns(change: ((row: StorageClassBitsFragment) => void) | undefined) 
         </span>
       ),
     },
+    { head: 'A GiB an hour', right: true, cell: (row: StorageClassBitsFragment) => <ListPrices of={row} /> },
     {
       head: '',
       right: true,
@@ -89,6 +91,12 @@ function columns(change: ((row: StorageClassBitsFragment) => void) | undefined) 
         ),
     },
   ];
+}
+
+/** What an hour of one GiB costs by the list, in each currency. */
+function ListPrices({ of }: { of: StorageClassBitsFragment }) {
+  if (of.hourlyListPrices.length === 0) return <span className="faint">{noPrice}</span>;
+  return of.hourlyListPrices.map((price) => <div key={price.currency}>{amount(price.amount, price.currency)}</div>);
 }
 
 function ClassDialog({

@@ -60,7 +60,7 @@ export function VolumesPage() {
             remove: can('volume.delete') ? setLeaving : undefined,
           })}
           empty={
-            <Empty icon="allocations" title="No volumes yet" action={create}>
+            <Empty icon="volumes" title="No volumes yet" action={create}>
               Create one for home folders, data or results that are to stay.
             </Empty>
           }
@@ -90,7 +90,11 @@ export function VolumesPage() {
 
 function Hour({ row }: { row: VolumeBitsFragment }) {
   if (row.hourlyCost === null) return <span className="faint">{row.status === 'DELETED' ? '—' : noPrice}</span>;
-  return <span data-hourly={row.hourlyCost.amount}>{amount(row.hourlyCost.amount, row.hourlyCost.currency)}</span>;
+  return (
+    <span className="nowrap" data-hourly={row.hourlyCost.amount}>
+      {amount(row.hourlyCost.amount, row.hourlyCost.currency)}
+    </span>
+  );
 }
 
 type Act = ((row: VolumeBitsFragment) => void) | undefined;
@@ -101,8 +105,10 @@ function columns({ look, grow, remove }: { look: Act; grow: Act; remove: Act }) 
       head: 'Name',
       cell: (row: VolumeBitsFragment) => (
         <>
-          <span className="strong">{row.name}</span>
-          <span className="sub mono">{row.id}</span>
+          <span className="strong" title={row.id}>
+            {row.name}
+          </span>
+          <span className="sub">{where(row)}</span>
         </>
       ),
     },
@@ -115,19 +121,7 @@ function columns({ look, grow, remove }: { look: Act; grow: Act; remove: Act }) 
         </span>
       ),
     },
-    {
-      head: 'Storage',
-      cell: (row: VolumeBitsFragment) => (
-        <span>
-          {row.storageClass.title}
-          <span className="sub">
-            {[row.storageClass.name, row.node === null ? '' : `on ${row.node.name}`].filter(Boolean).join(' · ')}
-          </span>
-        </span>
-      ),
-    },
-    { head: 'Size', right: true, cell: (row: VolumeBitsFragment) => <span className="num">{row.sizeGiB} GiB</span> },
-    { head: 'Used', right: true, cell: (row: VolumeBitsFragment) => <Used row={row} /> },
+    { head: 'Size', right: true, cell: (row: VolumeBitsFragment) => <Size row={row} /> },
     { head: 'An hour', right: true, cell: (row: VolumeBitsFragment) => <Hour row={row} /> },
     { head: 'Used by', cell: (row: VolumeBitsFragment) => <Users row={row} /> },
     { head: 'Since', cell: (row: VolumeBitsFragment) => <Ago at={row.createdAt} /> },
@@ -156,12 +150,23 @@ function Act({ row, act, text }: { row: VolumeBitsFragment; act: Act; text: stri
   );
 }
 
-function Used({ row }: { row: VolumeBitsFragment }) {
-  if (row.usedBytes === null) return <span className="faint">—</span>;
+/** Where its files lie: the storage class, and the node of a local one. */
+function where({ storageClass, node }: VolumeBitsFragment): string {
+  return [`${storageClass.title} (${storageClass.name})`, node === null ? '' : `on ${node.name}`]
+    .filter(Boolean)
+    .join(', ');
+}
+
+/** What it is to hold, and what it holds once that was measured. */
+function Size({ row }: { row: VolumeBitsFragment }) {
   return (
-    <span className="num">
-      {bytes(row.usedBytes)}
-      <span className="sub">{usedPercent(row)} %</span>
+    <span className="num nowrap">
+      {row.sizeGiB} GiB
+      {row.usedBytes !== null && (
+        <span className="sub">
+          {bytes(row.usedBytes)} used, {usedPercent(row)} %
+        </span>
+      )}
     </span>
   );
 }

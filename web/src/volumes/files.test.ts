@@ -80,6 +80,25 @@ test('a refusal that does not go by is not tried again', async () => {
   expect(puts).toBe(1);
 });
 
+test('what is refused to the question how much is there is refused again with its reason', async () => {
+  const asked: (string | undefined)[] = [];
+  vi.stubGlobal('fetch', (_address: string, init: RequestInit) => {
+    asked.push(init.method);
+    if (init.method === 'HEAD') return Promise.resolve(new Response(null, { status: 412 }));
+    const errors = [
+      {
+        message: 'it is on no node yet',
+        extensions: { code: 'FAILED_PRECONDITION', correlation_id: 'x', retryable: false },
+      },
+    ];
+    return Promise.resolve(new Response(JSON.stringify({ errors }), { status: 412 }));
+  });
+  const { problem } = await upload(at(new Blob(['content'])));
+  expect(problem?.code).toBe('FAILED_PRECONDITION');
+  expect(problem?.message).toMatch(/on no node yet/);
+  expect(asked).toEqual(['HEAD', 'PUT']);
+});
+
 test('addresses have percent-encoded segments', () => {
   expect(addressOf('vol_1', [], true)).toBe('/v1/volumes/vol_1/files/');
   expect(addressOf('vol_1', ['a', segmentOf('b c/?#')], false)).toBe('/v1/volumes/vol_1/files/a/b%20c%2F%3F%23');

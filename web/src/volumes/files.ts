@@ -109,7 +109,8 @@ async function offsetOf({ address, signal }: Upload, digest: string, total: numb
     signal,
     headers: { 'Repr-Digest': digest, 'Upload-Length': String(total) },
   });
-  if (known.problem !== undefined && known.status !== 422) return { problem: known.problem };
+  const refused = known.problem !== undefined && known.status >= 400 && known.status < 500 && known.status !== 429;
+  if (known.problem !== undefined && !refused) return { problem: known.problem };
   // What is refused for a reason is begun, and told the reason: an answer to HEAD has no body.
   const from = known.problem === undefined ? Number(known.response.headers.get('Upload-Offset') ?? Number.NaN) : 0;
   if (!Number.isSafeInteger(from) || from < 0 || from > total)

@@ -27,7 +27,15 @@ it('lets a volume only grow', () => {
 });
 
 it('says what nodes offer of a class', () => {
-  const bare = { id: 'stc_1', name: 'disk', kind: 'LOCAL', title: 'Disk', description: '', disabled: false } as const;
+  const bare = {
+    id: 'stc_1',
+    name: 'disk',
+    kind: 'LOCAL',
+    title: 'Disk',
+    description: '',
+    disabled: false,
+    hourlyListPrices: [],
+  } as const;
   expect(offered({ ...bare, offer: null })).toBe('no node offers it now');
   const offer = { nodes: 1, totalBytes: 2 ** 40, freeBytes: 2 ** 30, sizeEnforced: true };
   expect(offered({ ...bare, offer })).toBe(`${bytes(2 ** 30)} free on 1 node`);

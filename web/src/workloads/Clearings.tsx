@@ -41,15 +41,7 @@ export function Clearings({ blocker, workload, refresh }: Props & { blocker: Blo
         ),
       )}
       {chosen !== undefined && (
-        <Dialog
-          chosen={chosen}
-          workload={workload}
-          onClose={() => setChosen(undefined)}
-          onDone={() => {
-            setChosen(undefined);
-            refresh();
-          }}
-        />
+        <Dialog chosen={chosen} workload={workload} onClose={() => setChosen(undefined)} onDone={refresh} />
       )}
     </div>
   );

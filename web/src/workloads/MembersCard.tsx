@@ -150,7 +150,6 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
           members={several}
           onClose={() => setSeveral(undefined)}
           onDone={() => {
-            setSeveral(undefined);
             setMarked([]);
             refresh();
           }}
@@ -163,7 +162,6 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
           instanceId={workload.id}
           onClose={() => setAsked(undefined)}
           onDone={() => {
-            setAsked(undefined);
             setShown(undefined);
             refresh();
           }}

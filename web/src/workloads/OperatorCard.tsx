@@ -58,10 +58,7 @@ function OperatorDialog({
         })
       }
       onClose={onClose}
-      onDone={() => {
-        onDone();
-        onClose();
-      }}
+      onDone={onDone}
     >
       <div className="stack">
         <p>You need each key of the account. What the app does by the former one ends at once.</p>

@@ -90,10 +90,7 @@ function RepairDialog({
       act={automatic ? 'Repair automatically' : 'Repair by hand'}
       send={send}
       onClose={onClose}
-      onDone={() => {
-        onDone();
-        onClose();
-      }}
+      onDone={onDone}
     >
       {automatic
         ? 'A lost member is recovered on its node, and after two recoveries that do not help replaced into capacity like its own, within quota and policy.'

@@ -184,10 +184,7 @@ function List({
           action={stop.name}
           input={inputWith(stop, work.cancel.id, stopping)}
           onClose={() => setStopping(undefined)}
-          onDone={() => {
-            setStopping(undefined);
-            listed.refresh();
-          }}
+          onDone={listed.refresh}
         />
       )}
     </>

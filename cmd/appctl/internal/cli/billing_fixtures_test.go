@@ -53,7 +53,11 @@ func addBillingFixtures(s *clienttest.Server) {
 			{"key": "", "name": "", "currency": "EUR", "amount": "1"}},
 		"costSummary": object{"currency": "EUR", "from": from, "to": to, "spent": "13.5", "hourly": "9.6",
 			"forecast": "420.75", "unpriced": 1},
-		"planLaunchInstance": object{"hash": "h2", "allowed": true, "version": "1.2.0", "members": []object{},
+		"planLaunchInstance": object{"hash": "h2", "allowed": true, "version": "1.2.0", "members": []object{
+			{"componentKey": "worker", "action": "ADD", "reachable": true, "profile": "SERVICE", "volumes": []object{
+				{"slot": "work", "volumeId": "vol_1", "path": "/work"},
+				{"slot": "weights", "volumeId": "vol_2", "path": "/weights", "readOnly": true}}},
+		},
 			"cost":     planCost(),
 			"verdicts": []object{{"source": "STATE", "outcome": "ALLOWED", "reasons": []object{}}}},
 		"planReleaseAllocation": object{"hash": "h3", "allocation": object{"id": "alc_1", "name": "slot-1"},

@@ -13,9 +13,10 @@ func volume() object {
 func addVolumeFixtures(s *clienttest.Server) {
 	class := object{"id": "stc_1", "name": "parallel", "kind": "SHARED", "title": "Parallel files", "description": "",
 		"disabled": false, "createdAt": at, "updatedAt": at,
-		"offer": object{"nodes": 3, "totalBytes": 2199023255552, "freeBytes": 1099511627776, "sizeEnforced": false}}
+		"offer":            object{"nodes": 3, "totalBytes": 2199023255552, "freeBytes": 1099511627776, "sizeEnforced": false},
+		"hourlyListPrices": []object{{"currency": "EUR", "amount": "0.000200"}, {"currency": "USD", "amount": "0.000220"}}}
 	unserved := object{"id": "stc_2", "name": "disk", "kind": "LOCAL", "title": "A node's disk", "description": "",
-		"disabled": true, "createdAt": at, "updatedAt": at}
+		"disabled": true, "createdAt": at, "updatedAt": at, "hourlyListPrices": []object{}}
 	fresh := volume()
 	fresh["id"], fresh["name"], fresh["usedBytes"], fresh["users"] = "vol_2", "scratch", nil, []object{}
 	for field, value := range map[string]any{

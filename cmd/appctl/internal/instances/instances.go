@@ -150,22 +150,20 @@ var members = command.Table[gql.Member]{
 	},
 }
 
-// components is the table of an instance's components, with what their app says of them and what further members live
-// in.
+// volumes is the table of the volumes that an instance uses.
 var volumes = command.Table[gql.VolumeUse]{
 	Heading: []string{"SLOT", "VOLUME", "PATH", "ACCESS", "COMPONENTS"},
 	Row: func(use *gql.VolumeUse) []string {
-		access, of := "read and write", "all"
-		if use.ReadOnly {
-			access = "read"
-		}
+		of := "all"
 		if len(use.Components) > 0 {
 			of = strings.Join(use.Components, ", ")
 		}
-		return []string{use.Slot, use.VolumeId, use.Path, access, of}
+		return []string{use.Slot, use.VolumeId, use.Path, parts.Access(use.ReadOnly), of}
 	},
 }
 
+// components is the table of an instance's components, with what their app says of them and what further members live
+// in.
 var components = command.Table[gql.ComponentRole]{
 	Heading: []string{"COMPONENT", "DESIRED", "CURRENT", "HEALTHY", "SUMMARY", "THE APP SAYS", "FURTHER MEMBERS IN"},
 	Row: func(role *gql.ComponentRole) []string {

@@ -89,6 +89,7 @@ func LaunchPlanView(plan *gql.LaunchPlan) command.View {
 			"Hash", plan.Hash)
 		p.Section("Members that would come")
 		touched.On(p, plan.Members)
+		pageVolumes(p, plan.Members)
 		pageCost(p, plan.Cost)
 		p.Section("Verdicts")
 		p.Table([]string{"BY", "OUTCOME", "REASON"}, verdictRows(plan.Verdicts))

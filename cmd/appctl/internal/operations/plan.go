@@ -25,6 +25,7 @@ func pagePlan(p *render.Page, plan *gql.Plan) {
 		plan.Hash)
 	p.Section("Members that it touches")
 	touched.On(p, plan.Members)
+	pageVolumes(p, plan.Members)
 	parts.Work.Under(p, "Work that would be lost", plan.WorkLost)
 	parts.Work.Under(p, "Work that would be lost at the deadline", plan.WorkAtRisk)
 	if plan.Impact.AttachedTotal > 0 {
@@ -86,6 +87,24 @@ var touched = command.Table[gql.PlannedMember]{
 			render.YesNo(planned.Reachable), parts.Walls(planned.Profile, planned.IsolationClass),
 		}
 	},
+}
+
+// pageVolumes shows which volumes members would have, once for each component.
+func pageVolumes(p *render.Page, members []gql.PlannedMember) {
+	var rows [][]string
+	shown := map[string]bool{}
+	for _, planned := range members {
+		for _, use := range planned.Volumes {
+			if key := planned.ComponentKey + " " + use.Slot; !shown[key] {
+				shown[key] = true
+				rows = append(rows, []string{planned.ComponentKey, use.Slot, use.VolumeId, use.Path, parts.Access(use.ReadOnly)})
+			}
+		}
+	}
+	if len(rows) > 0 {
+		p.Section("Volumes that they would have")
+		p.Table([]string{"COMPONENT", "SLOT", "VOLUME", "PATH", "ACCESS"}, rows)
+	}
 }
 
 // capacity returns what would be rented for a member, with its list price.

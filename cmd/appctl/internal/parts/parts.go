@@ -134,3 +134,11 @@ func Walls(profile gql.MemberProfile, class *gql.IsolationClass) string {
 	}
 	return fmt.Sprintf("%s in %s", profile, *class)
 }
+
+// Access returns what members may do with a volume.
+func Access(readOnly bool) string {
+	if readOnly {
+		return "read"
+	}
+	return "read and write"
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -21,13 +22,17 @@ func classes(t *command.Tool) *cobra.Command {
 }
 
 var classTable = command.Table[gql.StorageClass]{
-	Heading: []string{"ID", "NAME", "KIND", "TITLE", "NODES", "FREE", "SIZES HOLD", "DISABLED"},
+	Heading: []string{"ID", "NAME", "KIND", "TITLE", "NODES", "FREE", "SIZES HOLD", "GIB-HOUR", "DISABLED"},
 	Row: func(c *gql.StorageClass) []string {
 		nodes, free, hold := "0", "", ""
 		if c.Offer != nil {
 			nodes, free, hold = fmt.Sprint(c.Offer.Nodes), render.Bytes(c.Offer.FreeBytes), render.YesNo(c.Offer.SizeEnforced)
 		}
-		return []string{c.Id, c.Name, string(c.Kind), c.Title, nodes, free, hold, render.Yes(c.Disabled)}
+		prices := make([]string, len(c.HourlyListPrices))
+		for i := range prices {
+			prices[i] = parts.Money(&c.HourlyListPrices[i])
+		}
+		return []string{c.Id, c.Name, string(c.Kind), c.Title, nodes, free, hold, strings.Join(prices, ", "), render.Yes(c.Disabled)}
 	},
 }
 

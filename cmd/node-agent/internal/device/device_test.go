@@ -4,13 +4,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/device"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+	"github.com/gpuaas/app-platform/sdk/exectest"
 )
 
 func TestNvidiaIsAskedByTheVendorsProgram(t *testing.T) {
@@ -100,9 +100,6 @@ func write(t *testing.T, root, path, content string) {
 func program(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "smi")
-	// A test beside this one may fork while the file is open for writing; the kernel then runs it for nobody (ETXTBSY).
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	exectest.Write(t, path, "#!/bin/sh\n"+script+"\n")
 	return path
 }

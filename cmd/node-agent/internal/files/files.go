@@ -44,8 +44,8 @@ type Server struct {
 	// Log takes what is nobody's to read. Required.
 	Log *slog.Logger
 
+	share share
 	mu    sync.Mutex
-	open  int
 	swept map[string]time.Time // when the uploads of a volume were last swept
 }
 
@@ -55,11 +55,11 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 	if err := json.Unmarshal(open.Spec, &spec); err != nil || spec.ID < 0 || spec.SizeBytes < 0 {
 		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a request about files names a volume"}
 	}
-	if !s.take() {
-		return &tunnel.Refusal{Code: tunnel.Busy,
-			Message: fmt.Sprintf("the node serves %d requests about files, and no more at once", MaxRequests)}
+	leave, others, ok := s.share.wait(ctx, spec.Tenant, MaxRequests)
+	if !ok {
+		return busy(others)
 	}
-	defer s.leave()
+	defer leave()
 	due := s.due(spec.Volume)
 	tree, err := s.Volumes.Private(ctx, volume.Volume{ID: spec.Volume, Storage: spec.Storage, SizeBytes: spec.SizeBytes},
 		spec.Write || due)
@@ -83,20 +83,14 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 	return nil
 }
 
-func (s *Server) take() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open >= MaxRequests {
-		return false
+// busy refuses a request beyond what a node serves at once, or beyond what one tenant has of it.
+func busy(others bool) error {
+	message := fmt.Sprintf("the node serves %d requests about files, and no more at once", MaxRequests)
+	if others {
+		message = fmt.Sprintf("the node serves as many requests of this tenant about files as its share allows, and keeps the "+
+			"rest of %d for others: wait until one has ended", MaxRequests)
 	}
-	s.open++
-	return true
-}
-
-func (s *Server) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open--
+	return &tunnel.Refusal{Code: tunnel.Busy, Message: message}
 }
 
 // request is one request about a volume.

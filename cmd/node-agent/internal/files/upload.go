@@ -108,7 +108,7 @@ func (q *request) upload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() // and its lock
+	defer closePart(file)
 	w.Header().Set(volumefiles.UploadOffset, strconv.FormatInt(have, 10))
 	if have != given.part.From {
 		return behind(have)
@@ -304,6 +304,13 @@ func openPart(folder *os.Root, name string) (*os.File, int64, error) {
 		return nil, 0, err
 	}
 	return file, info.Size(), nil
+}
+
+// closePart gives the lock of a part back. Closing alone is not enough: a program that the agent is just about to start
+// has the file open too, until it runs.
+func closePart(file *os.File) {
+	_ = unix.Flock(int(file.Fd()), unix.LOCK_UN)
+	_ = file.Close()
 }
 
 // ours reports whether a part is a file of root's that has no other name.

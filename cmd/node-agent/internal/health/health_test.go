@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+	"github.com/gpuaas/app-platform/sdk/exectest"
 )
 
 func write(t *testing.T, dir, name, text string, mode os.FileMode) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	exectest.Write(t, path, text)
 	require.NoError(t, os.Chmod(path, mode))
 }
 
@@ -31,6 +32,7 @@ func TestAnOperatorsChecksAreMonitoringPlugins(t *testing.T) {
 	} {
 		write(t, dir, name, "#!/bin/sh\n"+script+"\n", 0o755)
 	}
+	write(t, dir, "h-lost", "#!/nowhere/sh\n", 0o755)
 	write(t, dir, "no-program", "#!/bin/sh\necho no", 0o644)
 	write(t, dir, ".hidden", "#!/bin/sh\necho no", 0o755)
 	write(t, dir, "z-open", "#!/bin/sh\necho no", 0o777)
@@ -42,6 +44,7 @@ func TestAnOperatorsChecksAreMonitoringPlugins(t *testing.T) {
 	require.Equal(t, []string{
 		"check/a-good GOOD fine", "check/b-warns WARNING soon", "check/c-bad BAD broken", "check/d-odd UNKNOWN exit status 3",
 		"check/e-loud GOOD " + strings.Repeat("x", maxWords), "check/f-left GOOD gone on", "check/g-env GOOD a b [31m",
+		"check/h-lost UNKNOWN it could not be run: no such file or directory",
 		"check/z-open UNKNOWN not run: others than its owner can write it",
 	}, said)
 }

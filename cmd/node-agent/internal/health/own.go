@@ -99,7 +99,9 @@ func runOwn(ctx context.Context, folder, name string) gql.NodeConditionInput {
 	if ctx.Err() != nil {
 		return found(condition, gql.NodeConditionStateUnknown, "it did not end within %s and was stopped", ownTime)
 	}
-	_ = unix.Kill(-command.ProcessState.Pid(), unix.SIGKILL) // what it left running
+	if began := command.ProcessState; began != nil {
+		_ = unix.Kill(-began.Pid(), unix.SIGKILL) // what it left running
+	}
 	said := firstLine(out.Bytes())
 	var exit *exec.ExitError
 	switch {

@@ -3,7 +3,6 @@
 package procfs
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -116,17 +115,6 @@ func Command(pid int) string {
 		return "[" + stat.Comm + "]"
 	}
 	return strings.ToValidUTF8(line[:min(len(line), 200)], "?")
-}
-
-// HasEnv tells whether the process was started with exactly this NAME=value.
-func HasEnv(pid int, assignment string) bool {
-	env := readBounded(path(pid, "environ"))
-	for entry := range bytes.SplitSeq(env, []byte{0}) {
-		if string(entry) == assignment {
-			return true
-		}
-	}
-	return false
 }
 
 // MountInfo gives the mounts in the process's mount namespace, a line each; 0 means the caller.

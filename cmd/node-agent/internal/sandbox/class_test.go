@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/exectest"
 )
 
 // standIn is a runtime that does what crun does, and writes down that it was called.
@@ -29,7 +30,7 @@ func standIn(t *testing.T, name string) (program, calls string) {
 	program, calls = filepath.Join(dir, name), filepath.Join(dir, "calls")
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo '" + name + " version 1.8.1'; exit 0; }\necho \"$*\" >> " +
 		calls + "\nexec " + crun + " \"$@\"\n"
-	require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
+	exectest.Write(t, program, script)
 	return program, calls
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/exectest"
 )
 
 const secondID = "mem_0000000000000000000second"
@@ -132,7 +133,7 @@ func TestARuntimeThatDoesNotServeIsRefused(t *testing.T) {
 		"crun version 1.8.1": {wire.CodeRuntimeMissing, "try a container: crun"}, // its calls do nothing
 	} {
 		program, dir := filepath.Join(t.TempDir(), "crun"), t.TempDir()
-		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho '"+printed+"'\n"), 0o700))
+		exectest.Write(t, program, "#!/bin/sh\necho '"+printed+"'\n")
 		m := manage(t, sandbox.Options{StateDir: dir, Runtime: program})
 		require.False(t, m.Recheck(), "it is no better later")
 		require.Empty(t, m.Isolation().Classes)

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
+	"github.com/gpuaas/app-platform/sdk/procenv"
 )
 
 const (
@@ -176,7 +177,7 @@ func (s *search) matches(pid int) bool {
 	if err != nil || stat.Dead() {
 		return false
 	}
-	return s.below[pid] || s.inNamespace(pid) || s.seesOverlay(pid) || procfs.HasEnv(pid, s.marker)
+	return s.below[pid] || s.inNamespace(pid) || s.seesOverlay(pid) || procenv.Has(pid, s.marker)
 }
 
 func (s *search) inNamespace(pid int) bool {

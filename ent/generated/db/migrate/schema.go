@@ -810,11 +810,19 @@ var (
 				},
 			},
 			{
-				Name:    "instance_running",
+				Name:    "instance_live",
 				Unique:  false,
 				Columns: []*schema.Column{InstanceColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "(((status)::text = 'RUNNING'::text) AND (released_at IS NULL))",
+					Where: "released_at IS NULL",
+				},
+			},
+			{
+				Name:    "instance_repair_stopped",
+				Unique:  false,
+				Columns: []*schema.Column{InstanceColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((repair_stopped <> ''::text) AND (released_at IS NULL))",
 				},
 			},
 		},
@@ -1044,6 +1052,14 @@ var (
 				Columns: []*schema.Column{MemberColumns[11]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((status)::text <> 'REMOVED'::text)",
+				},
+			},
+			{
+				Name:    "member_lost",
+				Unique:  false,
+				Columns: []*schema.Column{MemberColumns[3]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "(((status)::text = 'FAILED'::text) AND (failure IS NOT NULL))",
 				},
 			},
 		},

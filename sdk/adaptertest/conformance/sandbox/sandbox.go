@@ -65,7 +65,6 @@ type Nodes struct {
 
 	dir             string
 	public, private *[32]byte
-	before          table // the processes that ran when the sandboxes were made
 
 	mu      sync.Mutex
 	members map[string]*member
@@ -84,7 +83,7 @@ func New(dir string) (*Nodes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandboxes: %w", err)
 	}
-	return &Nodes{dir: dir, public: public, private: private, before: running(), members: map[string]*member{}}, nil
+	return &Nodes{dir: dir, public: public, private: private, members: map[string]*member{}}, nil
 }
 
 // SealingKey returns the node's public key for sealed values, base64.
@@ -155,7 +154,7 @@ func (n *Nodes) member(task Task) (*member, error) {
 	}
 	m := &member{
 		id: task.MemberID, instance: task.InstanceID, root: filepath.Join(n.dir, task.MemberID),
-		before: n.before, processes: map[string]*process{},
+		before: running(), processes: map[string]*process{},
 	}
 	if err := m.make(n.Namespaces); err != nil {
 		return nil, failf("SANDBOX_FAILED", "make sandbox: %w", err)

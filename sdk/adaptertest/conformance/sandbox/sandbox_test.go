@@ -150,6 +150,26 @@ func TestResidueSeesWhatLeftItsSessionAndTeardownEndsIt(t *testing.T) {
 	)
 }
 
+func TestAProcessThatIsReplacedByAnotherIsAlwaysSeen(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Skip("there is no process table to read")
+	}
+	r := newRig(t)
+	again := shell(`printf '#!/bin/sh\nexec "$0"\n' > "$R/again"; chmod +x "$R/again"; setsid "$R/again" >/dev/null 2>&1 &`)
+	require.Equal(t, adapter.TaskSucceeded, r.do(adapter.TaskRun, again).State)
+	require.Eventually(t, func() bool {
+		left, err := r.Residue("mem_1")
+		return err == nil && len(left.Processes) == 1
+	}, 10*time.Second, 10*time.Millisecond)
+	for range 300 {
+		left, err := r.Residue("mem_1")
+		require.NoError(t, err)
+		require.Len(t, left.Processes, 1)
+	}
+	require.Equal(t, adapter.TaskSucceeded, r.do(adapter.TaskTeardown, adapter.Teardown{}).State)
+}
+
 func TestATimeoutAndACancelKillTheCommand(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

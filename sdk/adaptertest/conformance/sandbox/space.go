@@ -102,11 +102,11 @@ func (s *space) pids() (found []int) {
 	first, _ := strconv.Atoi(s.holder)
 	// The reaper is a copy of the first process until it has become a program of its own.
 	holders := []string{reaper, commandOf(first)}
-	for pid, entry := range processes() {
+	for pid := range processes() {
 		if err != nil || pid == first {
 			continue
 		}
-		there, gone := os.Readlink(filepath.Join("/proc", entry.Name(), "ns/pid"))
+		there, gone := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns/pid"))
 		if gone == nil && there == here && !slices.Contains(holders, commandOf(pid)) && !ended(pid) {
 			found = append(found, pid)
 		}

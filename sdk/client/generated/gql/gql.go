@@ -18993,6 +18993,8 @@ type StorageClass struct {
 	Disabled bool `json:"disabled"`
 	// What the nodes that are online offer of it; null when none does.
 	Offer *StorageOffer `json:"offer"`
+	// What an hour of a volume of one GiB costs by the platform's own prices now, at most: the dearest step counts. One amount a currency; empty where it has no price. A tenant or project may have a price of its own, which planCreateVolume counts.
+	HourlyListPrices []Money `json:"hourlyListPrices"`
 	// When it was made.
 	CreatedAt time.Time `json:"createdAt"`
 	// When it was last changed.
@@ -19019,6 +19021,9 @@ func (v *StorageClass) GetDisabled() bool { return v.Disabled }
 
 // GetOffer returns StorageClass.Offer, and is useful for accessing the field via an interface.
 func (v *StorageClass) GetOffer() *StorageOffer { return v.Offer }
+
+// GetHourlyListPrices returns StorageClass.HourlyListPrices, and is useful for accessing the field via an interface.
+func (v *StorageClass) GetHourlyListPrices() []Money { return v.HourlyListPrices }
 
 // GetCreatedAt returns StorageClass.CreatedAt, and is useful for accessing the field via an interface.
 func (v *StorageClass) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -25089,8 +25094,15 @@ fragment StorageClass on StorageClass {
 		freeBytes
 		sizeEnforced
 	}
+	hourlyListPrices {
+		... Money
+	}
 	createdAt
 	updatedAt
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -32275,8 +32287,15 @@ fragment StorageClass on StorageClass {
 		freeBytes
 		sizeEnforced
 	}
+	hourlyListPrices {
+		... Money
+	}
 	createdAt
 	updatedAt
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 
@@ -41489,8 +41508,15 @@ fragment StorageClass on StorageClass {
 		freeBytes
 		sizeEnforced
 	}
+	hourlyListPrices {
+		... Money
+	}
 	createdAt
 	updatedAt
+}
+fragment Money on Money {
+	currency
+	amount
 }
 `
 

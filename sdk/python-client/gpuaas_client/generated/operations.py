@@ -3166,6 +3166,7 @@ class StorageClass(TypedDict):
     description: str
     disabled: bool
     offer: StorageClassOffer | None
+    hourlyListPrices: list[Money]
     createdAt: str
     updatedAt: str
 
@@ -3390,7 +3391,7 @@ _FRAGMENTS = {
     "UsageSum": "fragment UsageSum on UsageSum { hour basis meter unit borneBy borneReason quantity records }",
     "UsageSource": "fragment UsageSource on UsageSource { source basis recordedTo provedTo failures lastError }",
     "QuarantinedUsage": "fragment QuarantinedUsage on QuarantinedUsage { id projectId source meter usageId code field message record createdAt }",
-    "StorageClass": "fragment StorageClass on StorageClass { id name kind title description disabled offer { nodes totalBytes freeBytes sizeEnforced } createdAt updatedAt }",
+    "StorageClass": "fragment StorageClass on StorageClass { id name kind title description disabled offer { nodes totalBytes freeBytes sizeEnforced } hourlyListPrices { ... Money } createdAt updatedAt }",
     "Volume": "fragment Volume on Volume { id projectId name storageClass { id name kind } sizeGiB status usedBytes measuredAt message hourlyCost { ... Money } node { id name } users { instanceId instanceName slot path readOnly } createdBy createdAt deletedAt }",
     "VolumePage": "fragment VolumePage on VolumeConnection { edges { cursor node { ... Volume } } pageInfo { ... PageInfo } }",
     "VolumePlan": "fragment VolumePlan on VolumePlan { volume { ... Volume } hourlyBefore { ... Money } hourlyAfter { ... Money } }",
@@ -7789,7 +7790,7 @@ class ListStorageClassesData(TypedDict):
 _LIST_STORAGE_CLASSES = Document(
     "ListStorageClasses",
     "query ListStorageClasses { storageClasses { ... StorageClass } }",
-    [_FRAGMENTS["StorageClass"]],
+    [_FRAGMENTS["StorageClass"], _FRAGMENTS["Money"]],
 )
 
 
@@ -7837,7 +7838,7 @@ class CreateStorageClassData(TypedDict):
 _CREATE_STORAGE_CLASS = Document(
     "CreateStorageClass",
     "mutation CreateStorageClass ($input: CreateStorageClassInput!) { createStorageClass(input: $input) { ... StorageClass } }",
-    [_FRAGMENTS["StorageClass"]],
+    [_FRAGMENTS["StorageClass"], _FRAGMENTS["Money"]],
 )
 
 
@@ -7853,7 +7854,7 @@ class UpdateStorageClassData(TypedDict):
 _UPDATE_STORAGE_CLASS = Document(
     "UpdateStorageClass",
     "mutation UpdateStorageClass ($input: UpdateStorageClassInput!) { updateStorageClass(input: $input) { ... StorageClass } }",
-    [_FRAGMENTS["StorageClass"]],
+    [_FRAGMENTS["StorageClass"], _FRAGMENTS["Money"]],
 )
 
 

@@ -4538,7 +4538,7 @@ export type ReportUsageMutationVariables = Exact<{
 
 export type ReportUsageMutation = { readonly reportUsage: { readonly recorded: number, readonly known: number, readonly quarantined: number } };
 
-export type StorageClassFragment = { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null };
+export type StorageClassFragment = { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null, readonly hourlyListPrices: ReadonlyArray<{ readonly currency: string, readonly amount: string }> };
 
 export type VolumeFragment = { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> };
 
@@ -4547,7 +4547,7 @@ export type VolumePageFragment = { readonly edges: ReadonlyArray<{ readonly curs
 export type ListStorageClassesQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type ListStorageClassesQuery = { readonly storageClasses: ReadonlyArray<{ readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null }> };
+export type ListStorageClassesQuery = { readonly storageClasses: ReadonlyArray<{ readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null, readonly hourlyListPrices: ReadonlyArray<{ readonly currency: string, readonly amount: string }> }> };
 
 export type GetVolumeQueryVariables = Exact<{
   id: string;
@@ -4571,14 +4571,14 @@ export type CreateStorageClassMutationVariables = Exact<{
 }>;
 
 
-export type CreateStorageClassMutation = { readonly createStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
+export type CreateStorageClassMutation = { readonly createStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null, readonly hourlyListPrices: ReadonlyArray<{ readonly currency: string, readonly amount: string }> } };
 
 export type UpdateStorageClassMutationVariables = Exact<{
   input: UpdateStorageClassInput;
 }>;
 
 
-export type UpdateStorageClassMutation = { readonly updateStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null } };
+export type UpdateStorageClassMutation = { readonly updateStorageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind, readonly title: string, readonly description: string, readonly disabled: boolean, readonly createdAt: string, readonly updatedAt: string, readonly offer: { readonly nodes: number, readonly totalBytes: number, readonly freeBytes: number, readonly sizeEnforced: boolean } | null, readonly hourlyListPrices: ReadonlyArray<{ readonly currency: string, readonly amount: string }> } };
 
 export type VolumePlanFragment = { readonly volume: { readonly id: string, readonly projectId: string, readonly name: string, readonly sizeGiB: number, readonly status: VolumeStatus, readonly usedBytes: number | null, readonly measuredAt: string | null, readonly message: string, readonly createdBy: string, readonly createdAt: string, readonly deletedAt: string | null, readonly storageClass: { readonly id: string, readonly name: string, readonly kind: StorageKind }, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly users: ReadonlyArray<{ readonly instanceId: string, readonly instanceName: string, readonly slot: string, readonly path: string, readonly readOnly: boolean }> }, readonly hourlyBefore: { readonly currency: string, readonly amount: string } | null, readonly hourlyAfter: { readonly currency: string, readonly amount: string } | null };
 
@@ -15857,7 +15857,11 @@ export const ListStorageClassesDocument = /* @__PURE__ */ new TypedDocument(`
     ...StorageClass
   }
 }
-    fragment StorageClass on StorageClass {
+    fragment Money on Money {
+  currency
+  amount
+}
+fragment StorageClass on StorageClass {
   id
   name
   kind
@@ -15869,6 +15873,9 @@ export const ListStorageClassesDocument = /* @__PURE__ */ new TypedDocument(`
     totalBytes
     freeBytes
     sizeEnforced
+  }
+  hourlyListPrices {
+    ...Money
   }
   createdAt
   updatedAt
@@ -15978,7 +15985,11 @@ export const CreateStorageClassDocument = /* @__PURE__ */ new TypedDocument(`
     ...StorageClass
   }
 }
-    fragment StorageClass on StorageClass {
+    fragment Money on Money {
+  currency
+  amount
+}
+fragment StorageClass on StorageClass {
   id
   name
   kind
@@ -15990,6 +16001,9 @@ export const CreateStorageClassDocument = /* @__PURE__ */ new TypedDocument(`
     totalBytes
     freeBytes
     sizeEnforced
+  }
+  hourlyListPrices {
+    ...Money
   }
   createdAt
   updatedAt
@@ -16000,7 +16014,11 @@ export const UpdateStorageClassDocument = /* @__PURE__ */ new TypedDocument(`
     ...StorageClass
   }
 }
-    fragment StorageClass on StorageClass {
+    fragment Money on Money {
+  currency
+  amount
+}
+fragment StorageClass on StorageClass {
   id
   name
   kind
@@ -16012,6 +16030,9 @@ export const UpdateStorageClassDocument = /* @__PURE__ */ new TypedDocument(`
     totalBytes
     freeBytes
     sizeEnforced
+  }
+  hourlyListPrices {
+    ...Money
   }
   createdAt
   updatedAt

@@ -67,11 +67,16 @@ func save(ctx context.Context, k keeper) (any, error) {
 	made, err := k.copied(ctx, input.Keep, layout.Number(next), layout.Number(jobs))
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), long)
 	defer cancel()
-	if started := k.again(clean, "-backup"); started != nil && err == nil {
-		err = adapter.Fail("CONTROLLER_DOWN", adapter.OwnerNode, true,
-			"the backup %s is made, and Slurm did not come up after it: recover the controller; %v", made.Name, started)
+	return made, ended(made, err, k.again(clean, "-backup"))
+}
+
+// ended is what came of a backup, once Slurm was started again: why none was made comes before why Slurm did not start.
+func ended(made Backup, err, started error) error {
+	if err != nil || started == nil {
+		return err
 	}
-	return made, err
+	return adapter.Fail("CONTROLLER_DOWN", adapter.OwnerNode, true,
+		"the backup %s is made, and Slurm did not come up after it: recover the controller; %v", made.Name, started)
 }
 
 // copied stops Slurm and makes the copy.
@@ -87,13 +92,21 @@ func (k keeper) copied(ctx context.Context, keep, next, jobs int) (made Backup, 
 		return made, err
 	}
 	made, ok := parse(result.Stdout, slot)
-	switch {
-	case code(result) == 6:
-		return made, adapter.Reject("BACKUP_NO_SPACE", "instance",
-			"there is no space for a backup: %s; enlarge the volume, or keep fewer", failed(result))
-	case result.State != adapter.TaskSucceeded || !ok:
-		return made, adapter.Fail("BACKUP_FAILED", adapter.OwnerNode, true, "no backup was made: %s", failed(result))
+	if err := unsaved(ok, result); err != nil {
+		return made, err
 	}
 	k.call.Log.Info("slurm's state was backed up", "backup", made.Name, "bytes", made.Bytes, "took", time.Since(began))
 	return made, nil
+}
+
+// unsaved says why no backup was made.
+func unsaved(ok bool, result adapter.TaskResult) error {
+	switch {
+	case code(result) == 6:
+		return adapter.Reject("BACKUP_NO_SPACE", "instance",
+			"there is no space for a backup: %s; enlarge the volume, or keep fewer", failed(result))
+	case result.State != adapter.TaskSucceeded || !ok:
+		return adapter.Fail("BACKUP_FAILED", adapter.OwnerNode, true, "no backup was made: %s", failed(result))
+	}
+	return nil
 }

@@ -45,11 +45,20 @@ func cancel(of right) adapter.ActionFunc {
 	}
 }
 
+// patiently runs scontrol on a job, and again while Slurm has the job not yet in its accounting: for a moment after it was
+// submitted, and after the controller has started.
+const patiently = `while ! said=$(scontrol "$1" "$2" 2>&1); do
+	case $said in
+	*"try again in a bit"*) sleep 0.5 ;;
+	*) printf '%s\n' "$said" >&2 && exit 1 ;;
+	esac
+done`
+
 // verb returns the action that holds a job, releases it or queues it again, by scontrol. What Slurm refuses is told in
 // its words.
 func verb(name string, of right) adapter.ActionFunc {
 	return func(ctx context.Context, call *adapter.Call) (any, error) {
-		id, result, err := onJob(ctx, call, of, name, "timeout", "20", "scontrol", name)
+		id, result, err := onJob(ctx, call, of, name, "timeout", "20", "sh", "-c", patiently, "sh", name)
 		if err != nil {
 			return nil, err
 		}
