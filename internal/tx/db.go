@@ -100,6 +100,7 @@ type DB struct {
 	hintLock sync.Mutex
 	actors   actorCache
 	anchor   atomic.Int64 // what proofs rest on, of the newest
+	provers  provers
 }
 
 // pool is one login role's connections, for pgx and for Ent.

@@ -41,13 +41,19 @@ func (p Proof) Size() int { return len(p.rights) + len(p.versions) }
 
 // Subject is what an answer is about, so that it can be proved.
 type Subject struct {
-	sql  string
-	args []any
+	sql   string
+	args  []string
+	alone bool // proving it may take long
 }
+
+const (
+	instanceProofSQL  = `SELECT n, rights, versions FROM platform.prove_instance($1, $2, $3, $4)`
+	instancesProofSQL = `SELECT n, rights, versions FROM platform.prove_instances($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+)
 
 // InstanceSubject is an instance with its members, its last operation, that one's steps, and its events.
 func InstanceSubject(id ids.ID) Subject {
-	return Subject{sql: `SELECT rights, versions FROM platform.prove_instance($1, $2, $3, $4)`, args: []any{string(id)}}
+	return Subject{sql: instanceProofSQL, args: []string{string(id)}}
 }
 
 // Listed chooses instances of a project; empty fields choose all.
@@ -59,25 +65,24 @@ type Listed struct {
 	System         *bool
 }
 
-// InstancesSubject is a page of a project's instances, newest first, with their last operations.
+// InstancesSubject is a page of a project's instances, newest first, with their last operations. A filter may pass over
+// any number of rows before it finds a page.
 func InstancesSubject(of Listed) Subject {
-	return Subject{sql: `SELECT rights, versions FROM platform.prove_instances($1, $2, $3, $4, $5, $6, $7,
-		nullif($8, ''), $9, nullif($10, ''))`, args: []any{string(of.Project), string(of.After), of.Most, optional(of.Statuses), of.App, of.System, of.Search}}
-}
-
-// optional returns a list for SQL, null where it is empty.
-func optional(list []string) []string {
-	if len(list) == 0 {
-		return nil
+	system := ""
+	if of.System != nil {
+		system = strconv.FormatBool(*of.System)
 	}
-	return list
+	statuses := strings.Join(of.Statuses, ",")
+	return Subject{sql: instancesProofSQL, alone: statuses+of.App+system+of.Search != "", args: []string{
+		string(of.Project), string(of.After), strconv.Itoa(of.Most), statuses, of.App, system, of.Search,
+	}}
 }
 
 // Provable reports whether what is answered to the credential can be proved: that of a person's session alone.
 func (c Credential) Provable() bool { return c.kind == "session" }
 
-// Prove proves a subject for the caller of ctx, in one statement. No proof and no error where there is none to be had:
-// for a caller who is unknown, sees the subject only through a share, or does not see it at all.
+// Prove proves a subject for the caller of ctx, in one statement, which others may share. No proof and no error where
+// there is none to be had: for a caller who is unknown, sees the subject only through a share, or does not see it at all.
 func (db *DB) Prove(ctx context.Context, about Subject) (Proof, error) {
 	credential, ok := CredentialFrom(ctx)
 	if !ok || !credential.Provable() {
@@ -85,19 +90,20 @@ func (db *DB) Prove(ctx context.Context, about Subject) (Proof, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var rights, versions *string
-	err := db.poolFor(credential).QueryRow(ctx, about.sql, about.given(credential, db.anchor.Load())...).Scan(&rights, &versions)
+	one := &claim{credential: credential, about: about, done: make(chan error, 1)}
+	var err error
+	if from := db.poolFor(credential); about.alone {
+		err = db.proveAll(ctx, from, []*claim{one})
+	} else {
+		err = db.provers.of(db, from, about.sql).do(ctx, one)
+	}
 	if err != nil {
 		return Proof{}, fmt.Errorf("prove: %w", err)
 	}
-	if rights != nil {
+	if one.proof.rights != "" {
 		tell(ctx, nil)
 	}
-	return db.proved(rights, versions), nil
-}
-
-func (s Subject) given(credential Credential, anchor int64) []any {
-	return append([]any{string(credential.id), credential.hash, anchor}, s.args...)
+	return one.proof, nil
 }
 
 // proved returns a proof, whose anchor the next one names, so that callers of the same rights have the same proofs.
@@ -138,10 +144,10 @@ func (p *Proving) queue(batch *pgx.Batch, db *DB, credential Credential) {
 	if p == nil || p.asked || !credential.Provable() {
 		return
 	}
-	batch.Queue(p.about.sql, p.about.given(credential, db.anchor.Load())...).QueryRow(func(row pgx.Row) error {
-		var rights, versions *string
-		err := row.Scan(&rights, &versions)
-		p.proof, p.asked = db.proved(rights, versions), err == nil
+	one := &claim{credential: credential, about: p.about}
+	batch.Queue(p.about.sql, given([]*claim{one}, db.anchor.Load())...).Query(func(rows pgx.Rows) error {
+		err := db.scanProofs(rows, []*claim{one})
+		p.proof, p.asked = one.proof, err == nil
 		return err
 	})
 }

@@ -16,7 +16,6 @@ var definers = map[string]string{
 	"set_scope":          "nothing; for platform.enter alone",
 	"note_requester":     "nothing: a trigger",
 	"touch_instance":     "nothing: a trigger",
-	"prove_rights":       "what gives a person rights to a project, by an own session; for the two below alone",
 	"prove_instance":     "numbers of an instance's rows, to who shows a session of a person with rights of its own there",
 	"prove_instances":    "the same of a page of a project's instances",
 	"budget_rate":        "what is rented in a tenant that the caller is seen in costs, as a sum",
