@@ -73,7 +73,7 @@ func NewEngine(config Config) (*Engine, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
-	e := &Engine{config: config, exec: executor.New(config.Schema), cache: newCache()}
+	e := &Engine{config: config, exec: executor.New(lazily{config.Schema}), cache: newCache()}
 	e.guard = guard.New(config.Schema.Schema(), config.Limits)
 	e.exec.SetQueryCache(prepared{})
 	e.exec.SetErrorPresenter(e.Present)
