@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/dbconn"
 	"github.com/gpuaas/app-platform/migrations"
 )
 
@@ -27,11 +28,11 @@ const (
 
 // Bounds of a connection on this side: a database host that vanishes sends neither answer nor reset.
 const (
-	connectTimeout = 5 * time.Second
-	// unackedTimeout is how long sent bytes may stay unacknowledged before the connection is given up; the kernel's own
-	// patience is a quarter of an hour.
-	unackedTimeout = 10 * time.Second
-	keepAlive      = 5 * time.Second
+	// answerTimeout is how long the database may be silent while an answer is awaited, and take no bytes while some are
+	// sent. A statement is ended by the server after statementTimeout, so that a healthy one answers before.
+	answerTimeout = 20 * time.Second
+	// callTimeout bounds a read or a transaction as a whole, the wait for a connection included.
+	callTimeout = time.Minute
 	// pingTimeout is how long a connection that was idle may take to show that it lives before another is taken: when all
 	// of a pool's are dead, each costs one call's time.
 	pingTimeout = time.Second
@@ -165,7 +166,7 @@ func openPool(ctx context.Context, dsn, role string, connections int, options Op
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleTimeout
 	config.ConnConfig.RuntimeParams["application_name"] = applicationPrefix + role
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	config.ConnConfig.DialFunc, config.PingTimeout = dial(options.Answer), pingTimeout
+	config.ConnConfig.DialFunc, config.PingTimeout = dbconn.Dial(options.Answer), pingTimeout
 	migrations.OnlyPrimary(&config.ConnConfig.Config)
 	config.ConnConfig.OnPgError = endReadOnly(config.ConnConfig.OnPgError)
 	config.AfterConnect = options.arrive

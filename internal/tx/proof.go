@@ -92,7 +92,8 @@ func (db *DB) Prove(ctx context.Context, about Subject) (Proof, error) {
 	defer cancel()
 	one := &claim{credential: credential, about: about, done: make(chan error, 1)}
 	var err error
-	if from := db.poolFor(credential); about.alone {
+	from := db.poolFor(credential)
+	if about.alone {
 		err = db.proveAll(ctx, from, []*claim{one})
 	} else {
 		err = db.provers.of(db, from, about.sql).do(ctx, one)

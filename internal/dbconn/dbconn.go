@@ -1,4 +1,5 @@
-package tx
+// Package dbconn makes connections to the database on which nothing waits without an end. See docs/adr/0056.
+package dbconn
 
 import (
 	"context"
@@ -9,18 +10,19 @@ import (
 	"time"
 )
 
-// answerTimeout is how long the database may be silent while an answer is awaited, and take no bytes while some are
-// sent. A statement is ended by the server after statementTimeout, so that a healthy one answers before.
-const answerTimeout = 20 * time.Second
+const (
+	connectTimeout = 5 * time.Second
+	// unackedTimeout is how long sent bytes may stay unacknowledged before the connection is given up; the kernel's own
+	// patience is a quarter of an hour.
+	unackedTimeout = 10 * time.Second
+	keepAlive      = 5 * time.Second
+)
 
-// callTimeout bounds a read or a transaction as a whole, the wait for a connection included.
-const callTimeout = time.Minute
-
-// errSilent is what became of a connection whose other side stopped answering; Away knows it.
+// errSilent is what became of a connection whose other side stopped answering, an error of the network as net.ErrClosed is.
 var errSilent = fmt.Errorf("the database did not answer in time: %w", net.ErrClosed)
 
-// dial returns what connects to the database by connections that wait for an answer at most for the time given.
-func dial(answer time.Duration) func(context.Context, string, string) (net.Conn, error) {
+// Dial returns what connects to the database by connections that wait for an answer at most for the time given.
+func Dial(answer time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	by := dialer()
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := by.DialContext(ctx, network, address)

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package tx
+package dbconn
 
 import "net"
 
