@@ -93,7 +93,8 @@ func TestNoProofOutlivesARightAmongOthers(t *testing.T) {
 	}
 	for round := range 60 {
 		holds := round%2 == 1
-		if h.SQL(`UPDATE role_binding SET revoked_at = now() WHERE user_id = $1`, person.ID); holds {
+		h.SQL(`UPDATE role_binding SET revoked_at = now() WHERE user_id = $1`, person.ID)
+		if holds {
 			h.heal(person)
 		}
 		proof, err := h.DB.Prove(caller, about)
