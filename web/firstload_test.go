@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/transport/compress"
 )
 
 // firstLoad and firstPage are how many bytes may be sent, compressed, before the console's frame is drawn, and before a
@@ -60,8 +62,8 @@ func sent(t *testing.T, files map[string]bool) int {
 		found, ok := site.files[name]
 		require.True(t, ok, "%s is not served", name)
 		size := len(found.body)
-		if found.compressed() != nil {
-			size = len(found.gzipped)
+		if coded := found.coded(compress.Gzip); coded != nil {
+			size = len(coded)
 		}
 		sum += size
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -14,6 +15,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/andybalholm/brotli"
+
+	"github.com/gpuaas/app-platform/transport/compress"
 )
 
 // consolePolicy allows the console what it needs and no more: scripts and connections of its own origin only. The
@@ -34,8 +39,14 @@ const graphiqlPolicy = "default-src 'none'; script-src 'self'; worker-src 'self'
 	"img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
 	"frame-ancestors 'none'"
 
-// minGzip is the size in bytes below which a file is not worth compressing.
-const minGzip = 1024
+const (
+	// minCoded is the size in bytes below which a file is not worth compressing.
+	minCoded = 1024
+	// maxBest is the size in bytes up to which br may take its time, which is half a second then.
+	maxBest = 512 << 10
+	// quickBrotli is br's level beyond.
+	quickBrotli = 6
+)
 
 // notBuilt is the page that is served when the console was not built into the binary.
 const notBuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>Console not built</title>
@@ -57,14 +68,19 @@ type site struct {
 	policy string
 }
 
-// file is one file ready to be sent; its compressed form is created at the first request for it.
+// file is one file ready to be sent.
 type file struct {
-	name      string
-	body      []byte
-	etag      string
-	mediaType string
-	once      sync.Once
-	gzipped   []byte
+	name         string
+	body         []byte
+	etag         string
+	mediaType    string
+	gzip, brotli form
+}
+
+// form is a file compressed, once for all who ask: at the first request for it. It has no body where that saves nothing.
+type form struct {
+	once sync.Once
+	body []byte
 }
 
 // newSite reads the tree once; its size is bounded by the binary that embeds it.
@@ -176,30 +192,46 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	body, etag := f.body, f.etag
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && f.compressed() != nil {
-		body, etag = f.gzipped, strings.TrimSuffix(f.etag, `"`)+`-gzip"`
-		h.Set("Content-Encoding", "gzip")
+	coding := compress.Preferred(r.Header)
+	if coded := f.coded(coding); coded != nil {
+		body, etag = coded, strings.TrimSuffix(f.etag, `"`)+"-"+string(coding)+`"`
+		h.Set("Content-Encoding", string(coding))
 	}
 	h.Set("ETag", etag)
 	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(body))
 }
 
-// compressed returns the file in gzip, or nil where that saves nothing; it is computed once.
-func (f *file) compressed() []byte {
-	f.once.Do(func() {
-		if len(f.body) < minGzip || strings.HasPrefix(f.mediaType, "font/woff2") ||
-			strings.HasPrefix(f.mediaType, "image/png") {
+// coded returns the file in a content coding, or nil where that saves nothing.
+func (f *file) coded(coding compress.Encoding) []byte {
+	switch coding {
+	case compress.Gzip:
+		return f.gzip.of(f, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestCompression) })
+	case compress.Brotli:
+		level := brotli.BestCompression
+		if len(f.body) > maxBest {
+			level = quickBrotli
+		}
+		return f.brotli.of(f, func(w io.Writer) (io.WriteCloser, error) { return brotli.NewWriterLevel(w, level), nil })
+	default:
+		return nil
+	}
+}
+
+// of returns the file as an encoder makes it.
+func (m *form) of(f *file, encoder func(io.Writer) (io.WriteCloser, error)) []byte {
+	m.once.Do(func() {
+		if len(f.body) < minCoded || strings.HasPrefix(f.mediaType, "font/woff2") || strings.HasPrefix(f.mediaType, "image/png") {
 			return
 		}
 		var out bytes.Buffer
-		zip, err := gzip.NewWriterLevel(&out, gzip.BestCompression) // once for all who ask
+		w, err := encoder(&out)
 		if err != nil {
 			return
 		}
-		if _, err := zip.Write(f.body); err != nil || zip.Close() != nil || out.Len() >= len(f.body) {
+		if _, err := w.Write(f.body); err != nil || w.Close() != nil || out.Len() >= len(f.body) {
 			return
 		}
-		f.gzipped = out.Bytes()
+		m.body = out.Bytes()
 	})
-	return f.gzipped
+	return m.body
 }

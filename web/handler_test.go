@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/andybalholm/brotli"
 	"github.com/stretchr/testify/require"
 )
 
@@ -115,15 +116,28 @@ func TestHandlerAnswersNotModifiedForTheSameTag(t *testing.T) {
 
 func TestHandlerCompressesForClientsThatTakeIt(t *testing.T) {
 	t.Parallel()
-	plain := ask(t, setup(t), http.MethodGet, "/assets/index-abcd.js", nil)
-	zipped := ask(t, setup(t), http.MethodGet, "/assets/index-abcd.js", map[string]string{"Accept-Encoding": "gzip, br"})
-	require.Equal(t, "gzip", zipped.Header.Get("Content-Encoding"))
-	require.NotEqual(t, plain.Header.Get("ETag"), zipped.Header.Get("ETag"))
-	reader, err := gzip.NewReader(zipped.Body)
-	require.NoError(t, err)
-	body, err := io.ReadAll(reader)
-	require.NoError(t, err)
-	require.Equal(t, script, string(body))
+	tags := map[string]bool{}
+	for accepted, want := range map[string]string{
+		"": "", "identity": "", "gzip": "gzip", "gzip, br;q=0": "gzip", "gzip, br": "br", "gzip;q=0.5, br;q=0.4": "gzip", "zstd": "",
+	} {
+		answer := ask(t, setup(t), http.MethodGet, "/assets/index-abcd.js", map[string]string{"Accept-Encoding": accepted})
+		require.Equal(t, want, answer.Header.Get("Content-Encoding"), accepted)
+		require.Equal(t, "Accept-Encoding", answer.Header.Get("Vary"))
+		tags[answer.Header.Get("ETag")] = true
+		var body io.Reader = answer.Body
+		switch want {
+		case "gzip":
+			zipped, err := gzip.NewReader(body)
+			require.NoError(t, err)
+			body = zipped
+		case "br":
+			body = brotli.NewReader(body)
+		}
+		read, err := io.ReadAll(body)
+		require.NoError(t, err)
+		require.Equal(t, script, string(read), accepted)
+	}
+	require.Len(t, tags, 3, "each form has a tag of its own")
 }
 
 func TestHandlerRefusesOtherMethods(t *testing.T) {

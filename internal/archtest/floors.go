@@ -52,6 +52,7 @@ type edge struct{ from, to, why string }
 // edges are all imports between rooms of one floor.
 var edges = []edge{
 	{"domain", "sdk/nodetask", "outsiders and the platform check a node task's details by the same rules"},
+	{"web", "transport/compress", "the console's files are compressed as a request prefers, by the one reading of Accept-Encoding"},
 	{"domain", "sdk/runbook", "adapters' runbooks are values of the same form as the platform's"},
 	{"service/change", "service/contract", "a plan asks the adapter"},
 	{"service/instance", "service/contract", "an app action goes to the adapter"},

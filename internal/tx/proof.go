@@ -90,7 +90,7 @@ func (db *DB) Prove(ctx context.Context, about Subject) (Proof, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	one := &claim{credential: credential, about: about, done: make(chan error, 1)}
+	one := &claim{ctx: ctx, credential: credential, about: about, done: make(chan error, 1)}
 	var err error
 	from := db.poolFor(credential)
 	if about.alone {

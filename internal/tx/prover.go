@@ -3,6 +3,7 @@ package tx
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,7 @@ const (
 
 // claim is one who asks for a proof.
 type claim struct {
+	ctx        context.Context //nolint:containedctx // of who waits
 	credential Credential
 	about      Subject
 	proof      Proof // zero when there is none to be had; not to be read before done
@@ -62,7 +64,7 @@ func (p *provers) of(db *DB, from *pool, sql string) *prover {
 	return found
 }
 
-// do proves what one asks for. Who gives up leaves a claim behind that is proved for nobody.
+// do proves what one asks for. Nothing is proved for who has given up before.
 func (p *prover) do(ctx context.Context, one *claim) error {
 	p.mu.Lock()
 	p.waiting = append(p.waiting, one)
@@ -109,13 +111,18 @@ func (p *prover) prove(ctx context.Context, group []*claim) error {
 func (p *prover) next() []*claim {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiting) == 0 {
-		p.leading--
-		return nil
+	var group []*claim
+	taken := 0
+	for taken < len(p.waiting) && len(group) < mostProofs {
+		if one := p.waiting[taken]; one.ctx.Err() == nil {
+			group = append(group, one)
+		}
+		taken++
 	}
-	n := min(len(p.waiting), mostProofs)
-	group := p.waiting[:n:n]
-	p.waiting = p.waiting[n:]
+	p.waiting = slices.Delete(p.waiting, 0, taken)
+	if group == nil {
+		p.leading--
+	}
 	return group
 }
 

@@ -359,6 +359,7 @@ export class World {
       controlPlaneScope: 'PROJECT',
       runtimeBackend: `${app.slug}-controller`,
       smoke: input.smoke,
+      system: input.system ?? false,
       failure: null,
       actions: manifest.actions,
       allocations,

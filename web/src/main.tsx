@@ -5,6 +5,7 @@ import { createRoot } from 'react-dom/client';
 import { Provider } from 'urql';
 import { WhyButton } from './access/WhyButton';
 import { client } from './api/client';
+import { SessionDocument } from './generated/graphql';
 import type { Problem } from './api/errors';
 import { TriageLink } from './operations/TriageLink';
 import { router } from './router';
@@ -31,6 +32,13 @@ const explain = (problem: Problem) => (
     <TriageLink problem={problem} />
   </>
 );
+
+// What the frame waits for is asked for before anything is drawn: the session, and the page's own code. Whoever reads it later
+// shares the request.
+if (location.pathname !== '/login') {
+  void client.query(SessionDocument, {}).toPromise();
+  void router.preloadRoute({ to: location.pathname });
+}
 
 const container = document.getElementById('root');
 if (container !== null) {
