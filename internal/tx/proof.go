@@ -96,7 +96,8 @@ func (db *DB) Prove(ctx context.Context, about Subject) (Proof, error) {
 	if about.alone {
 		err = db.proveAll(ctx, from, []*claim{one})
 	} else {
-		err = db.provers.of(db, from, about.sql).do(ctx, one)
+		db.provers.of(db, from, about.sql).Add(one)
+		err = one.wait(ctx)
 	}
 	if err != nil {
 		return Proof{}, fmt.Errorf("prove: %w", err)
@@ -146,7 +147,7 @@ func (p *Proving) queue(batch *pgx.Batch, db *DB, credential Credential) {
 		return
 	}
 	one := &claim{credential: credential, about: p.about}
-	batch.Queue(p.about.sql, given([]*claim{one}, db.anchor.Load())...).Query(func(rows pgx.Rows) error {
+	batch.Queue(p.about.sql, proofArgs([]*claim{one}, db.anchor.Load())...).Query(func(rows pgx.Rows) error {
 		err := db.scanProofs(rows, []*claim{one})
 		p.proof, p.asked = one.proof, err == nil
 		return err

@@ -3,11 +3,12 @@ package tx
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/gpuaas/app-platform/internal/gather"
 )
 
 const (
@@ -27,21 +28,12 @@ type claim struct {
 	done       chan error
 }
 
-// prover makes proofs of one kind for all who ask a process: those who ask while a statement is under way share the next.
-// A proof is always made by a statement that began after it was asked for.
-type prover struct {
-	db   *DB
-	from *pool
-
-	mu      sync.Mutex
-	waiting []*claim
-	leading int // statements under way
-}
-
-// provers are those of a process. Their number is that of the kinds of subjects and of the pools that prove.
+// provers make proofs for all who ask a process: those who ask while a statement is under way share the next, so that a proof
+// is always made by a statement that began after it was asked for. Their number is that of the kinds of subjects and of the
+// pools that prove.
 type provers struct {
 	mu  sync.Mutex
-	all map[proverKey]*prover
+	all map[proverKey]*gather.Group[*claim]
 }
 
 type proverKey struct {
@@ -49,86 +41,53 @@ type proverKey struct {
 	sql  string
 }
 
-// of returns the prover of a pool for what a statement proves.
-func (p *provers) of(db *DB, from *pool, sql string) *prover {
+// of returns what proves by a statement on a pool.
+func (p *provers) of(db *DB, from *pool, sql string) *gather.Group[*claim] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found := p.all[proverKey{from, sql}]
-	if found == nil {
-		if p.all == nil {
-			p.all = map[proverKey]*prover{}
-		}
-		found = &prover{db: db, from: from}
-		p.all[proverKey{from, sql}] = found
+	key := proverKey{from, sql}
+	if p.all == nil {
+		p.all = map[proverKey]*gather.Group[*claim]{}
 	}
-	return found
+	if p.all[key] == nil {
+		p.all[key] = gather.New(mostProofs, provingAtOnce, func(group []*claim) { db.proveEach(from, group) },
+			func(one *claim) bool { return one.ctx.Err() != nil })
+	}
+	return p.all[key]
 }
 
-// do proves what one asks for. Nothing is proved for who has given up before.
-func (p *prover) do(ctx context.Context, one *claim) error {
-	p.mu.Lock()
-	p.waiting = append(p.waiting, one)
-	lead := p.leading < provingAtOnce
-	if lead {
-		p.leading++
-	}
-	p.mu.Unlock()
-	if lead {
-		go p.lead(context.WithoutCancel(ctx))
-	}
+// wait returns once the claim is proved, or whoever waits has given up.
+func (c *claim) wait(ctx context.Context) error {
 	select {
-	case err := <-one.done:
+	case err := <-c.done:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// lead proves what waits until nothing does. The context is that of whoever was first, without its end.
-func (p *prover) lead(ctx context.Context) {
-	for group := p.next(); group != nil; group = p.next() {
-		err := p.prove(ctx, group)
-		var refused *pgconn.PgError
-		if len(group) == 1 || !errors.As(err, &refused) {
-			for _, one := range group {
-				one.done <- err
-			}
-			continue
-		}
-		for _, one := range group { // what one of them asks for is nobody else's error
-			one.done <- p.prove(ctx, []*claim{one})
-		}
+// proveEach proves claims of one kind together, and each by itself where that is refused: what one of them asks for is
+// nobody else's error. The context is that of whoever was first, without its end.
+func (db *DB) proveEach(from *pool, group []*claim) {
+	prove := func(group []*claim) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(group[0].ctx), callTimeout)
+		defer cancel()
+		return db.proveAll(ctx, from, group)
 	}
-}
-
-func (p *prover) prove(ctx context.Context, group []*claim) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return p.db.proveAll(ctx, p.from, group)
-}
-
-// next takes what is proved next; nil ends the leading.
-func (p *prover) next() []*claim {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var group []*claim
-	taken := 0
-	for taken < len(p.waiting) && len(group) < mostProofs {
-		if one := p.waiting[taken]; one.ctx.Err() == nil {
-			group = append(group, one)
+	err := prove(group)
+	var refused *pgconn.PgError
+	again := len(group) > 1 && errors.As(err, &refused)
+	for _, one := range group {
+		if again {
+			err = prove([]*claim{one})
 		}
-		taken++
+		one.done <- err
 	}
-	p.waiting = slices.Delete(p.waiting, 0, taken)
-	if group == nil {
-		p.leading--
-	}
-	return group
 }
 
 // proveAll proves claims of one kind in one statement.
 func (db *DB) proveAll(ctx context.Context, from *pool, group []*claim) error {
-	rows, err := from.Query(ctx, group[0].about.sql, given(group, db.anchor.Load())...)
+	rows, err := from.Query(ctx, group[0].about.sql, proofArgs(group, db.anchor.Load())...)
 	if err != nil {
 		return err
 	}
@@ -146,8 +105,8 @@ func (db *DB) scanProofs(rows pgx.Rows, group []*claim) error {
 	return err
 }
 
-// given are a statement's arguments for claims of one kind: what each shows, the anchor, and the columns of what they ask.
-func given(group []*claim, anchor int64) []any {
+// proofArgs are a statement's arguments for claims of one kind: what each shows, the anchor, and the columns of what they ask.
+func proofArgs(group []*claim, anchor int64) []any {
 	credentials, hashes := make([]string, len(group)), make([][]byte, len(group))
 	columns := make([][]string, len(group[0].about.args))
 	for column := range columns {

@@ -10,14 +10,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/gather"
 	"github.com/gpuaas/app-platform/internal/panics"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
@@ -51,9 +50,7 @@ type Writer struct {
 	actor *authz.Actor
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	waiting []*entry
-	leading int // transactions under way
+	group *gather.Group[*entry]
 }
 
 // entry is a job in the queue.
@@ -69,22 +66,15 @@ var errAlone = errors.New("it is written alone")
 
 // New makes a writer as an actor of the platform.
 func New(database *tx.DB, actor *authz.Actor, log *slog.Logger) *Writer {
-	return &Writer{db: database, actor: actor, log: log}
+	w := &Writer{db: database, actor: actor, log: log}
+	w.group = gather.New(most, atOnce, w.serve, nil)
+	return w
 }
 
 // Do writes a job, together with those that come while others are written. It returns ErrFenced when the claim is gone.
 func (w *Writer) Do(ctx context.Context, job Job) error {
 	one := &entry{Job: job, ctx: ctx, done: make(chan error, 1)}
-	w.mu.Lock()
-	w.waiting = append(w.waiting, one)
-	lead := w.leading < atOnce
-	if lead {
-		w.leading++
-	}
-	w.mu.Unlock()
-	if lead {
-		go w.lead()
-	}
+	w.group.Add(one)
 	// A stop is not waited for here: whoever leads uses what belongs to the caller until it has answered, which is bounded.
 	if err := <-one.done; !errors.Is(err, errAlone) {
 		return err
@@ -92,22 +82,11 @@ func (w *Writer) Do(ctx context.Context, job Job) error {
 	return w.Alone(ctx, job)
 }
 
-// lead writes what waits until nothing does.
-func (w *Writer) lead() {
-	for {
-		w.mu.Lock()
-		group := slices.Clone(w.waiting[:min(len(w.waiting), most)])
-		w.waiting = slices.Delete(w.waiting, 0, len(group))
-		if len(group) == 0 {
-			w.leading--
-			w.mu.Unlock()
-			return
-		}
-		w.mu.Unlock()
-		err := panics.Caught(w.log, "what operations write together", func() error { return w.write(group) })
-		for _, one := range group {
-			one.answer(err)
-		}
+// serve writes a group and tells each caller.
+func (w *Writer) serve(group []*entry) {
+	err := panics.Caught(w.log, "what operations write together", func() error { return w.write(group) })
+	for _, one := range group {
+		one.answer(err)
 	}
 }
 
