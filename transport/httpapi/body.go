@@ -2,12 +2,9 @@ package httpapi
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"time"
-	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -57,25 +54,14 @@ func tooLarge(w http.ResponseWriter) *failure {
 // parse decodes {query, operationName, variables, extensions}. Other keys are ignored,
 // as the specification asks; anything after the object is refused.
 func parse(body []byte) (*graphql.RawParams, *failure) {
-	malformed := refuse(http.StatusBadRequest, transport.CodeRequestInvalid,
-		"the request body is not one JSON object in UTF-8")
-	if !utf8.Valid(body) {
-		return nil, malformed
+	params, err := transport.Params(body)
+	switch {
+	case err == nil:
+		return params, nil
+	case !errors.Is(err, transport.ErrNoObject):
+		return nil, &failure{http.StatusBadRequest, err}
+	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
+		return nil, refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "batches of operations are not served")
 	}
-	var fields map[string]json.RawMessage
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if err := dec.Decode(&fields); err != nil || fields == nil {
-		if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
-			return nil, refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "batches of operations are not served")
-		}
-		return nil, malformed
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, malformed
-	}
-	params, refused := transport.Params(fields)
-	if refused != nil {
-		return nil, &failure{http.StatusBadRequest, refused}
-	}
-	return params, nil
+	return nil, refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "the request body is not one JSON object in UTF-8")
 }

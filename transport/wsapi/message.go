@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -116,12 +117,16 @@ func (s *socket) subscribe(m *received) {
 	s.start(*m.id, params)
 }
 
+// requested reads what a subscriber asks for.
 func requested(payload json.RawMessage) (*graphql.RawParams, *transport.Error) {
-	var fields map[string]json.RawMessage
-	if payload == nil || json.Unmarshal(payload, &fields) != nil {
+	params, err := transport.Params(payload)
+	if refused := new(transport.Error); errors.As(err, &refused) {
+		return nil, refused
+	}
+	if err != nil {
 		return nil, transport.Refuse(transport.CodeInvalidArgument, "payload is missing")
 	}
-	return transport.Params(fields)
+	return params, nil
 }
 
 // start runs an operation unless its id is taken or the socket runs too many. s.mu is held.
