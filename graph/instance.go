@@ -15,6 +15,6 @@ func (r *Resolver) instance(ctx context.Context, id ids.ID) (*instance.View, err
 	if err != nil {
 		return nil, err
 	}
-	read.Of(ctx).Prime(view.Loaded)
+	read.Prime(ctx, view.Loaded)
 	return view, nil
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -124,10 +125,25 @@ func (l *Loaders) CountMetrics() error {
 
 type loadersKey struct{}
 
+// response is what belongs to one response. Most are answered without a loader, so that loaders are made for the first that
+// needs one.
+type response struct {
+	services Services
+
+	mu     sync.Mutex
+	made   *Loaders
+	primed []*instance.Loaded // what the loaders are to be handed once they are made
+}
+
 // With returns a context with loaders for one response.
 func With(ctx context.Context, s Services) context.Context {
+	return context.WithValue(ctx, loadersKey{}, &response{services: s})
+}
+
+// loaders returns loaders that know nothing yet.
+func (s Services) loaders() *Loaders {
 	wait := cmp.Or(s.Wait, batchWait)
-	return context.WithValue(ctx, loadersKey{}, &Loaders{
+	return &Loaders{
 		catalogLoaders: s.catalogLoaders(wait),
 		Instances:      loader(wait, s.Instances.Many),
 		Operations: loader(wait, func(ctx context.Context, wanted []ids.ID) (map[ids.ID]*operation.View, error) {
@@ -151,7 +167,7 @@ func With(ctx context.Context, s Services) context.Context {
 		ListPrices:        loader(wait, s.Volumes.ListPrices),
 		OperationBlockers: loader(wait, s.Blockers.Operations),
 		InstanceBlockers:  loader(wait, s.Blockers.Instances),
-	})
+	}
 }
 
 // loader returns a loader that reads with fetch.
@@ -162,10 +178,32 @@ func loader[K comparable, T any](
 }
 
 // Of returns the loaders of the response that ctx belongs to.
-func Of(ctx context.Context) *Loaders { return ctx.Value(loadersKey{}).(*Loaders) }
+func Of(ctx context.Context) *Loaders {
+	r := ctx.Value(loadersKey{}).(*response)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.made == nil {
+		r.made = r.services.loaders()
+		for _, loaded := range r.primed {
+			r.made.prime(loaded)
+		}
+	}
+	return r.made
+}
 
 // Prime hands the neighbours that were read along with an instance to the loaders of the fields below it.
-func (l *Loaders) Prime(loaded *instance.Loaded) {
+func Prime(ctx context.Context, loaded *instance.Loaded) {
+	r := ctx.Value(loadersKey{}).(*response)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.made == nil {
+		r.primed = append(r.primed, loaded)
+		return
+	}
+	r.made.prime(loaded)
+}
+
+func (l *Loaders) prime(loaded *instance.Loaded) {
 	for _, node := range loaded.Nodes {
 		l.Nodes.Prime(node.ID, node)
 	}
