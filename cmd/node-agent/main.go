@@ -30,7 +30,7 @@ import (
 var version = ""
 
 func main() {
-	memberinit.Dispatch(os.Args) // does not return when this process is a part of a member
+	memberinit.Dispatch(os.Args) // does not return when this process is a part of a member; a shim has not even come here
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {

@@ -1,21 +1,29 @@
 #!/bin/sh
 # Everything that happens in a member of redkeep, by its first argument. It needs a POSIX shell and Redis 6.2 or newer.
+# What the shell can do itself is left to it, since a probe comes every few seconds and each program is a start.
 dir="${GPUAAS_MEMBER_ROOT:-}/srv/redkeep"
-mkdir -p "$dir/closed" "$dir/data"
+test -d "$dir/closed" && test -d "$dir/data" || mkdir -p "$dir/closed" "$dir/data"
 
-host() { sed -n 's/^bind //p' "$dir/settings"; }
-cli() {
-    REDISCLI_AUTH=$(sed -n 's/^keeper //p' "$dir/secret") \
-        redis-cli -e -h "$(host)" -p "$(cat "$dir/port")" --user keeper "$@"
+# word NAME FILE sets $word to what follows NAME at the beginning of a line; empty where no line begins so.
+word() {
+    word=
+    while read -r name rest; do
+        if test "$name" = "$1"; then word=$rest && return; fi
+    done < "$dir/$2"
 }
-of() { cli info everything | tr -d '\r' | sed -n "s/^$1://p"; }
+cli() {
+    word keeper secret && auth=$word && word bind settings && read -r at < "$dir/port"
+    REDISCLI_AUTH=$auth redis-cli -e -h "$word" -p "$at" --user keeper "$@"
+}
+of() { cli info everything | sed -n "s/^$1:\([^[:cntrl:]]*\).*/\1/p"; }
 
 # port FIRST prints the member's port: the first free one from FIRST on, the same for as long as the member exists.
 port() {
     if ! test -s "$dir/port"; then
         n=$1
+        word bind settings
         # free is what refuses a connection: something else may listen there, and never answer
-        until timeout 2 redis-cli -h "$(host)" -p "$n" ping 2>&1 | grep -q refused; do n=$((n + 1)); done
+        until timeout 2 redis-cli -h "$word" -p "$n" ping 2>&1 | grep -q refused; do n=$((n + 1)); done
         echo "$n" > "$dir/port.new" && mv "$dir/port.new" "$dir/port"
     fi
     cat "$dir/port"
@@ -45,7 +53,7 @@ serve() {
 }
 fresh() { rm -f "$dir/running"; }
 up() {
-    cmp -s "$dir/settings" "$dir/running" && cli ping | grep -q PONG || exit 1
+    cmp -s "$dir/settings" "$dir/running" && test "$(cli ping)" = PONG || exit 1
     test ! -s "$dir/leader" || test "$(of master_link_status)" = up
 }
 
@@ -68,10 +76,10 @@ handover() {
 # state prints what the server is, as words NAME=VALUE.
 state() {
     test -f "$dir/running" || exit 1
-    cli info everything | tr -d '\r' | sed -n -E \
-        's/^(role|master_link_status|slave_repl_offset|connected_slaves|run_id|total_commands_processed):/\1=/p'
-    echo "port=$(cat "$dir/port")"
+    cli info everything | sed -n -E 's/^(role|master_link_status|slave_repl_offset|connected_slaves|run_id|'\
+'total_commands_processed):([^[:cntrl:]]*).*/\1=\2/p'
     echo "keys=$(cli dbsize)"
+    read -r at < "$dir/port" && echo "port=$at"
     echo "runs=$(sed -n 's/^# version //p' "$dir/running")"
 }
 put() { printf '%s' "$2" | cli -x set "$1"; }

@@ -18,8 +18,6 @@ const (
 	ArgBoot = "member-boot"
 	// ArgInit serves a member without walls.
 	ArgInit = "member-plain-init"
-	// ArgShim runs one command.
-	ArgShim = "member-shim"
 	// ArgCloudInit applies user data in a member.
 	ArgCloudInit = "member-cloud-init"
 	// ArgFiles serves files of a member.
@@ -49,8 +47,6 @@ func Dispatch(args []string) {
 		err = serve(inherited())
 	case ArgContainer:
 		err = serve(contained())
-	case ArgShim:
-		os.Exit(shim())
 	case ArgCloudInit:
 		os.Exit(cloudinit.Main())
 	case ArgFiles:

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/shim"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -104,7 +105,7 @@ func (e *execution) begin(reap *reaper.Reaper, command prepared, tty bool) error
 		}
 	}
 	pid, ended, err := reap.Start(reaper.Child{
-		Path: "/proc/self/exe", Args: []string{"member-shim", ArgShim}, Dir: "/",
+		Path: "/proc/self/exe", Args: []string{shim.Arg, shim.Arg}, Dir: "/",
 		Env: []string{"GOMAXPROCS=1", "PATH=" + DefaultPath}, Files: e.child,
 	})
 	if err != nil {
@@ -115,7 +116,7 @@ func (e *execution) begin(reap *reaper.Reaper, command prepared, tty bool) error
 		e.start = stat.Start
 	}
 	e.closeChild()
-	_ = json.NewEncoder(e.spec).Encode(shimSpec{Path: command.path, Args: command.args, Dir: command.dir,
+	_ = json.NewEncoder(e.spec).Encode(shim.Spec{Path: command.path, Args: command.args, Dir: command.dir,
 		Env: command.env, Credential: command.credential, TTY: tty})
 	return e.spec.Close()
 }
@@ -194,10 +195,10 @@ func (e *execution) send(answer wire.Response) bool {
 // kill ends the command and all that it has started, as that of a run.
 func (e *execution) kill() {
 	_ = unix.Kill(e.shim, unix.SIGTERM)
-	if procfs.WaitGone(e.shim, e.start, killPatience) {
+	if procfs.WaitGone(e.shim, e.start, shim.KillPatience) {
 		return
 	}
-	_ = procfs.KillTree(e.shim, killPatience)
+	_ = procfs.KillTree(e.shim, shim.KillPatience)
 	_ = unix.Kill(e.shim, unix.SIGKILL)
 }
 

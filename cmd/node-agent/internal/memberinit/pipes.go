@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/shim"
 )
 
 func (p *pipes) feed(command prepared, stdin []byte) {
-	spec := shimSpec{Path: command.path, Args: command.args, Dir: command.dir, Env: command.env,
+	spec := shim.Spec{Path: command.path, Args: command.args, Dir: command.dir, Env: command.env,
 		Credential: command.credential}
 	_ = json.NewEncoder(p.spec.write).Encode(spec)
 	_ = p.spec.write.Close()

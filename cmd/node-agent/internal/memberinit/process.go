@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/shim"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -169,7 +170,7 @@ func (p *process) restart(backoff time.Duration) (<-chan int, bool) {
 		if ended, err := p.spawn(); err == nil {
 			return ended, true
 		}
-		if !p.again(exitNotStarted) {
+		if !p.again(shim.ExitNotStarted) {
 			return nil, false
 		}
 		backoff = min(2*backoff, maxBackoff)

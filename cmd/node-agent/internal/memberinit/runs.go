@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/results"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/shim"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -159,7 +160,7 @@ type watched struct {
 
 func (r *run) start(reap *reaper.Reaper, pipes *pipes) (<-chan int, error) {
 	pid, ended, err := reap.Start(reaper.Child{
-		Path: "/proc/self/exe", Args: []string{"member-shim", ArgShim}, Dir: "/",
+		Path: "/proc/self/exe", Args: []string{shim.Arg, shim.Arg}, Dir: "/",
 		Env: []string{"GOMAXPROCS=1", "PATH=" + DefaultPath}, Files: pipes.child(),
 	})
 	if err != nil {
@@ -218,10 +219,10 @@ func (r *run) kill(timeout bool) {
 	}
 	go func() {
 		_ = unix.Kill(r.shim, unix.SIGTERM)
-		if procfs.WaitGone(r.shim, r.shimStart, killPatience) {
+		if procfs.WaitGone(r.shim, r.shimStart, shim.KillPatience) {
 			return
 		}
-		_ = procfs.KillTree(r.shim, killPatience)
+		_ = procfs.KillTree(r.shim, shim.KillPatience)
 		_ = unix.Kill(r.shim, unix.SIGKILL)
 	}()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/results"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/shim"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -304,7 +305,7 @@ func (s *server) shutdown(grace time.Duration) {
 	case <-stopped:
 	case <-timer.C:
 	}
-	err := procfs.KillTree(os.Getpid(), killPatience)
+	err := procfs.KillTree(os.Getpid(), shim.KillPatience)
 	s.processes.settle()
 	s.log.Info("member ends", "member_id", s.settings.MemberID, "error", err)
 	_ = s.listener.Close()

@@ -1,4 +1,10 @@
-package memberinit
+// Package shim is the process that runs one command in a member. It is a part of the agent's binary, and of every program
+// that links package memberinit: with Arg as its first argument, such a program is the shim, and nothing else.
+//
+// A command of a member, a probe among them, costs a start of this binary. What its packages prepare at their beginning for
+// the agent takes several times what the shim does, so that the shim begins before them: Go initialises a package as soon as
+// what it imports is initialised, and this one imports little. Keep it so.
+package shim
 
 import (
 	"context"
@@ -16,20 +22,25 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 )
 
+// Arg is the first argument that makes a program the shim.
+const Arg = "member-shim"
+
+// ExitNotStarted is the exit code for a command that could not be started, as a shell's.
+const ExitNotStarted = 127
+
+// KillPatience bounds how long a kill of a whole tree may take.
+const KillPatience = 10 * time.Second
+
 const (
-	// fdShim is where the shim reads what to run.
-	fdShim = 3
-	// exitNotStarted is the shim's exit code for a command that could not be started, as a shell's.
-	exitNotStarted = 127
+	// fdSpec is where the shim reads what to run.
+	fdSpec = 3
 	// exitKilled is the code of a run that was killed.
 	exitKilled = 128 + int(unix.SIGKILL)
-	// killPatience bounds how long a kill of a whole tree may take.
-	killPatience = 10 * time.Second
 )
 
-// shimSpec is what a shim runs. It travels through a pipe and never through arguments or environment,
+// Spec is what a shim runs. It travels through a pipe and never through arguments or environment,
 // where others could read it.
-type shimSpec struct {
+type Spec struct {
 	Path       string              `json:"path"`
 	Args       []string            `json:"args"`
 	Dir        string              `json:"dir"`
@@ -39,16 +50,22 @@ type shimSpec struct {
 	TTY bool `json:"tty,omitempty"`
 }
 
-// shim runs one command as its only child, inherits all that the command leaves behind while it runs,
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == Arg {
+		os.Exit(run())
+	}
+}
+
+// run runs one command as its only child, inherits all that the command leaves behind while it runs,
 // and exits with the command's code. On SIGTERM it kills everything below itself.
-func shim() int {
-	spec, err := readShimSpec()
+func run() int {
+	spec, err := readSpec()
 	if err == nil {
 		err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "member-shim:", err)
-		return exitNotStarted
+		return ExitNotStarted
 	}
 	terminate := make(chan os.Signal, 1)
 	signal.Notify(terminate, unix.SIGTERM)
@@ -61,7 +78,7 @@ func shim() int {
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "member-shim:", err)
-		return exitNotStarted
+		return ExitNotStarted
 	}
 	releaseOutput()
 	go reap.Run(ctx)
@@ -74,8 +91,8 @@ func shim() int {
 }
 
 func killOwnTree() int {
-	if err := procfs.KillTree(os.Getpid(), killPatience); err != nil {
-		return exitNotStarted
+	if err := procfs.KillTree(os.Getpid(), KillPatience); err != nil {
+		return ExitNotStarted
 	}
 	return exitKilled
 }
@@ -92,9 +109,9 @@ func releaseOutput() {
 	}
 }
 
-func readShimSpec() (shimSpec, error) {
-	var spec shimSpec
-	pipe := os.NewFile(fdShim, "spec")
+func readSpec() (Spec, error) {
+	var spec Spec
+	pipe := os.NewFile(fdSpec, "spec")
 	defer pipe.Close()
 	if err := json.NewDecoder(io.LimitReader(pipe, 4<<20)).Decode(&spec); err != nil {
 		return spec, fmt.Errorf("read what to run: %w", err)
