@@ -196,7 +196,7 @@ func TestADeliveryGoesOnByRangeWhenItsServerWasKilled(t *testing.T) {
 		jsonb_build_object('digest', $2::text, 'path', '/x'), '', 1,
 		'RUNNING', 60, 'k', now() FROM member WHERE instance_id = $3`, task, digest, instance.ID)
 
-	config := Defaults()
+	config := frugal()
 	config.DatabaseURL, config.KeysDir, config.Roles = kit.DSN, t.TempDir(), []string{"api"}
 	config.RegistryHosts, config.InsecureRegistries = []string{"127.0.0.0/8"}, []string{host}
 	server := startServer(t, config)

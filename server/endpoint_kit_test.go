@@ -58,7 +58,7 @@ func newReachable(t *testing.T) *reachable {
 	r.instance = r.launch(r.project, r.node)
 	keys := t.TempDir()
 	start := func() *serverProcess {
-		config := Defaults()
+		config := frugal()
 		config.DatabaseURL, config.KeysDir, config.Roles = r.DSN, keys, []string{"api"}
 		config.AppsURL, config.PublicURL = "http://apps.test", "http://console.test"
 		return startServer(t, config)

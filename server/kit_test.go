@@ -25,6 +25,14 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
+// frugal is the configuration before flags with few connections: a process of the database's for each costs a test more than
+// what it does there.
+func frugal() *Config {
+	config := Defaults()
+	config.Connections = 4
+	return config
+}
+
 // patience bounds every wait of these tests.
 const patience = 60 * time.Second
 
@@ -45,7 +53,7 @@ func newBench(t *testing.T, change ...func(*Config)) *bench {
 func newBenchWith(t *testing.T, log *slog.Logger, change ...func(*Config)) *bench {
 	t.Helper()
 	kit := platformtest.New(t)
-	config := Defaults()
+	config := frugal()
 	config.DatabaseURL, config.PublicURL = kit.DSN, platformtest.Issuer
 	config.AdapterHosts, config.Listen = []string{"127.0.0.0/8"}, []string{"127.0.0.1:0"}
 	for _, one := range change {

@@ -60,11 +60,11 @@ func newRunning(t *testing.T, prepare func(*platformtest.Kit)) *running {
 	t.Helper()
 	kit := platformtest.New(t)
 	prepare(kit)
-	config := Defaults()
+	config := frugal()
 	config.DatabaseURL, config.PublicURL, config.KeysDir = kit.DSN, platformtest.Issuer, t.TempDir()
 	config.Listen, config.Edge.MetricsListen = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}
 	config.AdapterHosts, config.WebhookHosts = []string{"127.0.0.0/8"}, []string{"127.0.0.0/8"}
-	config.BillingEvery, config.Connections = time.Second, 6
+	config.BillingEvery = time.Second
 	config.Traces = otlptest.New(t).Source
 	var pool *x509.CertPool
 	config.Edge.TLSCert, config.Edge.TLSKey, pool = selfSigned(t)

@@ -90,7 +90,7 @@ func newLabOn(t testing.TB, pg place) *lab {
 	var err error
 	l.ring, err = token.LoadKeyring(l.keyDir, l.platform.URL)
 	require.NoError(t, err)
-	l.db, err = tx.Open(ctx, l.pg.AdminDSN(), tx.Options{})
+	l.db, err = tx.Open(ctx, l.pg.AdminDSN(), tx.Options{Connections: 4}) // each costs a test more than what it does there
 	require.NoError(t, err)
 	t.Cleanup(l.db.Close)
 	l.hub = event.NewHub(l.db.Worker(), l.log)

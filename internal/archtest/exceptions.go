@@ -41,6 +41,8 @@ var (
 		"internal/tools/migratediff/":   "a program that developers run: it ends with log.Fatal",
 		"internal/ociregistry/": "the library's handler takes a log.Logger, and is given one that " +
 			"discards",
+		"cmd/node-agent/internal/memberinit/shim/shim.go": "what runs a command in a member begins before the agent's other packages " +
+			"are initialised, which takes several times what it does itself: see ADR 0128",
 		"cmd/node-agent/internal/memberinit/entry.go": "the process is a member's init then, and this is its main: nothing " +
 			"of the agent's main runs",
 		"rig/lab/init.go": "the process is a node's init then, and this is its main",

@@ -41,7 +41,8 @@ const (
 const (
 	// leaseConnections are apart from the workers' pool, for what must not wait behind their work.
 	leaseConnections = 2
-	// feedConnections are apart likewise: however many watch, they take no connection from the engine.
+	// feedConnections are apart likewise, and no more than another pool's: however many watch, they take no connection from
+	// the engine.
 	feedConnections = 8
 )
 
@@ -134,7 +135,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		{"app_api", options.Connections, &db.api}, {"app_operator", options.Connections, &db.operator},
 		{"app_node", options.Connections, &db.node},
 		{"app_worker", options.Connections, &db.worker}, {"app_worker", leaseConnections, &db.lease},
-		{"app_worker", feedConnections, &db.feed},
+		{"app_worker", min(feedConnections, options.Connections), &db.feed},
 	} {
 		opened, err := openPool(ctx, dsn, one.role, one.connections, options)
 		if err != nil {

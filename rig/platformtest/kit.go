@@ -70,7 +70,7 @@ func Over(t testing.TB, dsn string) *Kit {
 	t.Cleanup(func() { _ = std.Close() })
 	kit.Ent = db.NewClient(db.Driver(entsql.OpenDB(dialect.Postgres, std)))
 
-	kit.DB, err = tx.Open(ctx, dsn, tx.Options{Connections: 6, Denials: kit.denials})
+	kit.DB, err = tx.Open(ctx, dsn, tx.Options{Connections: 4, Denials: kit.denials})
 	require.NoError(t, err)
 	t.Cleanup(kit.DB.Close)
 	kit.Hub = event.NewHub(kit.DB.Worker(), slog.New(slog.DiscardHandler))
