@@ -43,13 +43,13 @@ func TestAMemberThatIsThereTwiceIsFoundAtAnyDepth(t *testing.T) {
 func TestWhatARequestSays(t *testing.T) {
 	t.Parallel()
 	params, err := Params([]byte(` {"query":"{ \u00e4 }","operationName":"A","other":[1],"extensions":{"e":null},
-		"variables":{"n":9007199254740993,"d":1.50,"list":[true,{"x":"y"}],"none":null,"half":"\ud800"}} `))
+		"variables":{"n":9007199254740993,"d":1.50,"list":[true,{"x":"y","n":[9007199254740993]}],"none":null,"half":"\ud800"}} `))
 	require.NoError(t, err)
 	require.Equal(t, "{ ä }", params.Query)
 	require.Equal(t, "A", params.OperationName)
 	require.Equal(t, map[string]any{"e": nil}, params.Extensions)
 	require.Equal(t, map[string]any{"n": json.Number("9007199254740993"), "d": json.Number("1.50"),
-		"list": []any{true, map[string]any{"x": "y"}}, "none": nil, "half": "\ufffd"}, params.Variables)
+		"list": []any{true, map[string]any{"x": "y", "n": []any{json.Number("9007199254740993")}}}, "none": nil, "half": "\ufffd"}, params.Variables)
 
 	params, err = Params([]byte(`{"query":"{ a }","query":"{ b }","operationName":null,"variables":null,"extensions":null}`))
 	require.NoError(t, err)
