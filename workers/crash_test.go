@@ -49,7 +49,7 @@ func child(dsn string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	database, err := tx.Open(ctx, dsn, tx.Options{Connections: 4, Now: childClock()})
+	database, err := tx.Open(ctx, dsn, tx.Options{Connections: fewConnections, Now: childClock()})
 	if err != nil {
 		return err
 	}

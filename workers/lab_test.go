@@ -69,6 +69,9 @@ type place interface {
 	OwnerDSN() string
 }
 
+// fewConnections are the most of each login role: one more costs a test more than what it does there.
+const fewConnections = 4
+
 // newLab starts everything but workers.
 func newLab(t testing.TB) *lab {
 	t.Helper()
@@ -90,7 +93,7 @@ func newLabOn(t testing.TB, pg place) *lab {
 	var err error
 	l.ring, err = token.LoadKeyring(l.keyDir, l.platform.URL)
 	require.NoError(t, err)
-	l.db, err = tx.Open(ctx, l.pg.AdminDSN(), tx.Options{Connections: 4}) // each costs a test more than what it does there
+	l.db, err = tx.Open(ctx, l.pg.AdminDSN(), tx.Options{Connections: fewConnections})
 	require.NoError(t, err)
 	t.Cleanup(l.db.Close)
 	l.hub = event.NewHub(l.db.Worker(), l.log)

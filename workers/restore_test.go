@@ -35,7 +35,7 @@ func (l *lab) moved(to place) *lab {
 	m := &lab{TB: l.TB, pace: l.pace, pg: to, asked: make(map[ids.ID]int), answer: healthy, keyDir: l.keyDir, ring: l.ring,
 		platform: l.platform, log: l.log}
 	var err error
-	m.db, err = tx.Open(l.Context(), to.AdminDSN(), tx.Options{Connections: 4})
+	m.db, err = tx.Open(l.Context(), to.AdminDSN(), tx.Options{Connections: fewConnections})
 	require.NoError(l.TB, err)
 	l.Cleanup(m.db.Close)
 	m.hub = event.NewHub(m.db.Worker(), m.log)

@@ -121,7 +121,7 @@ type Filter struct {
 	Search   string // part of the name, at most 100 characters
 	// LastOperations loads the last operation of each as well, where the caller may read it.
 	LastOperations bool
-	// Brief leaves out the documents that BriefFields do without: they are most of what reading a page takes.
+	// Brief leaves out the documents that BriefFields do without, which each row would bring along otherwise.
 	Brief bool
 }
 
