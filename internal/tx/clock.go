@@ -14,9 +14,11 @@ const maxSkew = 2 * time.Second
 
 // Bounds of reading the database's clock.
 const (
-	clockEvery   = time.Second
-	clockTimeout = 2 * time.Second
-	clockReads   = 5 // of a process that opens the database; the tightest counts
+	clockEvery = time.Second
+	clockReads = 5 // of a process that opens the database; the tightest counts
+	// clockOpens is for those, with the connection that the first of them makes: a database that has much to do, as
+	// after a failure, is no reason not to start.
+	clockOpens = 30 * time.Second
 	// clockStrikes is how many readings in a row must find the process's clock off before the process stops.
 	clockStrikes = 2
 	// clockDrift is how far two clocks run apart at most, of the time that passed.
@@ -110,10 +112,8 @@ func (c *clock) off() error {
 		ErrSkew, by.Round(time.Millisecond), way, maxSkew)
 }
 
-// read reads the database's clock.
+// readClock reads the database's clock. It waits for a connection as long as ctx lasts.
 func (db *DB) readClock(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
-	defer cancel()
 	conn, err := db.lease.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("read the database's clock: %w", err)
@@ -130,6 +130,8 @@ func (db *DB) readClock(ctx context.Context) error {
 
 // setClock learns the database's time. ErrSkew when the process's own is too far from it.
 func (db *DB) setClock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, clockOpens)
+	defer cancel()
 	for range clockReads {
 		if err := db.readClock(ctx); err != nil {
 			return err
