@@ -154,7 +154,8 @@ func (Allocation) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("project_id", "id"),
 		index.Fields("instance_id").Annotations(entsql.IndexWhere("instance_id IS NOT NULL")),
-		index.Fields("node_id").Annotations(entsql.IndexWhere("released_at IS NULL")),
+		index.Fields("node_id").StorageKey("allocation_held").
+			Annotations(entsql.IndexWhere("released_at IS NULL"), entsql.IncludeColumns("gpu_count", "shape")),
 		index.Fields("project_id", "id").StorageKey("allocation_held_by_project").
 			Annotations(entsql.IndexWhere("((status)::text <> 'RELEASED'::text)")),
 		index.Fields("id").StorageKey("allocation_requested").

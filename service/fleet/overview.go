@@ -42,12 +42,10 @@ type Overview struct {
 
 const capacitySQL = `SELECT n.region, n.sku, count(*), count(*) FILTER (WHERE n.status = 'ONLINE'), count(*) FILTER
 	(WHERE platform.takes_members(n)),
-	coalesce(sum(n.gpus), 0), coalesce(sum(h.gpus), 0),
-	coalesce(sum(CASE WHEN platform.takes_members(n) AND NOT h.whole THEN n.gpus - h.gpus ELSE 0 END), 0),
-	count(*) FILTER (WHERE platform.takes_members(n) AND h.held = 0)
-	FROM compute_node n LEFT JOIN LATERAL (SELECT coalesce(sum(a.gpu_count), 0) AS gpus, count(*) AS held,
-		coalesce(bool_or(a.shape = 'BAREMETAL'), false) AS whole FROM allocation a WHERE a.node_id = n.id
-		AND a.released_at IS NULL) h ON true
+	coalesce(sum(n.gpus), 0), coalesce(sum(h.used), 0),
+	coalesce(sum(CASE WHEN platform.takes_members(n) AND h.whole IS NOT TRUE THEN n.gpus - coalesce(h.used, 0) ELSE 0 END), 0),
+	count(*) FILTER (WHERE platform.takes_members(n) AND h.node_id IS NULL)
+	FROM compute_node n LEFT JOIN platform.held_of_nodes() h ON h.node_id = n.id
 	WHERE n.status <> 'RETIRED' AND n.deleted_at IS NULL GROUP BY n.region, n.sku ORDER BY n.region, n.sku LIMIT $1`
 
 const troubledSQL = `SELECT ` + rows.ComputeNodeColumns + ` FROM compute_node WHERE status <> 'RETIRED'

@@ -92,10 +92,15 @@ var (
 				},
 			},
 			{
-				Name:    "allocation_node_id",
+				Name:    "allocation_held",
 				Unique:  false,
 				Columns: []*schema.Column{AllocationColumns[10]},
 				Annotation: &entsql.IndexAnnotation{
+					IncludeColumns: []string{
+						AllocationColumns[6].Name,
+
+						AllocationColumns[5].Name,
+					},
 					Where: "released_at IS NULL",
 				},
 			},
