@@ -57,7 +57,7 @@ func newWholeBench(t *testing.T) *wholeBench {
 	t.Helper()
 	b := &wholeBench{bench: &bench{Kit: platformtest.New(t), t: t}}
 	kit := b.Kit
-	sentinel := live.NewSentinel()
+	sentinel := live.NewSentinel(kit.DB)
 	resolver := &graph.Resolver{
 		DB: kit.DB, BatchWait: time.Second / 10, // reads are counted: a busy machine must not split a batch
 		Instances: &instance.Service{DB: kit.DB}, Identity: &identity.Service{DB: kit.DB},

@@ -108,7 +108,7 @@ func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
 // the hosts of apps around the rest.
 func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux, nodes *http.ServeMux,
 	registry *prometheus.Registry) (apps func(http.Handler) http.Handler, err error) {
-	sentinel := live.NewSentinel()
+	sentinel := live.NewSentinel(p.db)
 	feeds, err := event.NewFeeds(ctx, p.db.Feed())
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (p *platform) watch(sentinel *live.Sentinel) func(context.Context, func(wsa
 		return err
 	}
 	return func(ctx context.Context, revoke func(wsapi.CloseReason)) func() {
-		return sentinel.Watch(ctx, "socket", ask, func(error) {
+		return sentinel.WatchRights(ctx, "socket", ask, func(error) {
 			revoke(*wsapi.Refused(string(fault.Unauthenticated), "the credential is unknown, revoked or over"))
 		})
 	}

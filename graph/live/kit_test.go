@@ -87,7 +87,7 @@ func newBench(t *testing.T, extensions ...graphql.HandlerExtension) *bench {
 	for name, source := range sources {
 		sources[name] = counted{source, b.counts}
 	}
-	b.engine, b.watch = engine, live.NewSentinel()
+	b.engine, b.watch = engine, live.NewSentinel(b.DB)
 	b.server = &live.Server{Engine: engine, Hub: b.Hub, Log: quiet(), Sentinel: b.watch, Sources: sources}
 	b.run(b.server.Run)
 	b.run(b.watch.Run)

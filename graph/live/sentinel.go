@@ -12,12 +12,17 @@ import (
 const (
 	recheckEvery   = 3 * time.Second // a lost right ends what was opened with it within this and one query
 	recheckTimeout = 2 * time.Second
-	recheckAtOnce  = 8 // rechecks under way at a time
+	recheckAtOnce  = 64 // rechecks under way at a time, which share proofs of their callers' rights
+	askAtOnce      = 8  // of those, the ones that ask by statements of their own
 )
 
 // Sentinel rechecks, while sockets and subscriptions are open, whether their callers may still have them: once for each
-// question, however many sockets and subscriptions share it.
+// question, however many sockets and subscriptions share it. What rests on a caller's rights alone is not asked again
+// while they are the same, which one statement says of many callers.
 type Sentinel struct {
+	db    *tx.DB
+	asked chan struct{}
+
 	mu      sync.Mutex
 	watches map[question]*watch
 }
@@ -30,6 +35,8 @@ type question struct{ credential, subject string }
 type watch struct {
 	ctx           context.Context // values of one of the subscribers, for its credential
 	check         func(ctx context.Context) error
+	byRights      bool
+	rights        string // by which check was last passed; empty for unknown. Of the recheck that is under way
 	subscriptions map[*subscription]struct{}
 }
 
@@ -37,7 +44,9 @@ type watch struct {
 type subscription struct{ end func(error) }
 
 // NewSentinel returns a sentinel. It rechecks while Run runs.
-func NewSentinel() *Sentinel { return &Sentinel{watches: make(map[question]*watch)} }
+func NewSentinel(db *tx.DB) *Sentinel {
+	return &Sentinel{db: db, asked: make(chan struct{}, askAtOnce), watches: make(map[question]*watch)}
+}
 
 // Watch calls end, at most once, when check reports that the caller of ctx has lost the right or the credential: with
 // PERMISSION_REVOKED for the right, UNAUTHENTICATED or TOKEN_EXPIRED for the credential. The returned function ends the
@@ -46,6 +55,20 @@ func NewSentinel() *Sentinel { return &Sentinel{watches: make(map[question]*watc
 func (s *Sentinel) Watch(
 	ctx context.Context, subject string, check func(context.Context) error, end func(error),
 ) (forget func()) {
+	return s.watch(ctx, subject, false, check, end)
+}
+
+// WatchRights is Watch for a check that the caller's rights decide alone, once it was passed: what it asks for can
+// neither go away nor become another project's.
+func (s *Sentinel) WatchRights(
+	ctx context.Context, subject string, check func(context.Context) error, end func(error),
+) (forget func()) {
+	return s.watch(ctx, subject, true, check, end)
+}
+
+func (s *Sentinel) watch(
+	ctx context.Context, subject string, byRights bool, check func(context.Context) error, end func(error),
+) (forget func()) {
 	credential, _ := tx.CredentialFrom(ctx)
 	key := question{credential: credential.Fingerprint(), subject: subject}
 	sub := &subscription{end: end}
@@ -53,7 +76,7 @@ func (s *Sentinel) Watch(
 	defer s.mu.Unlock()
 	w := s.watches[key]
 	if w == nil {
-		w = &watch{ctx: context.WithoutCancel(ctx), check: check, subscriptions: make(map[*subscription]struct{})}
+		w = &watch{ctx: context.WithoutCancel(ctx), check: check, byRights: byRights, subscriptions: make(map[*subscription]struct{})}
 		s.watches[key] = w
 	}
 	w.subscriptions[sub] = struct{}{}
@@ -108,7 +131,10 @@ func (s *Sentinel) recheckAll(ctx context.Context) {
 func (s *Sentinel) recheck(key question, w *watch) {
 	ctx, cancel := context.WithTimeout(w.ctx, recheckTimeout)
 	defer cancel()
-	err := w.check(ctx)
+	if s.unchanged(ctx, w) {
+		return
+	}
+	err := s.ask(ctx, w)
 	if !lost(err) {
 		return
 	}
@@ -123,6 +149,31 @@ func (s *Sentinel) recheck(key question, w *watch) {
 	for sub := range subscriptions {
 		sub.end(err)
 	}
+}
+
+// unchanged reports whether the rights are those by which the check was passed.
+func (s *Sentinel) unchanged(ctx context.Context, w *watch) bool {
+	if w.rights == "" {
+		return false
+	}
+	proof, err := s.db.Prove(ctx, tx.CallerSubject())
+	return err == nil && proof.Given() == w.rights
+}
+
+// ask makes the check, and notes by which rights it was passed where they decide it alone.
+func (s *Sentinel) ask(ctx context.Context, w *watch) error {
+	s.asked <- struct{}{}
+	defer func() { <-s.asked }()
+	w.rights = ""
+	if !w.byRights {
+		return w.check(ctx)
+	}
+	ctx, proving := tx.WithProving(ctx, tx.CallerSubject(), tx.Proof{})
+	err := w.check(ctx)
+	if proof, ok := proving.Proved(); ok && err == nil {
+		w.rights = proof.Given()
+	}
+	return err
 }
 
 // ended maps a failed recheck to the error that subscribers see: FORBIDDEN and NOT_FOUND become PERMISSION_REVOKED,

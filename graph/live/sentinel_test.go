@@ -62,13 +62,40 @@ func TestSubscriptionsEndWithTheirCodeWhenTheRightIsGone(t *testing.T) {
 func TestAQuestionIsAskedOnceARoundHoweverManyRestOnIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	ctx := b.As(b.viewer)
+	_, key := b.ServiceAccount(b.project, authz.AppsInstanceRead)
+	ctx := b.With(key) // of a key no rights are proved: it is asked for in each round
 	for range 40 {
 		b.watching(ctx, timeline, "")
 	}
 	b.until(func() bool { _, _, asked := b.counts.get(); return len(asked) >= 2 })
 	_, _, asked := b.counts.get()
 	require.Greater(t, asked[1].Sub(asked[0]), 2*time.Second, "the second asking is the next round's")
+}
+
+// rounds waits until a number of rounds have begun and ended from now on.
+func (b *bench) rounds(n int32) {
+	b.t.Helper()
+	var seen atomic.Int32
+	ctx := b.As(b.viewer)
+	defer b.watch.Watch(ctx, "a marker of "+b.t.Name(), func(context.Context) error { seen.Add(1); return nil }, func(error) {})()
+	b.until(func() bool { return seen.Load() > n })
+}
+
+func TestWhatRightsDecideIsAskedAgainOnlyWhenTheyAreOthers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	watcher := b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))
+	ctx := b.As(watcher)
+	s := b.watching(ctx, timeline, "")
+	asked := func() int { _, _, asked := b.counts.get(); return len(asked) }
+	b.rounds(3)
+	require.Equal(t, 1, asked(), "its rights are the same since it was asked")
+	b.SQL(`UPDATE role_binding SET role = 'project_admin' WHERE user_id = $1`, watcher.ID)
+	b.rounds(3)
+	require.Equal(t, 2, asked(), "its rights were others, and are the same since")
+	b.SQL(`UPDATE role_binding SET revoked_at = now() WHERE user_id = $1`, watcher.ID)
+	require.True(t, fault.Is(s.ended(t, within), fault.PermissionRevoked))
+	require.Equal(t, 3, asked())
 }
 
 func TestOnlyAnAnswerTakesARightAway(t *testing.T) {

@@ -46,7 +46,7 @@ type Opened struct {
 	Position func(*event.Event) event.Position
 	// Delayed states that a commit may become readable a little later than its wake-up.
 	Delayed bool
-	// Recheck returns nil while the caller may still watch.
+	// Recheck returns nil while the caller may still watch. The caller's rights decide it alone.
 	Recheck func(ctx context.Context) error
 }
 
@@ -110,7 +110,7 @@ func (s *Server) Open(
 	}
 	member := &subscriber{sink: sink, cursor: opened.Start}
 	go s.serve(ctx, g, opened, member, op)
-	forget := s.Sentinel.Watch(ctx, opened.Feed, opened.Recheck, sink.Fail)
+	forget := s.Sentinel.WatchRights(ctx, opened.Feed, opened.Recheck, sink.Fail)
 	return func() {
 		forget()
 		g.leave(member)

@@ -20,8 +20,9 @@ type Proof struct{ rights, versions string }
 // Rights says what gives the answer: the same text for all whose bindings and tenant are the same. It changes every hour.
 func (p Proof) Rights() string { return p.rights }
 
-// given is the digest of the bindings and the tenant, which stands last in the text of rights.
-func (p Proof) given() string { return p.rights[strings.LastIndexByte(p.rights, ' ')+1:] }
+// Given is the digest of the bindings and the tenant that give the rights, the same for all who have the same; empty for
+// the zero Proof. It stands last in the text of rights.
+func (p Proof) Given() string { return p.rights[strings.LastIndexByte(p.rights, ' ')+1:] }
 
 // anchor is the number of the scope's row that the proof rests on, which stands first.
 func (p Proof) anchor() int64 {
@@ -47,9 +48,13 @@ type Subject struct {
 }
 
 const (
+	callerProofSQL    = `SELECT n, rights, versions FROM platform.prove_callers($1, $2, $3)`
 	instanceProofSQL  = `SELECT n, rights, versions FROM platform.prove_instance($1, $2, $3, $4)`
 	instancesProofSQL = `SELECT n, rights, versions FROM platform.prove_instances($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 )
+
+// CallerSubject is the caller alone: a proof of it says by which rights, and nothing of any row.
+func CallerSubject() Subject { return Subject{sql: callerProofSQL} }
 
 // InstanceSubject is an instance with its members, its last operation, that one's steps, and its events.
 func InstanceSubject(id ids.ID) Subject {
@@ -138,7 +143,7 @@ func WithProving(ctx context.Context, about Subject, known Proof) (context.Conte
 // Proved returns the proof of what was read; not ok where there is none, and where something was read by other rights than
 // those that were proved, since others are shown it by these.
 func (p *Proving) Proved() (Proof, bool) {
-	return p.proof, p.proof.Holds() && !p.mixed && p.given == p.proof.given()
+	return p.proof, p.proof.Holds() && !p.mixed && p.given == p.proof.Given()
 }
 
 // queue proves the subject as the first statement of a read, once.
