@@ -14,7 +14,6 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/shim"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -33,9 +32,7 @@ type execution struct {
 	output []execPipe // what it writes
 	child  []*os.File // the shim's descriptors 0 to 3
 	spec   *os.File   // how the shim learns what to run
-	shim   int
-	start  uint64
-	ended  <-chan int
+	shim   shimmed
 	write  sync.Mutex
 }
 
@@ -104,17 +101,11 @@ func (e *execution) begin(reap *reaper.Reaper, command prepared, tty bool) error
 			return fmt.Errorf("start command: %w", err)
 		}
 	}
-	pid, ended, err := reap.Start(reaper.Child{
-		Path: "/proc/self/exe", Args: []string{shim.Arg, shim.Arg}, Dir: "/",
-		Env: []string{"GOMAXPROCS=1", "PATH=" + DefaultPath}, Files: e.child,
-	})
+	started, err := startShim(reap, e.child)
 	if err != nil {
 		return err
 	}
-	e.shim, e.ended = pid, ended
-	if stat, err := procfs.ReadStat(pid); err == nil {
-		e.start = stat.Start
-	}
+	e.shim = started
 	e.closeChild()
 	_ = json.NewEncoder(e.spec).Encode(shim.Spec{Path: command.path, Args: command.args, Dir: command.dir,
 		Env: command.env, Credential: command.credential, TTY: tty})
@@ -134,10 +125,10 @@ func (e *execution) serve() {
 	}
 	code := 0
 	select {
-	case code = <-e.ended:
+	case code = <-e.shim.ended:
 	case <-gone:
-		e.kill()
-		<-e.ended
+		e.shim.kill()
+		<-e.shim.ended
 	}
 	drained := make(chan struct{})
 	go func() {
@@ -190,16 +181,6 @@ func (e *execution) send(answer wire.Response) bool {
 	defer e.write.Unlock()
 	_ = e.conn.SetWriteDeadline(time.Time{})
 	return wire.Write(e.conn, answer) == nil
-}
-
-// kill ends the command and all that it has started, as that of a run.
-func (e *execution) kill() {
-	_ = unix.Kill(e.shim, unix.SIGTERM)
-	if procfs.WaitGone(e.shim, e.start, shim.KillPatience) {
-		return
-	}
-	_ = procfs.KillTree(e.shim, shim.KillPatience)
-	_ = unix.Kill(e.shim, unix.SIGKILL)
 }
 
 func (e *execution) closeChild() {

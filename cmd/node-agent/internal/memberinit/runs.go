@@ -7,13 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/results"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/shim"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -35,8 +31,7 @@ type runs struct {
 type run struct {
 	key            string
 	fence          int64
-	shim           int
-	shimStart      uint64
+	shim           shimmed
 	stdout, stderr *output.Capture
 	done           chan struct{}
 	result         wire.RunResult
@@ -140,13 +135,12 @@ func (t *runs) launch(request wire.Run) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	ended, err := started.start(t.reap, pipes)
-	if err != nil {
+	if started.shim, err = startShim(t.reap, pipes.child()); err != nil {
 		pipes.closeAll()
 		return nil, err
 	}
 	t.byKey[request.Key] = started
-	go t.watch(started, watched{pipes: pipes, command: command, request: request, ended: ended})
+	go t.watch(started, watched{pipes: pipes, command: command, request: request})
 	return started, nil
 }
 
@@ -155,22 +149,6 @@ type watched struct {
 	pipes   *pipes
 	command prepared
 	request wire.Run
-	ended   <-chan int
-}
-
-func (r *run) start(reap *reaper.Reaper, pipes *pipes) (<-chan int, error) {
-	pid, ended, err := reap.Start(reaper.Child{
-		Path: "/proc/self/exe", Args: []string{shim.Arg, shim.Arg}, Dir: "/",
-		Env: []string{"GOMAXPROCS=1", "PATH=" + DefaultPath}, Files: pipes.child(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	r.shim = pid
-	if stat, err := procfs.ReadStat(pid); err == nil {
-		r.shimStart = stat.Start
-	}
-	return ended, nil
 }
 
 // watch owns a run from its start to its stored result.
@@ -180,7 +158,7 @@ func (t *runs) watch(r *run, w watched) {
 	w.pipes.closeChild()
 	go w.pipes.feed(w.command, w.request.Stdin)
 	timer := time.AfterFunc(time.Duration(w.request.TimeoutMillis)*time.Millisecond, func() { r.kill(true) })
-	code := <-w.ended
+	code := <-r.shim.ended
 	timer.Stop()
 	_ = w.pipes.stdin.write.Close() // input that no one read must not hold the writer
 	releaseOut()
@@ -206,25 +184,14 @@ func (t *runs) finish(r *run, code int) {
 	close(r.done)
 }
 
-// kill ends everything of the run. The shim does it, being the subreaper of all that the command
-// started; should someone have stopped the shim, init does it for it.
+// kill ends everything of the run. It does not wait for that.
 func (r *run) kill(timeout bool) {
 	r.mu.Lock()
 	if !r.timedOut && !r.canceled {
 		r.timedOut, r.canceled = timeout, !timeout
 	}
 	r.mu.Unlock()
-	if r.shim == 0 {
-		return
-	}
-	go func() {
-		_ = unix.Kill(r.shim, unix.SIGTERM)
-		if procfs.WaitGone(r.shim, r.shimStart, shim.KillPatience) {
-			return
-		}
-		_ = procfs.KillTree(r.shim, shim.KillPatience)
-		_ = unix.Kill(r.shim, unix.SIGKILL)
-	}()
+	go r.shim.kill()
 }
 
 // cancel kills a run if it goes on; what is not known is not an error.
