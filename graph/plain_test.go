@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/denial"
@@ -21,11 +22,19 @@ import (
 	"github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/allocation"
+	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
+	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/transport"
 )
 
@@ -57,7 +66,10 @@ type comparison struct {
 
 func newComparison(t *testing.T, kit *platformtest.Kit, caller context.Context) *comparison {
 	t.Helper()
-	resolver := &Resolver{DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Keys: kit.Ring}
+	resolver := &Resolver{DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Keys: kit.Ring,
+		Allocations: &allocation.Service{DB: kit.DB}, Artifacts: &artifact.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB},
+		Orphans: &orphan.Service{DB: kit.DB}, ArtifactSources: &source.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB},
+		Nodes: &node.Service{DB: kit.DB}, Blockers: &blocker.Service{DB: kit.DB}}
 	engine := func(extension graphql.HandlerExtension) *transport.Engine {
 		made, err := transport.NewEngine(transport.Config{
 			Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present,
@@ -96,9 +108,9 @@ func populated(t *testing.T, kit *platformtest.Kit) (context.Context, *db.Instan
 	tenant := kit.Tenant()
 	project := kit.Project(tenant)
 	_, stored := kit.Launchable(project, "apps")
-	node, _ := kit.Node(2)
-	full := kit.Instance(project, stored, lifecycle.InstanceRunning, kit.Allocation(project, node),
-		kit.Allocation(project, node))
+	computer, _ := kit.Node(2)
+	full := kit.Instance(project, stored, lifecycle.InstanceRunning, kit.Allocation(project, computer),
+		kit.Allocation(project, computer))
 	bare := kit.Instance(project, stored, lifecycle.InstanceFailed)
 	op := kit.Operation(full, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	kit.SQL(`UPDATE instance SET health_message = $2, failure_code = 'X', failure_message = $2, failure_owner = 'user'
@@ -126,7 +138,12 @@ func TestPlainQueriesAnswerWhatTheExecutorAnswersByteForByte(t *testing.T) {
 	kit := platformtest.New(t)
 	caller, full, bare := populated(t, kit)
 	c := newComparison(t, kit, caller)
-	maker := &documents{random: rand.New(rand.NewPCG(7, 7)), schema: c.schema(), tables: tables.Tables(&Resolver{})}
+	var member string
+	require.NoError(t, kit.DB.Worker().QueryRow(t.Context(), `SELECT id FROM member LIMIT 1`).Scan(&member))
+	kit.SQL(`UPDATE member SET last_operation_id = (SELECT id FROM operation LIMIT 1), labels = '{"a": "b"}' WHERE id = $1`, member)
+	kit.Artifact(lifecycle.StageStaged)
+	kit.ListPrice("", "EUR", "1.25")
+	maker := &documents{random: rand.New(rand.NewPCG(7, 7)), schema: c.schema(), tables: tables.Tables(&Resolver{}), project: full.ProjectID}
 	roots := []string{
 		fmt.Sprintf(`instance(id: %q)`, full.ID), fmt.Sprintf(`instance(id: %q)`, bare.ID),
 		fmt.Sprintf(`instances(projectId: %q, first: 2)`, full.ProjectID),
@@ -136,9 +153,13 @@ func TestPlainQueriesAnswerWhatTheExecutorAnswersByteForByte(t *testing.T) {
 		fmt.Sprintf(`instances(projectId: %q, filter: {search: "nothing has this name"})`, full.ProjectID),
 		fmt.Sprintf(`operations(projectId: %q)`, full.ProjectID), fmt.Sprintf(`operations(projectId: %q, states: [])`, full.ProjectID),
 		fmt.Sprintf(`operations(projectId: %q, states: [RUNNING, FAILED], first: 1)`, full.ProjectID),
+		fmt.Sprintf(`allocations(projectId: %q)`, full.ProjectID), `apps(first: 5)`, fmt.Sprintf(`app(slug: %q)`, full.AppSlug),
+		fmt.Sprintf(`allocations(projectId: %q, statuses: [READY, RELEASED], first: 1)`, full.ProjectID),
+		`artifacts(first: 5)`, fmt.Sprintf(`member(id: %q)`, member), fmt.Sprintf(`auditEntries(projectId: %q, first: 3)`, full.ProjectID),
+		fmt.Sprintf(`searchAudit(filter: {projectId: %q, from: "2026-01-01T00:00:00.123456789+02:00", allowed: true, actorKinds: null})`, full.ProjectID),
 		`manifests(first: 1)`, fmt.Sprintf(`manifests(appSlug: %q, stages: [ACTIVE])`, full.AppSlug), `manifests(search: "nothing")`,
 	}
-	for n := range 700 {
+	for n := range 1000 {
 		c.same(t, maker.document(roots[n%len(roots)]))
 	}
 	require.Empty(t, maker.missing(), "fields of the tables that no document asked for")
@@ -152,7 +173,7 @@ func TestWhatIsNotPlainIsTheExecutors(t *testing.T) {
 	for name, document := range map[string]string{
 		"a directive":       fmt.Sprintf(`{ instance(id: %q) { id name @skip(if: true) } }`, full.ID),
 		"one in a fragment": fmt.Sprintf(`{ instance(id: %q) { ...F } } fragment F on Instance { id name @include(if: false) }`, full.ID),
-		"another field":     fmt.Sprintf(`{ instance(id: %q) { id lastOperation { instance { id } } } }`, full.ID),
+		"another field":     fmt.Sprintf(`{ instance(id: %q) { id blockers { code } } }`, full.ID),
 		"pages in a list":   fmt.Sprintf(`{ instances(projectId: %q) { edges { node { members { edges { node { id } } } } } } }`, full.ProjectID),
 		"one for a list": fmt.Sprintf(`{ instances(projectId: %q, filter: {statuses: RUNNING}) { edges { cursor } } }`,
 			full.ProjectID),
@@ -202,6 +223,8 @@ type documents struct {
 	schema *ast.Schema
 	tables map[string]*plain.Type
 	asked  map[string]bool
+	// project is what fields are asked about that want one.
+	project ids.ID
 }
 
 // alone are fields that elements of a list are not asked for.
@@ -210,7 +233,7 @@ var alone = []string{"members", "operations", "events", "manifest", "actions", "
 func (d *documents) document(root string) string {
 	name := root[:strings.Index(root, "(")]
 	field := d.schema.Query.Fields.ForName(name)
-	return "{ first: " + root + d.selection(field.Type.Name(), false, 8) + " __typename }"
+	return "{ first: " + root + d.selection(field.Type.Name(), false, 5) + " __typename }"
 }
 
 // selection chooses fields of a type, some of them twice, by another name or in a fragment.
@@ -236,6 +259,9 @@ func (d *documents) field(of string, field *ast.FieldDefinition, listed bool, de
 	}
 	d.asked[of+"."+field.Name] = true
 	text := field.Name
+	if field.Arguments.ForName("projectId") != nil {
+		text += fmt.Sprintf("(projectId: %q)", d.project)
+	}
 	if d.tables[field.Type.Name()] != nil {
 		if field.Arguments.ForName("first") != nil {
 			text = fmt.Sprintf("p_%s: %[1]s(first: %d)", text, 1+d.random.IntN(9))

@@ -1,11 +1,13 @@
 package plain
 
 import (
-	"encoding/json"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/go-json-experiment/json"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/scalar"
 )
 
 // Args are a field's arguments, with defaults filled in.
@@ -26,6 +28,42 @@ func (r *Reader) ID(name string) (id ids.ID) {
 		r.Err = ErrNot
 	}
 	return id
+}
+
+// OptionalID returns an id, and nil where there is none.
+func (r *Reader) OptionalID(name string) *ids.ID {
+	if r.args[name] == nil {
+		return nil
+	}
+	id := r.ID(name)
+	return &id
+}
+
+// Text returns a string.
+func (r *Reader) Text(name string) string {
+	text, ok := r.args[name].(string)
+	if !ok {
+		r.Err = ErrNot
+	}
+	return text
+}
+
+// Bool returns a truth value.
+func (r *Reader) Bool(name string) bool {
+	is, ok := r.args[name].(bool)
+	if !ok {
+		r.Err = ErrNot
+	}
+	return is
+}
+
+// OptionalBool returns a truth value, and nil where there is none.
+func (r *Reader) OptionalBool(name string) *bool {
+	if r.args[name] == nil {
+		return nil
+	}
+	is := r.Bool(name)
+	return &is
 }
 
 // OptionalInt returns a number, and nil where there is none.
@@ -73,8 +111,36 @@ func Texts[T ~string](r *Reader, name string) []T {
 	return out
 }
 
-// Input returns an input object, and nil where there is none. It is for objects of texts, truth values, whole numbers and
-// lists of texts alone, which JSON and the executor read alike; their values have been coerced to the schema's types.
+// Object returns an input object that must be there; as Input else.
+func Object[T any](r *Reader, name string) (out T) {
+	if found := Input[T](r, name); found != nil {
+		return *found
+	}
+	r.Err = ErrNot
+	return out
+}
+
+// asInputs reads ids and instants as the executor does, and finds fields by names that differ in case.
+var asInputs = json.JoinOptions(json.MatchCaseInsensitiveNames(true), json.WithUnmarshalers(json.JoinUnmarshalers(
+	json.UnmarshalFunc(func(text []byte, id *ids.ID) error {
+		var given string
+		if err := json.Unmarshal(text, &given); err != nil {
+			return err
+		}
+		return id.UnmarshalGQL(given)
+	}),
+	json.UnmarshalFunc(func(text []byte, at *time.Time) (err error) {
+		var given string
+		if err := json.Unmarshal(text, &given); err != nil {
+			return err
+		}
+		*at, err = scalar.UnmarshalDateTime(given)
+		return err
+	}),
+)))
+
+// Input returns an input object, and nil where there is none. It is for objects of texts, truth values, whole numbers,
+// ids, instants and lists of texts alone; their values have been coerced to the schema's types.
 func Input[T any](r *Reader, name string) *T {
 	given := r.args[name]
 	if given == nil {
@@ -83,7 +149,7 @@ func Input[T any](r *Reader, name string) *T {
 	out := new(T)
 	text, err := json.Marshal(given)
 	if err == nil {
-		err = json.Unmarshal(text, out)
+		err = json.Unmarshal(text, out, asInputs)
 	}
 	if err != nil {
 		r.Err = ErrNot

@@ -25,6 +25,7 @@ const maxSize = 1 << 20
 // selection is a compiled selection set: what to write of an object.
 type selection struct {
 	steps  []step
+	ahead  bool         // a step is taken for all elements of a list before any is written
 	recent atomic.Int64 // length of recent answers, for the root's
 }
 
@@ -37,6 +38,9 @@ type step struct {
 	asked graphql.CollectedField
 	args  bool // the field has arguments
 	root  bool // the field's function reads the selection from its context
+	// gathered is true of a field that is asked for at once of all objects beside it, and ahead of one that is or has such
+	// a field below it.
+	gathered, ahead bool
 }
 
 func (s *selection) size() int {
@@ -83,7 +87,7 @@ func (e *Executor) compile(op *graphql.OperationContext) *Plan {
 		return nil
 	}
 	c := compiler{op: op}
-	root := c.selection(op.Operation.SelectionSet, e.root, false, true)
+	root := c.selection(op.Operation.SelectionSet, place{of: e.root, root: true})
 	if root == nil {
 		return nil
 	}
@@ -129,11 +133,19 @@ type compiler struct {
 	edges []string
 }
 
-// selection compiles a selection set on a type; listed says that the object is an element of a list.
-func (c *compiler) selection(set ast.SelectionSet, of *Type, listed, root bool) *selection {
-	out, before := &selection{}, "{"
+// place is where a selection set stands.
+type place struct {
+	of     *Type
+	root   bool
+	listed bool // the object is an element of a list
+	loaded bool // the object comes from a loader
+}
+
+// selection compiles a selection set.
+func (c *compiler) selection(set ast.SelectionSet, at place) *selection {
+	of, out, before := at.of, &selection{}, "{"
 	for _, asked := range graphql.CollectFields(c.op, set, append([]string{of.Name}, of.Implements...)) {
-		s := step{key: before + strconv.Quote(asked.Alias) + ":", asked: asked, root: root}
+		s := step{key: before + strconv.Quote(asked.Alias) + ":", asked: asked, root: at.root}
 		before = ","
 		if asked.Name == "__typename" {
 			s.fixed = strconv.Quote(of.Name)
@@ -141,16 +153,23 @@ func (c *compiler) selection(set ast.SelectionSet, of *Type, listed, root bool) 
 			continue
 		}
 		field, ok := of.Fields[asked.Name]
-		if !ok || (field.alone && listed) {
+		if !ok || (field.alone && at.listed) {
 			return nil
 		}
 		s.field, s.args = field, len(asked.Definition.Arguments) > 0
-		if field.of != nil {
+		s.gathered = field.gathered || (field.together && at.loaded)
+		s.ahead = s.gathered
+		if field.get != nil {
 			c.edges = append(c.edges, of.Name+"."+asked.Name)
-			if s.below = c.selection(asked.Selections, field.of(), listed || field.many != nil, false); s.below == nil {
+		}
+		if field.of != nil {
+			s.below = c.selection(asked.Selections, place{of: field.of(), listed: at.listed || field.many, loaded: at.loaded || s.gathered})
+			if s.below == nil {
 				return nil
 			}
+			s.ahead = s.ahead || s.below.ahead
 		}
+		out.ahead = out.ahead || s.ahead
 		out.steps = append(out.steps, s)
 	}
 	if len(out.steps) == 0 {

@@ -1,7 +1,7 @@
 // Package plain answers queries whose every field is in its tables, without the executor's context, closure and
 // goroutine for each field: a document's selections are compiled once, and an answer is appended to one buffer. The
 // executor answers every query with a field that is not in the tables, and repeats every query that meets an error, so
-// that errors have one shape and one place.
+// that errors have one shape and one place. Fields with loaders are asked for of all objects beside each other at once.
 //
 // The tables are generated (graph/generated/plain) from the schema and from how gqlgen bound it, so they call the same
 // resolvers and read the same models. An answer is byte for byte the executor's; a test compares the two on generated
@@ -30,18 +30,36 @@ type Type struct {
 
 // Field is how one field is answered. The constructors below make it.
 type Field struct {
-	leaf func(dst []byte, obj any) []byte
-	of   func() *Type
-	one  func(ctx context.Context, obj any, args Args) (any, error)
-	many func(ctx context.Context, obj any, args Args) (List, error)
+	leaf func(dst []byte, obj any) []byte // of a scalar that stands in the object
+	// get returns the value of any other field: of a scalar what write writes, else an object of the type, or nil, or a
+	// List of those.
+	get   func(ctx context.Context, obj any, args Args) (any, error)
+	write func(dst []byte, value any) []byte
+	of    func() *Type
+	many  bool
 	// alone marks fields that would cost one query per list element; inside lists the query falls back to the executor.
 	alone bool
+	// gathered marks fields whose loaders serve all elements of a list in one query, if they are asked for at once.
+	gathered bool
+	// together marks fields that are read in the round trip of the object above, unless that comes from a loader itself.
+	together bool
 }
 
-// Alone returns the field for objects that are not elements of a list: the executor resolves elements beside each
-// other, and this package one after the other.
+// Alone returns the field for objects that are not elements of a list.
 func (f Field) Alone() Field {
 	f.alone = true
+	return f
+}
+
+// Gathered returns the field for elements of a list that are asked for it beside each other, before any is written.
+func (f Field) Gathered() Field {
+	f.gathered = true
+	return f
+}
+
+// Together returns the field for objects that are read with what it leads to, and gathered below those that are not.
+func (f Field) Together() Field {
+	f.together = true
 	return f
 }
 
@@ -65,10 +83,18 @@ func Leaf[T any](write func(dst []byte, obj *T) []byte) Field {
 	return Field{leaf: func(dst []byte, obj any) []byte { return write(dst, obj.(*T)) }}
 }
 
+// Value returns the field of a scalar that a resolver makes of a T.
+func Value[T, V any](get func(ctx context.Context, obj *T, args Args) (V, error), write func(dst []byte, value V) []byte) Field {
+	return Field{
+		get:   func(ctx context.Context, obj any, args Args) (any, error) { return get(ctx, obj.(*T), args) },
+		write: func(dst []byte, value any) []byte { return write(dst, value.(V)) },
+	}
+}
+
 // One returns the field of an object of a T, null when it is nil. The table of its type is looked up when a document is
 // compiled, so that types may refer to each other.
 func One[T, U any](of func() *Type, get func(ctx context.Context, obj *T, args Args) (*U, error)) Field {
-	return Field{of: of, one: func(ctx context.Context, obj any, args Args) (any, error) {
+	return Field{of: of, get: func(ctx context.Context, obj any, args Args) (any, error) {
 		found, err := get(ctx, obj.(*T), args)
 		if found == nil || err != nil {
 			return nil, err
@@ -79,7 +105,7 @@ func One[T, U any](of func() *Type, get func(ctx context.Context, obj *T, args A
 
 // Many returns the field of a list of objects of a T.
 func Many[T, U any](of func() *Type, get func(ctx context.Context, obj *T, args Args) ([]*U, error)) Field {
-	return Field{of: of, many: func(ctx context.Context, obj any, args Args) (List, error) {
+	return Field{of: of, many: true, get: func(ctx context.Context, obj any, args Args) (any, error) {
 		found, err := get(ctx, obj.(*T), args)
 		return Slice[U](found), err
 	}}
@@ -126,7 +152,7 @@ type Plan struct {
 func (p *Plan) Answer(ctx context.Context) (response *graphql.Response, ok bool) {
 	variables := graphql.GetOperationContext(ctx).Variables
 	w := &writer{ctx: ctx, variables: variables, dst: make([]byte, 0, p.root.size())}
-	if err := w.object(p.root, &Root{}); err != nil {
+	if err := w.object(p.root, &Root{}, nil, 0); err != nil {
 		return nil, false
 	}
 	p.root.answered(len(w.dst))
@@ -143,5 +169,6 @@ func (p *Plan) Sole(variables map[string]any) (name string, args Args, ok bool) 
 	return asked.Name, asked.ArgumentMap(variables), true
 }
 
-// Edges returns the selected fields that lead from one object to others, each as Type.field.
+// Edges returns the selected fields whose value is not in the object itself, each as Type.field: those that lead to other
+// objects, and scalars that a resolver makes.
 func (p *Plan) Edges() []string { return p.edges }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -19,8 +20,9 @@ type writer struct {
 	dst       []byte
 }
 
-// object writes what was selected of an object.
-func (w *writer) object(selected *selection, obj any) error {
+// object writes what was selected of an object. known is what was resolved ahead of a list that the object is the n-th
+// of, nil for nothing.
+func (w *writer) object(selected *selection, obj any, known *resolved, n int) error {
 	for i := range selected.steps {
 		s := &selected.steps[i]
 		w.dst = append(w.dst, s.key...)
@@ -29,8 +31,17 @@ func (w *writer) object(selected *selection, obj any) error {
 			w.dst = append(w.dst, s.fixed...)
 		case s.field.leaf != nil:
 			w.dst = s.field.leaf(w.dst, obj)
+		case known != nil && s.ahead:
+			at := &known.steps[i]
+			if err := w.value(s, at.values[n], at.below, at.first(n)); err != nil {
+				return err
+			}
 		default:
-			if err := w.below(s, obj); err != nil {
+			found, err := s.field.get(w.contextOf(s), obj, w.argumentsOf(s))
+			if err != nil {
+				return err
+			}
+			if err := w.value(s, found, nil, 0); err != nil {
 				return err
 			}
 		}
@@ -39,42 +50,62 @@ func (w *writer) object(selected *selection, obj any) error {
 	return nil
 }
 
-// below writes a field that has selections of its own.
-func (w *writer) below(s *step, obj any) error {
-	ctx, args := w.ctx, Args(nil)
-	if s.args {
-		args = s.asked.ArgumentMap(w.variables)
+// contextOf returns the context that a step's field is resolved in.
+func (w *writer) contextOf(s *step) context.Context {
+	if !s.root {
+		return w.ctx
 	}
-	if s.root {
-		ctx = graphql.WithFieldContext(ctx, &graphql.FieldContext{
-			Object: "Query", Field: s.asked, Args: args, IsResolver: true, IsMethod: true,
-		})
+	return graphql.WithFieldContext(w.ctx, &graphql.FieldContext{
+		Object: "Query", Field: s.asked, Args: w.argumentsOf(s), IsResolver: true, IsMethod: true,
+	})
+}
+
+func (w *writer) argumentsOf(s *step) Args {
+	if !s.args {
+		return nil
 	}
-	if s.field.many != nil {
-		found, err := s.field.many(ctx, obj, args)
-		if err != nil {
-			return err
-		}
-		return w.list(s.below, found)
-	}
-	found, err := s.field.one(ctx, obj, args)
-	if err != nil {
-		return err
-	}
-	if found == nil {
+	return s.asked.ArgumentMap(w.variables)
+}
+
+// value writes what a step's field has. Its objects are those from the n-th on of what known was resolved for.
+func (w *writer) value(s *step, found any, known *resolved, n int) error {
+	switch {
+	case s.field.write != nil:
+		w.dst = s.field.write(w.dst, found)
+		return nil
+	case s.field.many:
+		return w.list(s.below, found.(List), known, n)
+	case found == nil:
 		w.dst = append(w.dst, "null"...)
 		return nil
 	}
-	return w.object(s.below, found)
+	if known == nil && s.below.ahead {
+		var err error
+		if known, err = w.resolve(s.below, []any{found}); err != nil {
+			return err
+		}
+	}
+	return w.object(s.below, found, known, n)
 }
 
-func (w *writer) list(selected *selection, found List) error {
+// list writes a list. Its objects are those from the n-th on of what known was resolved for.
+func (w *writer) list(selected *selection, found List, known *resolved, n int) error {
+	if known == nil && selected.ahead {
+		all := make([]any, found.Len())
+		for i := range all {
+			all[i] = found.At(i)
+		}
+		var err error
+		if known, err = w.resolve(selected, all); err != nil {
+			return err
+		}
+	}
 	w.dst = append(w.dst, '[')
 	for i := range found.Len() {
 		if i > 0 {
 			w.dst = append(w.dst, ',')
 		}
-		if err := w.object(selected, found.At(i)); err != nil {
+		if err := w.object(selected, found.At(i), known, n+i); err != nil {
 			return err
 		}
 	}
@@ -130,6 +161,9 @@ func OptionalInt(dst []byte, n *int) []byte {
 	return Int(dst, *n)
 }
 
+// Float appends a number as graphql.MarshalFloatContext writes it.
+func Float(dst []byte, f float64) []byte { return fmt.Appendf(dst, "%g", f) }
+
 // Bool appends true or false.
 func Bool(dst []byte, b bool) []byte { return strconv.AppendBool(dst, b) }
 
@@ -154,4 +188,24 @@ func JSON(dst []byte, document json.RawMessage) []byte {
 		return append(dst, "null"...)
 	}
 	return append(dst, document...)
+}
+
+// Strings appends a list of strings.
+func Strings[S ~string](dst []byte, list []S) []byte {
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = String(dst, s)
+	}
+	return append(dst, ']')
+}
+
+// OptionalStrings appends a list of strings, null for nil.
+func OptionalStrings[S ~string](dst []byte, list []S) []byte {
+	if list == nil {
+		return append(dst, "null"...)
+	}
+	return Strings(dst, list)
 }

@@ -5,6 +5,7 @@ package plain
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/isolation"
@@ -17,9 +18,11 @@ import (
 	engine "github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/roles"
+	"github.com/gpuaas/app-platform/service/orphan"
 )
 
 // tables are the tables by their types' names.
@@ -34,6 +37,18 @@ func Tables(r exec.ResolverRoot) map[string]*engine.Type {
 	t["ActionSpec"] = actionSpecTable(t, r)
 	t["Actor"] = actorTable(t, r)
 	t["Allocation"] = allocationTable(t, r)
+	t["AllocationConnection"] = allocationConnectionTable(t, r)
+	t["AllocationEdge"] = allocationEdgeTable(t, r)
+	t["App"] = appTable(t, r)
+	t["AppConnection"] = appConnectionTable(t, r)
+	t["AppEdge"] = appEdgeTable(t, r)
+	t["Artifact"] = artifactTable(t, r)
+	t["ArtifactConnection"] = artifactConnectionTable(t, r)
+	t["ArtifactEdge"] = artifactEdgeTable(t, r)
+	t["ArtifactSource"] = artifactSourceTable(t, r)
+	t["AuditEntry"] = auditEntryTable(t, r)
+	t["AuditEntryConnection"] = auditEntryConnectionTable(t, r)
+	t["AuditEntryEdge"] = auditEntryEdgeTable(t, r)
 	t["CapacityIntent"] = capacityIntentTable(t, r)
 	t["ComponentRole"] = componentRoleTable(t, r)
 	t["ComputeNode"] = computeNodeTable(t, r)
@@ -51,6 +66,7 @@ func Tables(r exec.ResolverRoot) map[string]*engine.Type {
 	t["Member"] = memberTable(t, r)
 	t["MemberConnection"] = memberConnectionTable(t, r)
 	t["MemberEdge"] = memberEdgeTable(t, r)
+	t["Money"] = moneyTable(t, r)
 	t["NodeDrain"] = nodeDrainTable(t, r)
 	t["NodeWalls"] = nodeWallsTable(t, r)
 	t["Operation"] = operationTable(t, r)
@@ -58,9 +74,11 @@ func Tables(r exec.ResolverRoot) map[string]*engine.Type {
 	t["OperationEdge"] = operationEdgeTable(t, r)
 	t["OperationStep"] = operationStepTable(t, r)
 	t["PageInfo"] = pageInfoTable(t, r)
+	t["Promotion"] = promotionTable(t, r)
 	t["Query"] = queryTable(t, r)
 	t["RepairPolicy"] = repairPolicyTable(t, r)
 	t["RuntimeState"] = runtimeStateTable(t, r)
+	t["SignerKey"] = signerKeyTable(t, r)
 	t["Work"] = workTable(t, r)
 	return t
 }
@@ -88,26 +106,261 @@ func actorTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// allocationTable is the table of Allocation. The executor answers devices, node, instance, releaseOperation, hourlyCost.
+// allocationTable is the table of Allocation. The executor answers devices.
 func allocationTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Allocation
+	resolver := r.Allocation()
 	return &engine.Type{Name: "Allocation", Implements: []string{"Node"}, Fields: map[string]engine.Field{
-		"id":                   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
-		"projectId":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ProjectID) }),
-		"name":                 engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Name) }),
-		"shape":                engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Shape) }),
-		"gpuCount":             engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.GpuCount) }),
-		"isolationClass":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.IsolationClass) }),
-		"memoryMiB":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.MemoryMib) }),
-		"cpuMillis":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.CPUMillis) }),
-		"sku":                  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Sku) }),
-		"region":               engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Region) }),
-		"status":               engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Status) }),
+		"id":             engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"projectId":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ProjectID) }),
+		"name":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Name) }),
+		"shape":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Shape) }),
+		"gpuCount":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.GpuCount) }),
+		"isolationClass": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.IsolationClass) }),
+		"memoryMiB":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.MemoryMib) }),
+		"cpuMillis":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.CPUMillis) }),
+		"sku":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Sku) }),
+		"region":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Region) }),
+		"status":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Status) }),
+		"node": engine.One(t.of("ComputeNode"), func(ctx context.Context, obj *object, args engine.Args) (*db.ComputeNode, error) {
+			return resolver.Node(ctx, obj)
+		}).Gathered(),
+		"instance": engine.One(t.of("Instance"), func(ctx context.Context, obj *object, args engine.Args) (*instance.View, error) {
+			return resolver.Instance(ctx, obj)
+		}).Gathered(),
 		"schedulerType":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.SchedulerType) }),
 		"integrationMetadata":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.IntegrationMetadata) }),
 		"createdByOperationId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.CreatedByOperationID) }),
-		"createdAt":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
-		"releasedAt":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.ReleasedAt) }),
+		"releaseOperation": engine.One(t.of("Operation"), func(ctx context.Context, obj *object, args engine.Args) (*operation.View, error) {
+			return resolver.ReleaseOperation(ctx, obj)
+		}).Gathered(),
+		"hourlyCost": engine.One(t.of("Money"), func(ctx context.Context, obj *object, args engine.Args) (*orphan.Money, error) {
+			return resolver.HourlyCost(ctx, obj)
+		}).Gathered(),
+		"createdAt":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
+		"releasedAt": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.ReleasedAt) }),
+	}}
+}
+
+// allocationConnectionTable is the table of AllocationConnection.
+func allocationConnectionTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.AllocationConnection
+	return &engine.Type{Name: "AllocationConnection", Fields: map[string]engine.Field{
+		"edges": engine.Many(t.of("AllocationEdge"), func(ctx context.Context, obj *object, args engine.Args) ([]*model.AllocationEdge, error) {
+			return obj.Edges, nil
+		}),
+		"pageInfo": engine.One(t.of("PageInfo"), func(ctx context.Context, obj *object, args engine.Args) (*model.PageInfo, error) {
+			return obj.PageInfo, nil
+		}),
+	}}
+}
+
+// allocationEdgeTable is the table of AllocationEdge.
+func allocationEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.AllocationEdge
+	return &engine.Type{Name: "AllocationEdge", Fields: map[string]engine.Field{
+		"cursor": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Cursor) }),
+		"node": engine.One(t.of("Allocation"), func(ctx context.Context, obj *object, args engine.Args) (*db.Allocation, error) {
+			return obj.Node, nil
+		}),
+	}}
+}
+
+// appTable is the table of App. The executor answers manifests, promotionTerms.
+func appTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = db.App
+	resolver := r.App()
+	return &engine.Type{Name: "App", Implements: []string{"Node"}, Fields: map[string]engine.Field{
+		"id":               engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"slug":             engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Slug) }),
+		"displayName":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.DisplayName) }),
+		"summary":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Summary) }),
+		"permissionFamily": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.PermissionFamily) }),
+		"icon": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out string, err error) {
+			return resolver.Icon(ctx, obj)
+		}, engine.String).Gathered(),
+		"publisherProjectId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.PublisherProjectID) }),
+		"activeManifest": engine.One(t.of("Manifest"), func(ctx context.Context, obj *object, args engine.Args) (*db.Manifest, error) {
+			return resolver.ActiveManifest(ctx, obj)
+		}).Gathered(),
+		"canaryManifest": engine.One(t.of("Manifest"), func(ctx context.Context, obj *object, args engine.Args) (*db.Manifest, error) {
+			return resolver.CanaryManifest(ctx, obj)
+		}).Gathered(),
+		"sandbox": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Sandbox) }),
+		"system":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.System) }),
+		"entitled": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out bool, err error) {
+			in := engine.Read(args)
+			projectID := in.ID("projectId")
+			if in.Err != nil {
+				return out, in.Err
+			}
+			return resolver.Entitled(ctx, obj, projectID)
+		}, engine.Bool).Gathered(),
+	}}
+}
+
+// appConnectionTable is the table of AppConnection.
+func appConnectionTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.AppConnection
+	return &engine.Type{Name: "AppConnection", Fields: map[string]engine.Field{
+		"edges": engine.Many(t.of("AppEdge"), func(ctx context.Context, obj *object, args engine.Args) ([]*model.AppEdge, error) {
+			return obj.Edges, nil
+		}),
+		"pageInfo": engine.One(t.of("PageInfo"), func(ctx context.Context, obj *object, args engine.Args) (*model.PageInfo, error) {
+			return obj.PageInfo, nil
+		}),
+	}}
+}
+
+// appEdgeTable is the table of AppEdge.
+func appEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.AppEdge
+	return &engine.Type{Name: "AppEdge", Fields: map[string]engine.Field{
+		"cursor": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Cursor) }),
+		"node": engine.One(t.of("App"), func(ctx context.Context, obj *object, args engine.Args) (*db.App, error) {
+			return obj.Node, nil
+		}),
+	}}
+}
+
+// artifactTable is the table of Artifact. The executor answers parts, smokes.
+func artifactTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = db.Artifact
+	resolver := r.Artifact()
+	return &engine.Type{Name: "Artifact", Implements: []string{"Node"}, Fields: map[string]engine.Field{
+		"id":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"name":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Name) }),
+		"mediaType": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.MediaType) }),
+		"ref":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Ref) }),
+		"digest":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Digest) }),
+		"sizeBytes": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out float64, err error) {
+			return resolver.SizeBytes(ctx, obj)
+		}, engine.Float),
+		"stage":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Stage) }),
+		"evidence": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Evidence) }),
+		"kind":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Kind) }),
+		"source": engine.One(t.of("ArtifactSource"), func(ctx context.Context, obj *object, args engine.Args) (*db.ArtifactSource, error) {
+			return resolver.Source(ctx, obj)
+		}).Gathered(),
+		"tenantId":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.TenantID) }),
+		"projectId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.ProjectID) }),
+		"platforms": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Strings(dst, obj.Platforms) }),
+		"signature": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Signature) }),
+		"signedBy": engine.One(t.of("SignerKey"), func(ctx context.Context, obj *object, args engine.Args) (*db.SignerKey, error) {
+			return resolver.SignedBy(ctx, obj)
+		}).Gathered(),
+		"quarantinedAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.QuarantinedAt) }),
+		"quarantineCode":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.QuarantineCode) }),
+		"quarantineReason": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.QuarantineReason) }),
+		"verifiedAt":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.VerifiedAt) }),
+		"pinnedBy": engine.Many(t.of("Manifest"), func(ctx context.Context, obj *object, args engine.Args) ([]*db.Manifest, error) {
+			return resolver.PinnedBy(ctx, obj)
+		}).Gathered(),
+		"history": engine.Many(t.of("Promotion"), func(ctx context.Context, obj *object, args engine.Args) ([]*db.Promotion, error) {
+			return resolver.History(ctx, obj)
+		}).Gathered(),
+		"smoked": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out bool, err error) {
+			return resolver.Smoked(ctx, obj)
+		}, engine.Bool).Gathered(),
+		"createdAt": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
+	}}
+}
+
+// artifactConnectionTable is the table of ArtifactConnection.
+func artifactConnectionTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.ArtifactConnection
+	return &engine.Type{Name: "ArtifactConnection", Fields: map[string]engine.Field{
+		"edges": engine.Many(t.of("ArtifactEdge"), func(ctx context.Context, obj *object, args engine.Args) ([]*model.ArtifactEdge, error) {
+			return obj.Edges, nil
+		}),
+		"pageInfo": engine.One(t.of("PageInfo"), func(ctx context.Context, obj *object, args engine.Args) (*model.PageInfo, error) {
+			return obj.PageInfo, nil
+		}),
+	}}
+}
+
+// artifactEdgeTable is the table of ArtifactEdge.
+func artifactEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.ArtifactEdge
+	return &engine.Type{Name: "ArtifactEdge", Fields: map[string]engine.Field{
+		"cursor": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Cursor) }),
+		"node": engine.One(t.of("Artifact"), func(ctx context.Context, obj *object, args engine.Args) (*db.Artifact, error) {
+			return obj.Node, nil
+		}),
+	}}
+}
+
+// artifactSourceTable is the table of ArtifactSource. The executor answers keys.
+func artifactSourceTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = db.ArtifactSource
+	return &engine.Type{Name: "ArtifactSource", Implements: []string{"Node"}, Fields: map[string]engine.Field{
+		"id":              engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"tenantId":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.TenantID) }),
+		"name":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Name) }),
+		"kind":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Kind) }),
+		"location":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Location) }),
+		"region":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Region) }),
+		"signaturePolicy": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.SignaturePolicy) }),
+		"credentialUser":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CredentialUser) }),
+		"credentialAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.CredentialAt) }),
+		"disabledAt":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.DisabledAt) }),
+		"createdBy":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CreatedBy) }),
+		"createdAt":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
+	}}
+}
+
+// auditEntryTable is the table of AuditEntry.
+func auditEntryTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = db.AuditEntry
+	resolver := r.AuditEntry()
+	return &engine.Type{Name: "AuditEntry", Implements: []string{"Node"}, Fields: map[string]engine.Field{
+		"id": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"actor": engine.One(t.of("Actor"), func(ctx context.Context, obj *object, args engine.Args) (*authz.Ref, error) {
+			return resolver.Actor(ctx, obj)
+		}),
+		"permissionKey": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.PermissionKey) }),
+		"action":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Action) }),
+		"allowed":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Allowed) }),
+		"objectId":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ObjectID) }),
+		"tenantId":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.TenantID) }),
+		"orgId":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.TenantID) }),
+		"projectId":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.ProjectID) }),
+		"appSlug":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AppSlug) }),
+		"appInstanceId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.InstanceID) }),
+		"before":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Before) }),
+		"after":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.After) }),
+		"reason":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Reason) }),
+		"code":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Code) }),
+		"repeats":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Repeats) }),
+		"correlationId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CorrelationID) }),
+		"traceId":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.TraceID) }),
+		"origin":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Origin) }),
+		"breakGlass":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.BreakGlass) }),
+		"createdAt":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
+	}}
+}
+
+// auditEntryConnectionTable is the table of AuditEntryConnection.
+func auditEntryConnectionTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.AuditEntryConnection
+	return &engine.Type{Name: "AuditEntryConnection", Fields: map[string]engine.Field{
+		"edges": engine.Many(t.of("AuditEntryEdge"), func(ctx context.Context, obj *object, args engine.Args) ([]*model.AuditEntryEdge, error) {
+			return obj.Edges, nil
+		}),
+		"pageInfo": engine.One(t.of("PageInfo"), func(ctx context.Context, obj *object, args engine.Args) (*model.PageInfo, error) {
+			return obj.PageInfo, nil
+		}),
+	}}
+}
+
+// auditEntryEdgeTable is the table of AuditEntryEdge.
+func auditEntryEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = model.AuditEntryEdge
+	return &engine.Type{Name: "AuditEntryEdge", Fields: map[string]engine.Field{
+		"cursor": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Cursor) }),
+		"node": engine.One(t.of("AuditEntry"), func(ctx context.Context, obj *object, args engine.Args) (*db.AuditEntry, error) {
+			return obj.Node, nil
+		}),
 	}}
 }
 
@@ -304,7 +557,7 @@ func instanceTable(t tables, r exec.ResolverRoot) *engine.Type {
 		}).Alone(),
 		"lastOperation": engine.One(t.of("Operation"), func(ctx context.Context, obj *object, args engine.Args) (*operation.View, error) {
 			return resolver.LastOperation(ctx, obj)
-		}),
+		}).Together(),
 		"events": engine.One(t.of("EventConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.EventConnection, error) {
 			in := engine.Read(args)
 			first := in.OptionalInt("first")
@@ -356,23 +609,42 @@ func instanceEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// manifestTable is the table of Manifest. The executor answers document, compatibility, configSchema, components, volumes, actions, work, artifacts, docs, lifecycle, runbooks, reports, history, lacks.
+// manifestTable is the table of Manifest. The executor answers components, volumes, actions, work, artifacts, runbooks, reports, lacks.
 func manifestTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Manifest
+	resolver := r.Manifest()
 	return &engine.Type{Name: "Manifest", Implements: []string{"Node"}, Fields: map[string]engine.Field{
-		"id":               engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
-		"appSlug":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AppSlug) }),
-		"version":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Version) }),
-		"displayName":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.DisplayName) }),
-		"summary":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Summary) }),
-		"stage":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Stage) }),
-		"digest":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Digest) }),
-		"evidence":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Evidence) }),
-		"artifactKind":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ArtifactKind) }),
+		"id":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"appSlug":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AppSlug) }),
+		"version":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Version) }),
+		"displayName": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.DisplayName) }),
+		"summary":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Summary) }),
+		"stage":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Stage) }),
+		"digest":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Digest) }),
+		"document": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out json.RawMessage, err error) {
+			return resolver.Document(ctx, obj)
+		}, engine.JSON),
+		"compatibility": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out json.RawMessage, err error) {
+			return resolver.Compatibility(ctx, obj)
+		}, engine.JSON),
+		"configSchema": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out json.RawMessage, err error) {
+			return resolver.ConfigSchema(ctx, obj)
+		}, engine.JSON),
+		"docs": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out string, err error) {
+			return resolver.Docs(ctx, obj)
+		}, engine.String),
+		"evidence":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Evidence) }),
+		"artifactKind": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ArtifactKind) }),
+		"lifecycle": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out json.RawMessage, err error) {
+			return resolver.Lifecycle(ctx, obj)
+		}, engine.JSON),
 		"canaryPercent":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.CanaryPercent) }),
 		"canaryHaltedAt":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.CanaryHaltedAt) }),
 		"canaryHaltReason": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CanaryHaltReason) }),
-		"createdAt":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
+		"history": engine.Many(t.of("Promotion"), func(ctx context.Context, obj *object, args engine.Args) ([]*db.Promotion, error) {
+			return resolver.History(ctx, obj)
+		}).Gathered(),
+		"createdAt": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
 	}}
 }
 
@@ -400,7 +672,7 @@ func manifestEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// memberTable is the table of Member. The executor answers ranges, lastOperation, labels, endpoints, logs, metrics.
+// memberTable is the table of Member. The executor answers ranges, endpoints, logs, metrics.
 func memberTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Member
 	resolver := r.Member()
@@ -415,13 +687,19 @@ func memberTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"healthMessage": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.HealthMessage) }),
 		"allocation": engine.One(t.of("Allocation"), func(ctx context.Context, obj *object, args engine.Args) (*db.Allocation, error) {
 			return resolver.Allocation(ctx, obj)
-		}),
+		}).Together(),
 		"node": engine.One(t.of("ComputeNode"), func(ctx context.Context, obj *object, args engine.Args) (*db.ComputeNode, error) {
 			return resolver.Node(ctx, obj)
-		}),
-		"address":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Address) }),
-		"correlationId":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CorrelationID) }),
-		"adapterDetail":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.AdapterDetail) }),
+		}).Together(),
+		"address": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Address) }),
+		"lastOperation": engine.One(t.of("Operation"), func(ctx context.Context, obj *object, args engine.Args) (*operation.View, error) {
+			return resolver.LastOperation(ctx, obj)
+		}).Gathered(),
+		"correlationId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CorrelationID) }),
+		"adapterDetail": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.AdapterDetail) }),
+		"labels": engine.Value(func(ctx context.Context, obj *object, args engine.Args) (out json.RawMessage, err error) {
+			return resolver.Labels(ctx, obj)
+		}, engine.JSON),
 		"createdAt":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
 		"updatedAt":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.UpdatedAt) }),
 		"profile":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Profile) }),
@@ -456,6 +734,15 @@ func memberEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
+// moneyTable is the table of Money.
+func moneyTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = orphan.Money
+	return &engine.Type{Name: "Money", Fields: map[string]engine.Field{
+		"currency": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Currency) }),
+		"amount":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Amount) }),
+	}}
+}
+
 // nodeDrainTable is the table of NodeDrain.
 func nodeDrainTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = nodehealth.Drain
@@ -469,17 +756,19 @@ func nodeDrainTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// nodeWallsTable is the table of NodeWalls. The executor answers classes, profiles, gaps.
+// nodeWallsTable is the table of NodeWalls. The executor answers gaps.
 func nodeWallsTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = isolation.Walls
 	return &engine.Type{Name: "NodeWalls", Fields: map[string]engine.Field{
+		"classes":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Strings(dst, obj.Classes) }),
+		"profiles":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Strings(dst, obj.Profiles) }),
 		"runtime":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Runtime) }),
 		"runtimeVersion": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.RuntimeVersion) }),
 		"cgroupVersion":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.CgroupVersion) }),
 	}}
 }
 
-// operationTable is the table of Operation. The executor answers instance, targetIds, blockers, costSoFar.
+// operationTable is the table of Operation. The executor answers blockers, costSoFar.
 func operationTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = operation.View
 	resolver := r.Operation()
@@ -494,10 +783,13 @@ func operationTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"appSlug":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AppSlug) }),
 		"appInstanceId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.InstanceID) }),
 		"instanceId":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.InstanceID) }),
-		"allocationId":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.AllocationID) }),
-		"phase":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Phase) }),
-		"percent":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Percent) }),
-		"message":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Message) }),
+		"instance": engine.One(t.of("Instance"), func(ctx context.Context, obj *object, args engine.Args) (*instance.View, error) {
+			return resolver.Instance(ctx, obj)
+		}).Gathered(),
+		"allocationId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.AllocationID) }),
+		"phase":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Phase) }),
+		"percent":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Percent) }),
+		"message":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Message) }),
 		"requester": engine.One(t.of("Actor"), func(ctx context.Context, obj *object, args engine.Args) (*authz.Ref, error) {
 			return obj.Requester(), nil
 		}),
@@ -505,6 +797,7 @@ func operationTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"correlationId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CorrelationID) }),
 		"traceId":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.TraceID()) }),
 		"desiredChange": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.PublicChange()) }),
+		"targetIds":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Strings(dst, obj.TargetIds()) }),
 		"force":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Force) }),
 		"onDeadline":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.OnDeadline) }),
 		"forcedAt":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.ForcedAt) }),
@@ -582,6 +875,21 @@ func pageInfoTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
+// promotionTable is the table of Promotion. The executor answers actor.
+func promotionTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = db.Promotion
+	return &engine.Type{Name: "Promotion", Fields: map[string]engine.Field{
+		"id":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"objectId":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ObjectID) }),
+		"from":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.FromStage) }),
+		"to":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ToStage) }),
+		"canaryPercent": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalInt(dst, obj.CanaryPercent) }),
+		"reason":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Reason) }),
+		"override":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Override) }),
+		"createdAt":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
+	}}
+}
+
 // queryTable is the table of Query.
 func queryTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = engine.Root
@@ -605,6 +913,14 @@ func queryTable(t tables, r exec.ResolverRoot) *engine.Type {
 				return nil, in.Err
 			}
 			return resolver.Instances(ctx, projectID, filter, first, after)
+		}),
+		"member": engine.One(t.of("Member"), func(ctx context.Context, obj *object, args engine.Args) (*db.Member, error) {
+			in := engine.Read(args)
+			id := in.ID("id")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.Member(ctx, id)
 		}),
 		"operation": engine.One(t.of("Operation"), func(ctx context.Context, obj *object, args engine.Args) (*operation.View, error) {
 			in := engine.Read(args)
@@ -637,6 +953,78 @@ func queryTable(t tables, r exec.ResolverRoot) *engine.Type {
 			}
 			return resolver.Manifests(ctx, search, appSlug, stages, first, after)
 		}),
+		"apps": engine.One(t.of("AppConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.AppConnection, error) {
+			in := engine.Read(args)
+			search := in.OptionalText("search")
+			system := in.OptionalBool("system")
+			first := in.OptionalInt("first")
+			after := in.OptionalText("after")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.Apps(ctx, search, system, first, after)
+		}),
+		"app": engine.One(t.of("App"), func(ctx context.Context, obj *object, args engine.Args) (*db.App, error) {
+			in := engine.Read(args)
+			slug := in.Text("slug")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.App(ctx, slug)
+		}),
+		"artifacts": engine.One(t.of("ArtifactConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.ArtifactConnection, error) {
+			in := engine.Read(args)
+			search := in.OptionalText("search")
+			stages := engine.Texts[lifecycle.Stage](in, "stages")
+			quarantined := in.OptionalBool("quarantined")
+			first := in.OptionalInt("first")
+			after := in.OptionalText("after")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.Artifacts(ctx, search, stages, quarantined, first, after)
+		}),
+		"artifact": engine.One(t.of("Artifact"), func(ctx context.Context, obj *object, args engine.Args) (*db.Artifact, error) {
+			in := engine.Read(args)
+			digest := in.Text("digest")
+			tenantID := in.OptionalID("tenantId")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.Artifact(ctx, digest, tenantID)
+		}),
+		"allocations": engine.One(t.of("AllocationConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.AllocationConnection, error) {
+			in := engine.Read(args)
+			projectID := in.ID("projectId")
+			statuses := engine.Texts[lifecycle.AllocationStatus](in, "statuses")
+			first := in.OptionalInt("first")
+			after := in.OptionalText("after")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.Allocations(ctx, projectID, statuses, first, after)
+		}),
+		"auditEntries": engine.One(t.of("AuditEntryConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.AuditEntryConnection, error) {
+			in := engine.Read(args)
+			projectID := in.ID("projectId")
+			actorKinds := engine.Texts[string](in, "actorKinds")
+			first := in.OptionalInt("first")
+			after := in.OptionalText("after")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.AuditEntries(ctx, projectID, actorKinds, first, after)
+		}),
+		"searchAudit": engine.One(t.of("AuditEntryConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.AuditEntryConnection, error) {
+			in := engine.Read(args)
+			filter := engine.Object[audit.Filter](in, "filter")
+			first := in.OptionalInt("first")
+			after := in.OptionalText("after")
+			if in.Err != nil {
+				return nil, in.Err
+			}
+			return resolver.SearchAudit(ctx, filter, first, after)
+		}),
 	}}
 }
 
@@ -659,6 +1047,25 @@ func runtimeStateTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"health":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Health) }),
 		"summary": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Summary) }),
 		"detail":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Detail) }),
+	}}
+}
+
+// signerKeyTable is the table of SignerKey.
+func signerKeyTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = db.SignerKey
+	return &engine.Type{Name: "SignerKey", Fields: map[string]engine.Field{
+		"id":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"sourceId":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.SourceID) }),
+		"name":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Name) }),
+		"publicKey":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.PublicKey) }),
+		"fingerprint":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Fingerprint) }),
+		"algorithm":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Algorithm) }),
+		"validFrom":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.ValidFrom) }),
+		"validUntil":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.ValidUntil) }),
+		"revokedAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.RevokedAt) }),
+		"revokeReason": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.RevokeReason) }),
+		"createdBy":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CreatedBy) }),
+		"createdAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
 	}}
 }
 

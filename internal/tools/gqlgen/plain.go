@@ -52,7 +52,7 @@ type table struct {
 
 // UsesResolver reports whether a field calls the type's resolver.
 func (t *table) UsesResolver() bool {
-	return slices.ContainsFunc(t.Fields, func(f field) bool { return f.Call && f.Of != "" })
+	return slices.ContainsFunc(t.Fields, func(f field) bool { return f.Call })
 }
 
 // byName orders tables.
@@ -70,8 +70,9 @@ type field struct {
 	Of         string
 	Elem       types.Type
 	Many       bool
-	Fails      bool // Read has a second result, the error
-	Alone      bool
+	Fails      bool       // Read has a second result, the error
+	Mark       string     // the method of graph/plain's Field that says how it is resolved
+	Value      types.Type // what a resolver makes a leaf from; nil for any other field
 	Parameters []parameter
 }
 
@@ -148,9 +149,12 @@ func (b *builder) table(name string) bool {
 	return true
 }
 
+// marks are what the tables say of fields by how they are answered.
+var marks = map[int]string{together: "Together", gathered: "Gathered", alone: "Alone"}
+
 // field returns how a field is answered, and false for one that only the executor can answer.
 func (b *builder) field(f *codegen.Field, how rule) (field, bool) {
-	out := field{Name: f.Name, Alone: how.alone, Call: f.IsResolver}
+	out := field{Name: f.Name, Mark: marks[how.how], Call: f.IsResolver}
 	out.Fails = out.Call || (f.GoFieldType == codegen.GoFieldMethod && !f.NoErr)
 	switch {
 	case f.IsResolver:
@@ -166,7 +170,24 @@ func (b *builder) field(f *codegen.Field, how rule) (field, bool) {
 		return out, b.object(f, &out)
 	}
 	out.Write = writer(f.TypeReference.Definition.Name, f.Type, f.TypeReference.GO)
+	if f.IsResolver {
+		out.Value = f.TypeReference.GO
+		return out, out.Write != "" && parameters(f, &out)
+	}
 	return out, out.Write != "" && !out.Fails
+}
+
+// parameters completes a field by its arguments, and reports whether a plain query can give them.
+func parameters(f *codegen.Field, out *field) bool {
+	for _, argument := range f.Args {
+		one := parameter{Name: argument.Name, Var: argument.VarName}
+		one.Read, one.Of = reader(argument.TypeReference.Definition, argument.TypeReference.GO)
+		if one.Read == "" && argument.Type.NonNull {
+			return false
+		}
+		out.Parameters = append(out.Parameters, one)
+	}
+	return true
 }
 
 // object completes a field that is an object or a list of objects.
@@ -182,13 +203,8 @@ func (b *builder) object(f *codegen.Field, out *field) bool {
 	if !ok {
 		return false
 	}
-	for _, argument := range f.Args {
-		one := parameter{Name: argument.Name, Var: argument.VarName}
-		one.Read, one.Of = reader(argument.TypeReference.Definition, argument.TypeReference.GO)
-		if one.Read == "" && argument.Type.NonNull {
-			return false
-		}
-		out.Parameters = append(out.Parameters, one)
+	if !parameters(f, out) {
+		return false
 	}
 	out.Of, out.Elem = f.TypeReference.Definition.Name, pointer.Elem()
 	return b.table(out.Of)
@@ -200,7 +216,17 @@ func writer(name string, gql *ast.Type, goes types.Type) string {
 	if optional {
 		goes = pointer.Elem()
 	}
-	if gql.Elem != nil || (optional && gql.NonNull) { // the executor refuses a nil
+	if gql.Elem != nil {
+		slice, ok := goes.(*types.Slice)
+		switch {
+		case optional || !ok || !isText(slice.Elem()) || !gql.Elem.NonNull || gql.Elem.Elem != nil:
+			return ""
+		case gql.NonNull:
+			return "Strings"
+		}
+		return "OptionalStrings"
+	}
+	if optional && gql.NonNull { // the executor refuses a nil
 		return ""
 	}
 	basic, _ := goes.Underlying().(*types.Basic)
@@ -212,6 +238,8 @@ func writer(name string, gql *ast.Type, goes types.Type) string {
 		return "JSON"
 	case name == "Int" && types.Identical(goes, types.Typ[types.Int]):
 		write = "Int"
+	case name == "Float" && types.Identical(goes, types.Typ[types.Float64]):
+		write = "Float"
 	case name == "Boolean" && types.Identical(goes, types.Typ[types.Bool]):
 		write = "Bool"
 	case basic != nil && basic.Kind() == types.String:
@@ -235,7 +263,18 @@ func reader(of *ast.Definition, goes types.Type) (read string, argument types.Ty
 	if argument := input(of, goes); argument != nil {
 		return "Input", argument
 	}
+	if argument := input(of, types.NewPointer(goes)); argument != nil {
+		return "Object", argument
+	}
 	switch {
+	case strings.HasSuffix(goes.String(), "domain/ids.ID") && goes.String()[0] == '*':
+		return "OptionalID", nil
+	case goes.String() == "string":
+		return "Text", nil
+	case goes.String() == "bool":
+		return "Bool", nil
+	case goes.String() == "*bool":
+		return "OptionalBool", nil
 	case strings.HasSuffix(goes.String(), "domain/ids.ID") && goes.String()[0] != '*':
 		return "ID", nil
 	case goes.String() == "*int":
@@ -270,7 +309,7 @@ func input(of *ast.Definition, goes types.Type) types.Type {
 }
 
 // simple reports whether a struct has a field of that name that JSON reads as the executor does: a text, a truth value, a
-// whole number, a pointer to one of them, or a list of texts.
+// whole number, an instant, a pointer to one of them, or a list of texts.
 func simple(of *types.Struct, name string) bool {
 	for field := range of.Fields() {
 		if !strings.EqualFold(field.Name(), name) {
@@ -284,7 +323,7 @@ func simple(of *types.Struct, name string) bool {
 			goes, kinds = behind.Elem(), types.IsString
 		}
 		basic, ok := goes.Underlying().(*types.Basic)
-		return ok && basic.Info()&kinds != 0
+		return goes.String() == "time.Time" || (ok && basic.Info()&kinds != 0)
 	}
 	return false
 }

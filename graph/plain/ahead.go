@@ -1,0 +1,95 @@
+package plain
+
+import (
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// resolved is what the fields of several objects have that are taken before any of the objects is written: a loader
+// serves in one query all that is asked of it at once.
+type resolved struct{ steps []taken }
+
+// taken is what one field of the objects has; the zero value for a field that is not taken ahead.
+type taken struct {
+	values []any
+	// below is of the objects in values together, where some of their fields are taken ahead too. The n-th value's
+	// objects are those from firsts[n] on.
+	below  *resolved
+	firsts []int
+}
+
+// first returns which of the objects below is the first of the n-th value.
+func (t *taken) first(n int) int {
+	if t.firsts == nil {
+		return 0
+	}
+	return t.firsts[n]
+}
+
+// resolve takes the gathered fields of objects, and those below them level by level: fields of one level beside each
+// other, a goroutine for each. There are as many objects as a page has, at most 100, and as many fields as a document
+// may select.
+func (w *writer) resolve(selected *selection, objects []any) (*resolved, error) {
+	out := &resolved{steps: make([]taken, len(selected.steps))}
+	var together errgroup.Group
+	for i := range selected.steps {
+		s := &selected.steps[i]
+		if !s.ahead {
+			continue
+		}
+		values := make([]any, len(objects))
+		out.steps[i].values = values
+		for n, obj := range objects {
+			take := func() (err error) {
+				values[n], err = s.field.get(w.ctx, obj, w.argumentsOf(s))
+				return err
+			}
+			if s.gathered {
+				together.Go(func() error { return guarded(take) })
+			} else if err := take(); err != nil {
+				_ = together.Wait()
+				return nil, err
+			}
+		}
+	}
+	if err := together.Wait(); err != nil {
+		return nil, err
+	}
+	for i := range selected.steps {
+		if s := &selected.steps[i]; s.below != nil && s.below.ahead {
+			if err := w.resolveBelow(s, &out.steps[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// resolveBelow takes the gathered fields of the objects that a step's field has.
+func (w *writer) resolveBelow(s *step, at *taken) (err error) {
+	var objects []any
+	at.firsts = make([]int, len(at.values))
+	for n, value := range at.values {
+		at.firsts[n] = len(objects)
+		if s.field.many {
+			for i, list := 0, value.(List); i < list.Len(); i++ {
+				objects = append(objects, list.At(i))
+			}
+		} else if value != nil {
+			objects = append(objects, value)
+		}
+	}
+	at.below, err = w.resolve(s.below, objects)
+	return err
+}
+
+// guarded calls a function and returns its panic as an error: the executor, which answers the query then, says where.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: %v", ErrNot, cause)
+		}
+	}()
+	return call()
+}
