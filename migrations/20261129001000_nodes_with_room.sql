@@ -99,5 +99,6 @@ $$;
 -- +goose StatementEnd
 REVOKE ALL ON FUNCTION platform.held_of_nodes(), platform.suits(compute_node, text[], text[], text[], text[], text[], boolean, text, text[], text[]),
   platform.has_room(bigint, bigint, bigint, text, bigint) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION platform.held_of_nodes() TO app_operator;
+-- As platform.takes_members: a caller who may not see the fleet is refused by the verb, and row-level security shows it its own.
+GRANT EXECUTE ON FUNCTION platform.held_of_nodes() TO app_api, app_operator, app_worker;
 -- +goose Down
