@@ -129,12 +129,10 @@ func (s *Sentinel) recheckAll(ctx context.Context) {
 
 // recheck checks one question, and ends its subscriptions when the right or the credential is lost.
 func (s *Sentinel) recheck(key question, w *watch) {
-	ctx, cancel := context.WithTimeout(w.ctx, recheckTimeout)
-	defer cancel()
-	if s.unchanged(ctx, w) {
+	if s.unchanged(w) {
 		return
 	}
-	err := s.ask(ctx, w)
+	err := s.ask(w)
 	if !lost(err) {
 		return
 	}
@@ -152,18 +150,22 @@ func (s *Sentinel) recheck(key question, w *watch) {
 }
 
 // unchanged reports whether the rights are those by which the check was passed.
-func (s *Sentinel) unchanged(ctx context.Context, w *watch) bool {
+func (s *Sentinel) unchanged(w *watch) bool {
 	if w.rights == "" {
 		return false
 	}
+	ctx, cancel := context.WithTimeout(w.ctx, recheckTimeout)
+	defer cancel()
 	proof, err := s.db.Prove(ctx, tx.CallerSubject())
 	return err == nil && proof.Given() == w.rights
 }
 
 // ask makes the check, and notes by which rights it was passed where they decide it alone.
-func (s *Sentinel) ask(ctx context.Context, w *watch) error {
+func (s *Sentinel) ask(w *watch) error {
 	s.asked <- struct{}{}
 	defer func() { <-s.asked }()
+	ctx, cancel := context.WithTimeout(w.ctx, recheckTimeout) // from now on: whoever waits for its turn has not been asked
+	defer cancel()
 	w.rights = ""
 	if !w.byRights {
 		return w.check(ctx)
