@@ -57,7 +57,7 @@ outsider: ## Play the outsider beside a running make run: an app that nobody has
 test: build ## Run every test; installs what the tests need
 	bin/lab -prepare
 	$(MAKE) -j 2 --output-sync=target test-workers test-packages test-console
-	$(MAKE) -j 2 --output-sync=target test-e2e-clusters test-e2e test-faults test-e2e-own # whole installations, which wait more than they work
+	$(MAKE) -j 2 --output-sync=target test-e2e-clusters test-e2e test-e2e-own test-faults # whole installations, which wait more than they work
 
 .PHONY: app-release
 app-release: build slurm-before ## Release a patch, and a version, of a real app's controller while the platform runs; upgrade a real cluster to each and back
@@ -98,7 +98,7 @@ test-faults:
 test-workers:
 	$(TESTS) -p 1 -parallel 4 ./workers/...
 test-packages:
-	$(TESTS) -p 2 $$(go list ./... | grep -v -E '/rig/(e2e|chaos|drills)$$|/workers')
+	$(TESTS) -p 3 $$(go list ./... | grep -v -E '/rig/(e2e|chaos|drills)$$|/workers')
 test-console: web/node_modules/.package-lock.json
 	cd web && npm test
 
