@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -230,16 +231,24 @@ type documents struct {
 // alone are fields that elements of a list are not asked for.
 var alone = []string{"members", "operations", "events", "manifest", "actions", "allocations", "steps"}
 
+// mostSpreads keeps documents within what the transport takes.
+const mostSpreads = 250
+
 func (d *documents) document(root string) string {
 	name := root[:strings.Index(root, "(")]
 	field := d.schema.Query.Fields.ForName(name)
-	return "{ first: " + root + d.selection(field.Type.Name(), false, 5) + " __typename }"
+	for {
+		made := "{ first: " + root + d.selection(field.Type.Name(), false, 5) + " __typename }"
+		if strings.Count(made, "...") <= mostSpreads {
+			return made
+		}
+	}
 }
 
 // selection chooses fields of a type, some of them twice, by another name or in a fragment.
 func (d *documents) selection(of string, listed bool, depth int) string {
 	var out []string
-	for name := range d.tables[of].Fields {
+	for _, name := range slices.Sorted(maps.Keys(d.tables[of].Fields)) {
 		field := d.schema.Types[of].Fields.ForName(name)
 		if d.random.IntN(3) == 0 || (listed && slices.Contains(alone, name)) ||
 			(depth == 0 && d.tables[field.Type.Name()] != nil) {
@@ -247,7 +256,6 @@ func (d *documents) selection(of string, listed bool, depth int) string {
 		}
 		out = append(out, d.field(of, field, listed, depth))
 	}
-	slices.Sort(out) // the order of a map is another each time
 	out = append(out, "__typename")
 	d.random.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return " { " + strings.Join(out, " ") + " }"

@@ -258,7 +258,7 @@ func (p *platform) watch(sentinel *live.Sentinel) func(context.Context, func(wsa
 		return err
 	}
 	return func(ctx context.Context, revoke func(wsapi.CloseReason)) func() {
-		return sentinel.WatchRights(ctx, "socket", ask, func(error) {
+		return sentinel.WatchProved(ctx, "socket", tx.CallerSubject(), ask, func(error) {
 			revoke(*wsapi.Refused(string(fault.Unauthenticated), "the credential is unknown, revoked or over"))
 		})
 	}

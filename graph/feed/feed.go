@@ -61,6 +61,7 @@ func (s timelineSource) Open(ctx context.Context, arguments map[string]any) (*li
 			}
 			return found.Rows, nil
 		},
+		By: tx.CallerSubject(), // an instance stays, in its project
 		Recheck: func(ctx context.Context) error {
 			_, err := s.instances.Get(ctx, id, instance.Want{})
 			return err
@@ -103,6 +104,7 @@ func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*li
 			_, err := s.db.Read(ctx, s.feeds.ProjectQueries(&found, id, families, after, limit)...)
 			return found, err
 		},
+		By: tx.ProjectSubject(id), // a project may be deleted
 		Recheck: func(ctx context.Context) error {
 			now, err := s.families(ctx, id)
 			if err == nil && !slices.Equal(now, families) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph"
@@ -275,13 +276,22 @@ func (b *bench) variables(after string) map[string]any {
 // subscribe opens a subscription as the caller of ctx into the sink. The answered function ends it
 // as its socket would.
 func (b *bench) subscribe(ctx context.Context, document, after string, into *sink) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(ctx)
 	variables := b.variables(after)
 	if strings.Contains(document, "$i") {
 		delete(variables, "p")
 	} else {
 		delete(variables, "i")
 	}
+	return b.open(ctx, document, variables, into)
+}
+
+// subscribeTo opens a subscription to a project's activity.
+func (b *bench) subscribeTo(ctx context.Context, project ids.ID, into *sink) (stop func(), err error) {
+	return b.open(ctx, activity, map[string]any{"p": string(project)}, into)
+}
+
+func (b *bench) open(ctx context.Context, document string, variables map[string]any, into *sink) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
 	op, list := b.engine.Prepare(ctx, &graphql.RawParams{Query: document, Variables: variables})
 	if list != nil {
 		cancel()

@@ -51,7 +51,7 @@ func (p *Progress) Watch(ctx context.Context, id ids.ID, end func(error)) (<-cha
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	forget := p.Sentinel.WatchRights(ctx, "operation "+string(id), func(ctx context.Context) error {
+	forget := p.Sentinel.WatchProved(ctx, "operation "+string(id), tx.CallerSubject(), func(ctx context.Context) error {
 		_, err := operation.Get(ctx, p.DB, id)
 		return err
 	}, func(err error) { end(err); cancel() })

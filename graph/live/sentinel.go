@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	recheckEvery   = 3 * time.Second // a lost right ends what was opened with it within this and one query
+	recheckEvery   = 3 * time.Second // a lost right ends what was opened with it within this and a round's queries
 	recheckTimeout = 2 * time.Second
 	recheckAtOnce  = 64 // rechecks under way at a time, which share proofs of their callers' rights
 	askAtOnce      = 8  // of those, the ones that ask by statements of their own
@@ -35,8 +35,8 @@ type question struct{ credential, subject string }
 type watch struct {
 	ctx           context.Context // values of one of the subscribers, for its credential
 	check         func(ctx context.Context) error
-	byRights      bool
-	rights        string // by which check was last passed; empty for unknown. Of the recheck that is under way
+	by            *tx.Subject // what decides the check with the caller's rights; nil for more than a proof says
+	passed        tx.Proof    // by which check was last passed; zero for none. Of the recheck that is under way
 	subscriptions map[*subscription]struct{}
 }
 
@@ -55,19 +55,19 @@ func NewSentinel(db *tx.DB) *Sentinel {
 func (s *Sentinel) Watch(
 	ctx context.Context, subject string, check func(context.Context) error, end func(error),
 ) (forget func()) {
-	return s.watch(ctx, subject, false, check, end)
+	return s.watch(ctx, subject, nil, check, end)
 }
 
-// WatchRights is Watch for a check that the caller's rights decide alone, once it was passed: what it asks for can
-// neither go away nor become another project's.
-func (s *Sentinel) WatchRights(
-	ctx context.Context, subject string, check func(context.Context) error, end func(error),
+// WatchProved is Watch for a check that is not made again while the proof of by, for the caller, is the one by which it
+// was passed: rights, and what by says of rows, decide it alone.
+func (s *Sentinel) WatchProved(
+	ctx context.Context, subject string, by tx.Subject, check func(context.Context) error, end func(error),
 ) (forget func()) {
-	return s.watch(ctx, subject, true, check, end)
+	return s.watch(ctx, subject, &by, check, end)
 }
 
 func (s *Sentinel) watch(
-	ctx context.Context, subject string, byRights bool, check func(context.Context) error, end func(error),
+	ctx context.Context, subject string, by *tx.Subject, check func(context.Context) error, end func(error),
 ) (forget func()) {
 	credential, _ := tx.CredentialFrom(ctx)
 	key := question{credential: credential.Fingerprint(), subject: subject}
@@ -76,7 +76,7 @@ func (s *Sentinel) watch(
 	defer s.mu.Unlock()
 	w := s.watches[key]
 	if w == nil {
-		w = &watch{ctx: context.WithoutCancel(ctx), check: check, byRights: byRights, subscriptions: make(map[*subscription]struct{})}
+		w = &watch{ctx: context.WithoutCancel(ctx), check: check, by: by, subscriptions: make(map[*subscription]struct{})}
 		s.watches[key] = w
 	}
 	w.subscriptions[sub] = struct{}{}
@@ -149,31 +149,34 @@ func (s *Sentinel) recheck(key question, w *watch) {
 	}
 }
 
-// unchanged reports whether the rights are those by which the check was passed.
+// unchanged reports whether the caller has the proof by which the check was passed.
 func (s *Sentinel) unchanged(w *watch) bool {
-	if w.rights == "" {
+	if !w.passed.Holds() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, recheckTimeout)
 	defer cancel()
-	proof, err := s.db.Prove(ctx, tx.CallerSubject())
-	return err == nil && proof.Given() == w.rights
+	proof, err := s.db.Prove(ctx, *w.by)
+	return err == nil && proof.Same(w.passed)
 }
 
-// ask makes the check, and notes by which rights it was passed where they decide it alone.
+// ask makes the check, and notes by which proof it was passed where that decides it.
 func (s *Sentinel) ask(w *watch) error {
 	s.asked <- struct{}{}
 	defer func() { <-s.asked }()
 	ctx, cancel := context.WithTimeout(w.ctx, recheckTimeout) // from now on: whoever waits for its turn has not been asked
 	defer cancel()
-	w.rights = ""
-	if !w.byRights {
+	w.passed = tx.Proof{}
+	if w.by == nil {
 		return w.check(ctx)
 	}
-	ctx, proving := tx.WithProving(ctx, tx.CallerSubject(), tx.Proof{})
-	err := w.check(ctx)
+	with, proving := tx.WithProving(ctx, *w.by, tx.Proof{})
+	err := w.check(with)
+	if err != nil && !lost(err) {
+		return w.check(ctx) // it may be the proof that failed
+	}
 	if proof, ok := proving.Proved(); ok && err == nil {
-		w.rights = proof.Given()
+		w.passed = proof
 	}
 	return err
 }

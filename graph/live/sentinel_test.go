@@ -98,6 +98,20 @@ func TestWhatRightsDecideIsAskedAgainOnlyWhenTheyAreOthers(t *testing.T) {
 	require.Equal(t, 3, asked())
 }
 
+func TestTheActivityOfAProjectEndsWithTheProject(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := b.Project(b.tenant)
+	ctx := b.As(b.User(b.tenant, platformtest.Across(authz.TenantAdmin, b.tenant))) // whose rights stay
+	s := newSink()
+	stop, err := b.subscribeTo(ctx, other.ID, s)
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	b.rounds(2)
+	b.SQL(`UPDATE project SET deleted_at = now() WHERE id = $1`, other.ID)
+	require.True(t, fault.Is(s.ended(t, within), fault.PermissionRevoked))
+}
+
 func TestOnlyAnAnswerTakesARightAway(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

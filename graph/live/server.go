@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/internal/metrics"
+	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/transport"
 )
@@ -46,7 +47,9 @@ type Opened struct {
 	Position func(*event.Event) event.Position
 	// Delayed states that a commit may become readable a little later than its wake-up.
 	Delayed bool
-	// Recheck returns nil while the caller may still watch. The caller's rights decide it alone.
+	// By is what decides Recheck with the caller's rights.
+	By tx.Subject
+	// Recheck returns nil while the caller may still watch.
 	Recheck func(ctx context.Context) error
 }
 
@@ -110,7 +113,7 @@ func (s *Server) Open(
 	}
 	member := &subscriber{sink: sink, cursor: opened.Start}
 	go s.serve(ctx, g, opened, member, op)
-	forget := s.Sentinel.WatchRights(ctx, opened.Feed, opened.Recheck, sink.Fail)
+	forget := s.Sentinel.WatchProved(ctx, opened.Feed, opened.By, opened.Recheck, sink.Fail)
 	return func() {
 		forget()
 		g.leave(member)

@@ -28,8 +28,8 @@ func (t *taken) first(n int) int {
 }
 
 // resolve takes the gathered fields of objects, and those below them level by level: fields of one level beside each
-// other, a goroutine for each. There are as many objects as a page has, at most 100, and as many fields as a document
-// may select.
+// other, a goroutine for each, as a loader serves those who have asked it. What a document may cost bounds the objects of
+// a level and their fields, as it bounds those of the executor.
 func (w *writer) resolve(selected *selection, objects []any) (*resolved, error) {
 	out := &resolved{steps: make([]taken, len(selected.steps))}
 	var together errgroup.Group
@@ -41,12 +41,14 @@ func (w *writer) resolve(selected *selection, objects []any) (*resolved, error) 
 		values := make([]any, len(objects))
 		out.steps[i].values = values
 		for n, obj := range objects {
-			take := func() (err error) {
-				values[n], err = s.field.get(w.ctx, obj, w.argumentsOf(s))
-				return err
+			take := func() error {
+				return guarded(func() (err error) {
+					values[n], err = s.field.get(w.ctx, obj, w.argumentsOf(s))
+					return err
+				})
 			}
 			if s.gathered {
-				together.Go(func() error { return guarded(take) })
+				together.Go(take)
 			} else if err := take(); err != nil {
 				_ = together.Wait()
 				return nil, err

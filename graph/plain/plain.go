@@ -152,7 +152,7 @@ type Plan struct {
 func (p *Plan) Answer(ctx context.Context) (response *graphql.Response, ok bool) {
 	variables := graphql.GetOperationContext(ctx).Variables
 	w := &writer{ctx: ctx, variables: variables, dst: make([]byte, 0, p.root.size())}
-	if err := w.object(p.root, &Root{}, nil, 0); err != nil {
+	if err := guarded(func() error { return w.object(p.root, &Root{}, nil, 0) }); err != nil {
 		return nil, false
 	}
 	p.root.answered(len(w.dst))
@@ -168,6 +168,9 @@ func (p *Plan) Sole(variables map[string]any) (name string, args Args, ok bool) 
 	asked := p.root.steps[0].asked
 	return asked.Name, asked.ArgumentMap(variables), true
 }
+
+// Gathers reports whether fields are resolved beside each other, by several goroutines.
+func (p *Plan) Gathers() bool { return p.root.ahead }
 
 // Edges returns the selected fields whose value is not in the object itself, each as Type.field: those that lead to other
 // objects, and scalars that a resolver makes.

@@ -161,7 +161,7 @@ func OptionalInt(dst []byte, n *int) []byte {
 	return Int(dst, *n)
 }
 
-// Float appends a number as graphql.MarshalFloatContext writes it.
+// Float appends a finite number as graphql.MarshalFloatContext writes it.
 func Float(dst []byte, f float64) []byte { return fmt.Appendf(dst, "%g", f) }
 
 // Bool appends true or false.

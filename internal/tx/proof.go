@@ -20,9 +20,8 @@ type Proof struct{ rights, versions string }
 // Rights says what gives the answer: the same text for all whose bindings and tenant are the same. It changes every hour.
 func (p Proof) Rights() string { return p.rights }
 
-// Given is the digest of the bindings and the tenant that give the rights, the same for all who have the same; empty for
-// the zero Proof. It stands last in the text of rights.
-func (p Proof) Given() string { return p.rights[strings.LastIndexByte(p.rights, ' ')+1:] }
+// given is the digest of the bindings and the tenant, which stands last in the text of rights.
+func (p Proof) given() string { return p.rights[strings.LastIndexByte(p.rights, ' ')+1:] }
 
 // anchor is the number of the scope's row that the proof rests on, which stands first.
 func (p Proof) anchor() int64 {
@@ -37,6 +36,12 @@ func (p Proof) anchor() int64 {
 // Holds reports whether there is a proof at all.
 func (p Proof) Holds() bool { return p.rights != "" && p.versions != "" }
 
+// Same reports whether both say the same of rights and of rows, whatever their anchors. It is for subjects without versions
+// of rows, whose numbers come back one day.
+func (p Proof) Same(other Proof) bool {
+	return p.Holds() && p.given() == other.given() && p.versions == other.versions
+}
+
 // Size is the memory of a proof's text, in bytes.
 func (p Proof) Size() int { return len(p.rights) + len(p.versions) }
 
@@ -48,13 +53,18 @@ type Subject struct {
 }
 
 const (
-	callerProofSQL    = `SELECT n, rights, versions FROM platform.prove_callers($1, $2, $3)`
+	callerProofSQL    = `SELECT n, rights, versions FROM platform.prove_callers($1, $2, $3, $4)`
 	instanceProofSQL  = `SELECT n, rights, versions FROM platform.prove_instance($1, $2, $3, $4)`
 	instancesProofSQL = `SELECT n, rights, versions FROM platform.prove_instances($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 )
 
-// CallerSubject is the caller alone: a proof of it says by which rights, and nothing of any row.
-func CallerSubject() Subject { return Subject{sql: callerProofSQL} }
+// CallerSubject is the caller alone: a proof says by which rights, and nothing of any row.
+func CallerSubject() Subject { return ProjectSubject("") }
+
+// ProjectSubject is the caller beside a project, of which there is a proof until it is deleted.
+func ProjectSubject(id ids.ID) Subject {
+	return Subject{sql: callerProofSQL, args: []string{string(id)}}
+}
 
 // InstanceSubject is an instance with its members, its last operation, that one's steps, and its events.
 func InstanceSubject(id ids.ID) Subject {
@@ -143,7 +153,7 @@ func WithProving(ctx context.Context, about Subject, known Proof) (context.Conte
 // Proved returns the proof of what was read; not ok where there is none, and where something was read by other rights than
 // those that were proved, since others are shown it by these.
 func (p *Proving) Proved() (Proof, bool) {
-	return p.proof, p.proof.Holds() && !p.mixed && p.given == p.proof.Given()
+	return p.proof, p.proof.Holds() && !p.mixed && p.given == p.proof.given()
 }
 
 // queue proves the subject as the first statement of a read, once.

@@ -16,7 +16,7 @@ var definers = map[string]string{
 	"set_scope":          "nothing; for platform.enter alone",
 	"note_requester":     "nothing: a trigger",
 	"touch_instance":     "nothing: a trigger",
-	"prove_callers":      "which rights who shows a session of a person has, as a digest",
+	"prove_callers":      "which rights who shows a session of a person has, as a digest, and whether a project is there",
 	"prove_instance":     "numbers of an instance's rows, to who shows a session of a person with rights of its own there",
 	"prove_instances":    "the same of a page of a project's instances",
 	"budget_rate":        "what is rented in a tenant that the caller is seen in costs, as a sum",

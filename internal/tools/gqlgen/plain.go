@@ -140,7 +140,7 @@ func (b *builder) table(name string) bool {
 			continue
 		}
 		if plain, ok := b.field(f, how); ok {
-			b.used[key] = true
+			b.used[key] = b.used[key] || f.IsResolver
 			out.Fields = append(out.Fields, plain)
 		} else {
 			out.Left = append(out.Left, f.Name)
@@ -174,7 +174,7 @@ func (b *builder) field(f *codegen.Field, how rule) (field, bool) {
 		out.Value = f.TypeReference.GO
 		return out, out.Write != "" && parameters(f, &out)
 	}
-	return out, out.Write != "" && !out.Fails
+	return out, out.Write != "" && out.Write != "Float" && !out.Fails // a stored fraction may be none that JSON has
 }
 
 // parameters completes a field by its arguments, and reports whether a plain query can give them.
