@@ -195,9 +195,12 @@ func TestErrorsOfPlainQueriesAreTheExecutors(t *testing.T) {
 		fmt.Sprintf(`{ a: instance(id: %q) { id events(first: 0) { edges { cursor } } } }`, full.ID),
 		fmt.Sprintf(`{ instances(projectId: %q, after: "nonsense") { edges { cursor } } }`, full.ProjectID),
 		fmt.Sprintf(`{ instances(projectId: %q, filter: {search: %q}) { edges { cursor } } }`, full.ProjectID, strings.Repeat("x", 101)),
+		fmt.Sprintf(`{ searchAudit(filter: {projectId: %q, from: "yesterday"}) { edges { cursor } } }`, full.ProjectID),
+		`{ searchAudit(filter: {projectId: "nonsense"}) { edges { cursor } } }`,
 	} {
 		want, got := c.run(t, c.executor, document), c.run(t, c.joined, document)
 		require.NotEmpty(t, want.Errors)
+		require.NotEqual(t, "INTERNAL", want.Errors[0].Extensions["code"], document)
 		require.Equal(t, want.Errors[0].Extensions["code"], got.Errors[0].Extensions["code"])
 		require.Equal(t, want.Errors[0].Path, got.Errors[0].Path)
 		require.Equal(t, string(want.Data), string(got.Data))

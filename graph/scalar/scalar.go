@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
+
+	"github.com/gpuaas/app-platform/domain/fault"
 )
 
 // Layout is RFC 3339 with the microseconds that the database keeps.
@@ -24,15 +26,18 @@ func MarshalDateTime(t time.Time) graphql.Marshaler {
 	})
 }
 
-// UnmarshalDateTime reads an RFC 3339 instant.
+// mostQuoted bounds what of a text that is no instant is said again, in characters.
+const mostQuoted = 40
+
+// UnmarshalDateTime reads an RFC 3339 instant. It fails with INVALID_ARGUMENT for anything else.
 func UnmarshalDateTime(v any) (time.Time, error) {
 	text, ok := v.(string)
 	if !ok {
-		return time.Time{}, fmt.Errorf("an instant is a string in RFC 3339")
+		return time.Time{}, fault.New(fault.InvalidArgument, "an instant must be a string in RFC 3339, such as 2026-01-31T12:00:00Z")
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is not an instant in RFC 3339", text)
+		return time.Time{}, fault.New(fault.InvalidArgument, "%.*q is not an instant in RFC 3339, such as 2026-01-31T12:00:00Z", mostQuoted, text)
 	}
 	return t.UTC().Truncate(time.Microsecond), nil
 }
