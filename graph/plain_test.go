@@ -240,7 +240,7 @@ const mostSpreads = 250
 func (d *documents) document(root string) string {
 	name := root[:strings.Index(root, "(")]
 	field := d.schema.Query.Fields.ForName(name)
-	for {
+	for before := maps.Clone(d.asked); ; d.asked = maps.Clone(before) {
 		made := "{ first: " + root + d.selection(field.Type.Name(), false, 5) + " __typename }"
 		if strings.Count(made, "...") <= mostSpreads {
 			return made

@@ -43,7 +43,7 @@ func (w *writer) resolve(selected *selection, objects []any) (*resolved, error) 
 		for n, obj := range objects {
 			take := func() error {
 				return guarded(func() (err error) {
-					values[n], err = s.field.get(w.ctx, obj, w.argumentsOf(s))
+					values[n], err = w.take(s, obj)
 					return err
 				})
 			}
@@ -74,16 +74,24 @@ func (w *writer) resolveBelow(s *step, at *taken) (err error) {
 	at.firsts = make([]int, len(at.values))
 	for n, value := range at.values {
 		at.firsts[n] = len(objects)
-		if s.field.many {
-			for i, list := 0, value.(List); i < list.Len(); i++ {
-				objects = append(objects, list.At(i))
-			}
-		} else if value != nil {
-			objects = append(objects, value)
-		}
+		objects = s.objects(objects, value)
 	}
 	at.below, err = w.resolve(s.below, objects)
 	return err
+}
+
+// objects appends the objects that a value of the step's field is or holds.
+func (s *step) objects(to []any, value any) []any {
+	switch {
+	case s.field.many:
+		list := value.(List)
+		for i := range list.Len() {
+			to = append(to, list.At(i))
+		}
+	case value != nil:
+		to = append(to, value)
+	}
+	return to
 }
 
 // guarded calls a function and returns its panic as an error: the executor, which answers the query then, says where.

@@ -31,12 +31,15 @@ func (r *Reader) ID(name string) (id ids.ID) {
 }
 
 // OptionalID returns an id, and nil where there is none.
-func (r *Reader) OptionalID(name string) *ids.ID {
+func (r *Reader) OptionalID(name string) *ids.ID { return optional(r, name, r.ID) }
+
+// optional reads an argument that may be left out.
+func optional[T any](r *Reader, name string, read func(name string) T) *T {
 	if r.args[name] == nil {
 		return nil
 	}
-	id := r.ID(name)
-	return &id
+	value := read(name)
+	return &value
 }
 
 // Text returns a string.
@@ -58,13 +61,7 @@ func (r *Reader) Bool(name string) bool {
 }
 
 // OptionalBool returns a truth value, and nil where there is none.
-func (r *Reader) OptionalBool(name string) *bool {
-	if r.args[name] == nil {
-		return nil
-	}
-	is := r.Bool(name)
-	return &is
-}
+func (r *Reader) OptionalBool(name string) *bool { return optional(r, name, r.Bool) }
 
 // OptionalInt returns a number, and nil where there is none.
 func (r *Reader) OptionalInt(name string) *int {
@@ -80,16 +77,7 @@ func (r *Reader) OptionalInt(name string) *int {
 }
 
 // OptionalText returns a string, and nil where there is none.
-func (r *Reader) OptionalText(name string) *string {
-	switch given := r.args[name].(type) {
-	case nil:
-		return nil
-	case string:
-		return &given
-	}
-	r.Err = ErrNot
-	return nil
-}
+func (r *Reader) OptionalText(name string) *string { return optional(r, name, r.Text) }
 
 // Texts returns a list of strings, and nil where there is none.
 func Texts[T ~string](r *Reader, name string) []T {

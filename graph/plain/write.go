@@ -37,7 +37,7 @@ func (w *writer) object(selected *selection, obj any, known *resolved, n int) er
 				return err
 			}
 		default:
-			found, err := s.field.get(w.contextOf(s), obj, w.argumentsOf(s))
+			found, err := w.take(s, obj)
 			if err != nil {
 				return err
 			}
@@ -50,56 +50,43 @@ func (w *writer) object(selected *selection, obj any, known *resolved, n int) er
 	return nil
 }
 
-// contextOf returns the context that a step's field is resolved in.
-func (w *writer) contextOf(s *step) context.Context {
-	if !s.root {
-		return w.ctx
+// take returns what an object has in a step's field.
+func (w *writer) take(s *step, obj any) (any, error) {
+	ctx, args := w.ctx, Args(nil)
+	if s.args {
+		args = s.asked.ArgumentMap(w.variables)
 	}
-	return graphql.WithFieldContext(w.ctx, &graphql.FieldContext{
-		Object: "Query", Field: s.asked, Args: w.argumentsOf(s), IsResolver: true, IsMethod: true,
-	})
-}
-
-func (w *writer) argumentsOf(s *step) Args {
-	if !s.args {
-		return nil
+	if s.root {
+		ctx = graphql.WithFieldContext(ctx, &graphql.FieldContext{
+			Object: "Query", Field: s.asked, Args: args, IsResolver: true, IsMethod: true,
+		})
 	}
-	return s.asked.ArgumentMap(w.variables)
+	return s.field.get(ctx, obj, args)
 }
 
 // value writes what a step's field has. Its objects are those from the n-th on of what known was resolved for.
-func (w *writer) value(s *step, found any, known *resolved, n int) error {
-	switch {
-	case s.field.write != nil:
+func (w *writer) value(s *step, found any, known *resolved, n int) (err error) {
+	if s.field.write != nil {
 		w.dst = s.field.write(w.dst, found)
 		return nil
-	case s.field.many:
-		return w.list(s.below, found.(List), known, n)
-	case found == nil:
+	}
+	if found == nil {
 		w.dst = append(w.dst, "null"...)
 		return nil
 	}
 	if known == nil && s.below.ahead {
-		var err error
-		if known, err = w.resolve(s.below, []any{found}); err != nil {
+		if known, err = w.resolve(s.below, s.objects(nil, found)); err != nil {
 			return err
 		}
+	}
+	if s.field.many {
+		return w.list(s.below, found.(List), known, n)
 	}
 	return w.object(s.below, found, known, n)
 }
 
 // list writes a list. Its objects are those from the n-th on of what known was resolved for.
 func (w *writer) list(selected *selection, found List, known *resolved, n int) error {
-	if known == nil && selected.ahead {
-		all := make([]any, found.Len())
-		for i := range all {
-			all[i] = found.At(i)
-		}
-		var err error
-		if known, err = w.resolve(selected, all); err != nil {
-			return err
-		}
-	}
 	w.dst = append(w.dst, '[')
 	for i := range found.Len() {
 		if i > 0 {
