@@ -150,7 +150,7 @@ func (r *queryResolver) Instances(ctx context.Context, projectID ids.ID, filter 
 	}
 	which := read.Value(filter)
 	which.LastOperations = read.ListWants(ctx, "lastOperation")
-	which.Brief = read.ListWithin(ctx, instance.BriefFields)
+	which.Brief, which.BriefOperations = read.BriefList(ctx)
 	return read.Connection[model.InstanceConnection](r.Resolver.Instances.List(ctx, projectID, which, args))
 }
 

@@ -213,11 +213,9 @@ func (l *Loaders) prime(loaded *instance.Loaded) {
 	if loaded.Manifest != nil {
 		l.Manifests.Prime(loaded.Manifest.ID, loaded.Manifest)
 	}
-	if last := loaded.LastOperation; last != nil {
+	last, brief := loaded.LastOperation, loaded.Brief // other fields may show what a part of an operation does not have
+	if last != nil && !brief.LastOperation && (last.Loaded == nil || !brief.Steps) {
 		l.Operations.Prime(last.ID, last)
-		if loaded.Steps != nil {
-			l.Steps.Prime(last.ID, loaded.Steps)
-		}
 	}
 }
 

@@ -2,11 +2,8 @@ package read
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
-	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
@@ -20,6 +17,7 @@ func Wanted(ctx context.Context) instance.Want {
 	if !graphql.HasOperationContext(ctx) {
 		return want
 	}
+	want.Brief = briefDetail(ctx)
 	for _, field := range graphql.CollectFieldsCtx(ctx, nil) {
 		switch field.Name {
 		case "members":
@@ -47,45 +45,6 @@ func ListWants(ctx context.Context, name string) bool {
 		return false
 	}
 	return selected(ctx, graphql.GetFieldContext(ctx).Field, "edges", "node")[name]
-}
-
-// ListWithin reports whether the selection of the nodes of the connection that is being resolved is within some fields, each
-// named by its path below a node, such as lastOperation.id. Whatever stands in a fragment counts, whether it will be answered
-// or not.
-func ListWithin(ctx context.Context, fields []string) bool {
-	if !graphql.HasOperationContext(ctx) {
-		return false
-	}
-	return within(graphql.GetFieldContext(ctx).Field.Selections, "", func(path string) bool {
-		node, below := strings.CutPrefix(path, "edges.node.")
-		switch {
-		case below:
-			return slices.Contains(fields, node)
-		case path == "edges", path == "edges.node", path == "edges.cursor":
-			return true
-		}
-		return path == "pageInfo" || strings.HasPrefix(path, "pageInfo.")
-	})
-}
-
-// within reports whether every selected field, by its path, is one of those that may be.
-func within(set ast.SelectionSet, above string, may func(path string) bool) bool {
-	for _, one := range set {
-		ok := false
-		switch one := one.(type) {
-		case *ast.Field:
-			path := above + one.Name
-			ok = one.Name == "__typename" || may(path) && within(one.SelectionSet, path+".", may)
-		case *ast.InlineFragment:
-			ok = within(one.SelectionSet, above, may)
-		case *ast.FragmentSpread:
-			ok = one.Definition != nil && within(one.Definition.SelectionSet, above, may)
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // selected returns the names of the fields below a field, after walking down a path of fields.

@@ -18,20 +18,27 @@ import (
 // The detail's queries. Each finds its rows from the instance's id alone, so that all of them go
 // out in one pipeline before any has answered.
 const (
-	instanceSQL = `SELECT ` + rows.InstanceColumns + ` FROM instance WHERE id = $1`
-	membersSQL  = `SELECT ` + rows.MemberColumns + ` FROM member
-		WHERE instance_id = $1 AND id > $2 ORDER BY id LIMIT $3`
-	lastOperationSQL = `SELECT ` + operation.Columns + ` FROM operation
-		WHERE id = (SELECT last_operation_id FROM instance WHERE id = $1)`
-	lastStepsSQL = `SELECT ` + rows.OperationStepColumns + ` FROM operation_step
+	fromInstance = ` FROM instance WHERE id = $1`
+	fromMembers  = ` FROM member WHERE instance_id = $1 AND id > $2 ORDER BY id LIMIT $3`
+	fromLast     = ` FROM operation WHERE id = (SELECT last_operation_id FROM instance WHERE id = $1)`
+	fromSteps    = ` FROM operation_step
 		WHERE operation_id = (SELECT last_operation_id FROM instance WHERE id = $1) ORDER BY ordinal`
-	nodesSQL = `SELECT ` + rows.ComputeNodeColumns + ` FROM compute_node
+	instanceSQL = `SELECT ` + rows.InstanceColumns + fromInstance
+	nodesSQL    = `SELECT ` + rows.ComputeNodeColumns + ` FROM compute_node
 		WHERE id IN (SELECT node_id FROM member WHERE instance_id = $1) LIMIT 256`
 	allocationsSQL = `SELECT ` + rows.AllocationColumns + ` FROM allocation
 		WHERE id IN (SELECT allocation_id FROM member WHERE instance_id = $1 AND (status <> 'REMOVED'
 			OR EXISTS (SELECT FROM instance WHERE id = $1 AND released_at IS NOT NULL))) ORDER BY id LIMIT 256`
 	manifestSQL = `SELECT ` + rows.ManifestColumns + ` FROM manifest
 		WHERE id = (SELECT manifest_id FROM instance WHERE id = $1)`
+)
+
+// The same of parts of rows; see Brief.
+var (
+	onPageSQL       = `SELECT ` + onPage.Columns + fromInstance
+	briefMembersSQL = `SELECT ` + briefMember.Columns + fromMembers
+	briefLastSQL    = `SELECT ` + operation.Brief.Columns + fromLast
+	briefStepsSQL   = `SELECT ` + operation.BriefStep.Columns + fromSteps
 )
 
 // detail is one read of an instance with its neighbours.
@@ -50,26 +57,55 @@ type detail struct {
 }
 
 func (d *detail) queries() ([]tx.Query, error) {
-	queries := []tx.Query{tx.Row(&d.view, scan, instanceSQL, d.id)}
+	queries := []tx.Query{d.itself()}
 	if args := d.want.Members; args != nil {
 		var after ids.ID
 		if err := args.Decode(members, &after); err != nil {
 			return nil, err
 		}
-		queries = append(queries, tx.Rows(&d.members, rows.Member, membersSQL, d.id, after, args.First+1))
+		queries = append(queries, d.itsMembers(after, args.First+1))
 	}
 	if args := d.want.Events; args != nil {
 		after, err := event.ParseInstanceCursor(args.After)
 		if err != nil {
 			return nil, err
 		}
-		queries = append(queries, event.Timeline(&d.events, &d.lost, d.id, after, args.First+1)...)
+		timeline := event.Timeline
+		if d.want.Brief.Events {
+			timeline = event.BriefTimeline
+		}
+		queries = append(queries, timeline(&d.events, &d.lost, d.id, after, args.First+1)...)
 	}
-	if d.want.LastOperation {
-		queries = append(queries, tx.Row(&d.last, operation.Scan, lastOperationSQL, d.id))
+	return append(queries, d.others()...), nil
+}
+
+func (d *detail) itself() tx.Query {
+	if d.want.Brief.Instance {
+		return tx.Row(&d.view, scanOnPage, onPageSQL, d.id)
 	}
-	if d.want.Steps {
-		queries = append(queries, tx.Rows(&d.steps, rows.OperationStep, lastStepsSQL, d.id))
+	return tx.Row(&d.view, scan, instanceSQL, d.id)
+}
+
+func (d *detail) itsMembers(after ids.ID, limit int) tx.Query {
+	if d.want.Brief.Members {
+		return tx.Rows(&d.members, briefMember.Scan, briefMembersSQL, d.id, after, limit)
+	}
+	return tx.Rows(&d.members, rows.Member, `SELECT `+rows.MemberColumns+fromMembers, d.id, after, limit)
+}
+
+// others are the queries of the neighbours that have no pages.
+func (d *detail) others() (queries []tx.Query) {
+	switch {
+	case d.want.LastOperation && d.want.Brief.LastOperation:
+		queries = append(queries, tx.Row(&d.last, operation.ScanBrief, briefLastSQL, d.id))
+	case d.want.LastOperation:
+		queries = append(queries, tx.Row(&d.last, operation.Scan, `SELECT `+operation.Columns+fromLast, d.id))
+	}
+	switch {
+	case d.want.Steps && d.want.Brief.Steps:
+		queries = append(queries, tx.Rows(&d.steps, operation.BriefStep.Scan, briefStepsSQL, d.id))
+	case d.want.Steps:
+		queries = append(queries, tx.Rows(&d.steps, rows.OperationStep, `SELECT `+rows.OperationStepColumns+fromSteps, d.id))
 	}
 	if d.want.Nodes {
 		queries = append(queries, tx.Rows(&d.nodes, rows.ComputeNode, nodesSQL, d.id))
@@ -80,22 +116,22 @@ func (d *detail) queries() ([]tx.Query, error) {
 	if d.want.Manifest {
 		queries = append(queries, tx.Row(&d.manifest, rows.Manifest, manifestSQL, d.id))
 	}
-	return queries, nil
+	return queries
 }
 
 func (d *detail) loaded() *Loaded {
-	loaded := &Loaded{}
+	loaded := &Loaded{Brief: d.want.Brief}
 	if args := d.want.Members; args != nil {
 		loaded.Members, loaded.MembersArgs = cutMembers(*args, d.members), *args
 	}
 	if args := d.want.Events; args != nil {
 		loaded.Events, loaded.EventsArgs = cutEvents(*args, d.events), *args
 	}
-	if d.want.LastOperation {
+	if d.want.LastOperation && d.last != nil {
 		loaded.LastOperation = d.last
-	}
-	if d.want.Steps {
-		loaded.Steps = orEmpty(d.steps)
+		if d.want.Steps {
+			d.last.Loaded = orEmpty(d.steps)
+		}
 	}
 	if d.want.Manifest {
 		loaded.Manifest = d.manifest

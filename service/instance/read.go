@@ -32,6 +32,8 @@ type Want struct {
 	Nodes         bool
 	Allocations   bool
 	Manifest      bool
+	// Brief are those of which a part is enough.
+	Brief Brief
 }
 
 // Loaded are neighbours that were read with an instance; nil for those that were not.
@@ -40,11 +42,12 @@ type Loaded struct {
 	MembersArgs   page.Args
 	Events        *page.Page[*event.Event]
 	EventsArgs    page.Args
-	LastOperation *operation.View
-	Steps         []*db.OperationStep
+	LastOperation *operation.View // with its steps, where these are wanted
 	Nodes         map[ids.ID]*db.ComputeNode
 	Allocations   []*db.Allocation
 	Manifest      *db.Manifest
+	// Brief are those of which a part was read: they serve this answer alone.
+	Brief Brief
 }
 
 // scan reads a row of rows.InstanceColumns.
@@ -121,25 +124,9 @@ type Filter struct {
 	Search   string // part of the name, at most 100 characters
 	// LastOperations loads the last operation of each as well, where the caller may read it.
 	LastOperations bool
-	// Brief leaves out the documents that BriefFields do without, which each row would bring along otherwise.
-	Brief bool
+	// Brief reads what BriefFields are made of alone, and of last operations what operation.BriefFields are.
+	Brief, BriefOperations bool
 }
-
-// BriefFields are the fields of the API's Instance, and below it, that a brief list has; every other one needs a whole row.
-var BriefFields = []string{
-	"id", "name", "tenantId", "projectId", "appSlug", "appVersion", "permissionFamily", "status", "health", "healthMessage",
-	"revision", "boundCapacityShape", "operatingMode", "controlPlaneScope", "runtimeBackend", "smoke", "system",
-	"generation", "observedAt", "correlationId", "createdAt", "updatedAt", "releasedAt", "unservedAt", "repairStopped",
-	"roles", "roles.componentKey", "roles.displayName", "roles.desired", "roles.current", "roles.healthy", "roles.summary",
-	"lastOperation", "lastOperation.id", "lastOperation.kind", "lastOperation.state", "lastOperation.outcome",
-	"lastOperation.phase", "lastOperation.percent", "lastOperation.message", "lastOperation.createdAt",
-	"lastOperation.startedAt", "lastOperation.endedAt",
-}
-
-// briefColumns are the columns of an instance with nothing in place of the documents that BriefFields do without, so that a
-// row scans as a whole one does.
-var briefColumns = rows.Without(rows.InstanceColumns, "instance.config", "instance.capacity_intent", "instance.volumes",
-	"instance.drift", "instance.repair")
 
 // List reads the instances of a project, newest first; those of families that the caller may not
 // read are left out. NOT_FOUND when the project is missing or hidden, FORBIDDEN when no family may
@@ -157,17 +144,21 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, arg
 	var found []*View
 	var last []*operation.View
 	chosen, given := chosenSQL(projectID, filter, after, args.First+1)
-	columns, operationColumns := rows.InstanceColumns, operation.Columns
+	columns, scanned := rows.InstanceColumns, scan
 	if filter.Brief {
-		columns, operationColumns = briefColumns, operation.BriefColumns
+		columns, scanned = brief.Columns, scanBrief
 	}
 	queries := []tx.Query{
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Rows(&found, scan, `SELECT `+columns+chosen, given...),
+		tx.Rows(&found, scanned, `SELECT `+columns+chosen, given...),
 	}
 	if filter.LastOperations {
-		queries = append(queries, tx.Rows(&last, operation.Scan,
-			`SELECT `+operationColumns+` FROM operation WHERE id IN (SELECT last_operation_id`+chosen+`)`, given...))
+		columns, scanned := operation.Columns, operation.Scan
+		if filter.BriefOperations {
+			columns, scanned = operation.Brief.Columns, operation.ScanBrief
+		}
+		queries = append(queries, tx.Rows(&last, scanned,
+			`SELECT `+columns+` FROM operation WHERE id IN (SELECT last_operation_id`+chosen+`)`, given...))
 	}
 	actor, err := s.DB.Read(ctx, queries...)
 	if err != nil {

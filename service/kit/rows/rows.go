@@ -42,6 +42,15 @@ var (
 	OperationStep = rows.OperationStep
 )
 
+// The tables that parts are cut from.
+var (
+	EventTable         = rows.EventTable
+	InstanceTable      = rows.InstanceTable
+	MemberTable        = rows.MemberTable
+	OperationTable     = rows.OperationTable
+	OperationStepTable = rows.OperationStepTable
+)
+
 // Value returns a nullable column's value, and the empty one for NULL.
 func Value[T any](column *T) (out T) {
 	if column != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
@@ -46,9 +47,20 @@ func ParseInstanceCursor(cursor string) (p Position, err error) {
 	return p, nil
 }
 
-// timelineSQL reads an instance's events after a number.
-const timelineSQL = `SELECT ` + rows.EventColumns + ` FROM app_instance_event
-	WHERE instance_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+// BriefFields are the fields of the API's Event that a brief timeline has.
+var BriefFields = rows.Fields{
+	"id": {"id"}, "cursor": {"seq", "generation"}, "seq": {"seq"}, "type": {"type"}, "appInstanceId": {"instance_id"},
+	"operationId": {"operation_id"}, "memberId": {"member_id"}, "message": {"message"}, "payload": {"payload"},
+	"occurredAt": {"occurred_at"},
+}
+
+// brief is the part of an event that timelines show; the others of its columns are as much again.
+var brief = rows.PartOf(rows.EventTable, BriefFields)
+
+// timelineSQL reads columns of an instance's events after a number.
+const timelineSQL = `SELECT %s FROM app_instance_event WHERE instance_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`
+
+var wholeTimelineSQL, briefTimelineSQL = fmt.Sprintf(timelineSQL, rows.EventColumns), fmt.Sprintf(timelineSQL, brief.Columns)
 
 // heldSQL reports whether the event that a position stands after is that of the generation it names: where a future was
 // lost, its number is given to another event.
@@ -58,7 +70,16 @@ const heldSQL = `SELECT EXISTS (SELECT FROM app_instance_event WHERE instance_id
 // where the database does not have the event that the position stands after; once the caller is known to reach the
 // instance, that is CURSOR_EXPIRED.
 func Timeline(into *[]*Event, lost *bool, instanceID ids.ID, after Position, limit int) []tx.Query {
-	page := tx.Rows(into, Scan, timelineSQL, instanceID, after.Order, limit)
+	return held(lost, instanceID, after, tx.Rows(into, Scan, wholeTimelineSQL, instanceID, after.Order, limit))
+}
+
+// BriefTimeline is Timeline with what BriefFields are made of.
+func BriefTimeline(into *[]*Event, lost *bool, instanceID ids.ID, after Position, limit int) []tx.Query {
+	return held(lost, instanceID, after, tx.Rows(into, scanBrief, briefTimelineSQL, instanceID, after.Order, limit))
+}
+
+// held asks for the event that a position stands after, before a page.
+func held(lost *bool, instanceID ids.ID, after Position, page tx.Query) []tx.Query {
 	if after.Generation == 0 {
 		return []tx.Query{page}
 	}
@@ -77,8 +98,11 @@ func InTimeline(e *Event) Position {
 }
 
 // Scan reads a row of rows.EventColumns as an event of its instance's timeline.
-func Scan(row pgx.CollectableRow) (*Event, error) {
-	stored, err := rows.Event(row)
+func Scan(row pgx.CollectableRow) (*Event, error) { return inTimeline(rows.Event(row)) }
+
+func scanBrief(row pgx.CollectableRow) (*Event, error) { return inTimeline(brief.Scan(row)) }
+
+func inTimeline(stored *db.Event, err error) (*Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scan an event: %w", err)
 	}

@@ -30,6 +30,30 @@ func Scan(row pgx.CollectableRow) (*View, error) {
 	return view, err
 }
 
+// BriefFields are the fields of the API's Operation that a Brief has.
+var BriefFields = rows.Fields{
+	"id": {"id"}, "kind": {"kind"}, "state": {"state"}, "outcome": {"outcome"}, "phase": {"phase"}, "percent": {"percent"},
+	"message": {"message"}, "createdAt": {"created_at"}, "startedAt": {"started_at"}, "endedAt": {"ended_at"}, "steps": nil,
+}
+
+// Brief is the part of an operation that lists and the pages of instances show.
+var Brief = rows.PartOf(rows.OperationTable, BriefFields)
+
+// ScanBrief reads a row of Brief.
+func ScanBrief(row pgx.CollectableRow) (*View, error) {
+	stored, err := Brief.Scan(row)
+	return &View{Operation: stored}, err
+}
+
+// StepFields are the fields of the API's OperationStep that a BriefStep has.
+var StepFields = rows.Fields{
+	"id": {"id"}, "name": {"name"}, "ordinal": {"ordinal"}, "state": {"state"}, "attempt": {"attempt"}, "message": {"message"},
+	"startedAt": {"started_at"}, "endedAt": {"ended_at"},
+}
+
+// BriefStep is a step without its evidence.
+var BriefStep = rows.PartOf(rows.OperationStepTable, StepFields)
+
 // object is what authorisation looks at in an operation.
 func (v *View) object() authz.Object {
 	object := authz.Object{TenantID: v.TenantID, ProjectID: v.ProjectID, AppSlug: v.AppSlug}

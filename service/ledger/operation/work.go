@@ -17,9 +17,6 @@ import (
 const Columns = rows.OperationColumns +
 	`, CASE WHEN operation.ended_at IS NULL THEN operation.adapter_status -> 'waitsFor' END`
 
-// BriefColumns are Columns without the documents of what was asked for and what came of it.
-var BriefColumns = rows.Without(Columns, "operation.desired_change", "operation.targets", "operation.evidence")
-
 // Work is something that runs on members and that an operation waits for or would lose, by the
 // adapter's word.
 type Work struct {

@@ -290,363 +290,384 @@ const (
 		operation_step.ended_at`
 )
 
+// Column is a column of a table: its name, the expression that is selected for it, and where a row's value goes. What is of a
+// named type goes to its plain one, which the driver scans without reflection, and JSON as it is: as json.RawMessage it would
+// be parsed again.
+type Column[T any] struct {
+	Name, SQL string
+	Into      func(x *T) any
+}
+
+// Scan scans a row of some columns, in their order. What is not among them stays zero.
+func Scan[T any](row pgx.CollectableRow, columns []Column[T]) (*T, error) {
+	x, into := new(T), make([]any, len(columns))
+	for i := range columns {
+		into[i] = columns[i].Into(x)
+	}
+	return x, row.Scan(into...)
+}
+
+// AllocationTable is what AllocationColumns are made of.
+var AllocationTable = []Column[db.Allocation]{
+	{"id", `allocation.id`, func(x *db.Allocation) any { return (*string)(&x.ID) }},
+	{"tenant_id", `allocation.tenant_id`, func(x *db.Allocation) any { return (*string)(&x.TenantID) }},
+	{"project_id", `allocation.project_id`, func(x *db.Allocation) any { return (*string)(&x.ProjectID) }},
+	{"created_by_operation_id", `allocation.created_by_operation_id`, func(x *db.Allocation) any { return &x.CreatedByOperationID }},
+	{"name", `allocation.name`, func(x *db.Allocation) any { return &x.Name }},
+	{"shape", `allocation.shape`, func(x *db.Allocation) any { return (*string)(&x.Shape) }},
+	{"gpu_count", `allocation.gpu_count`, func(x *db.Allocation) any { return &x.GpuCount }},
+	{"sku", `allocation.sku`, func(x *db.Allocation) any { return &x.Sku }},
+	{"region", `allocation.region`, func(x *db.Allocation) any { return &x.Region }},
+	{"status", `allocation.status`, func(x *db.Allocation) any { return (*string)(&x.Status) }},
+	{"node_id", `allocation.node_id`, func(x *db.Allocation) any { return &x.NodeID }},
+	{"instance_id", `allocation.instance_id`, func(x *db.Allocation) any { return &x.InstanceID }},
+	{"scheduler_type", `allocation.scheduler_type`, func(x *db.Allocation) any { return &x.SchedulerType }},
+	{"integration_metadata", `allocation.integration_metadata`, func(x *db.Allocation) any { return (*[]byte)(&x.IntegrationMetadata) }},
+	{"devices", `allocation.devices`, func(x *db.Allocation) any { return &x.Devices }},
+	{"isolation_class", `allocation.isolation_class`, func(x *db.Allocation) any { return &x.IsolationClass }},
+	{"memory_mib", `allocation.memory_mib`, func(x *db.Allocation) any { return &x.MemoryMib }},
+	{"cpu_millis", `allocation.cpu_millis`, func(x *db.Allocation) any { return &x.CPUMillis }},
+	{"release_operation_id", `allocation.release_operation_id`, func(x *db.Allocation) any { return &x.ReleaseOperationID }},
+	{"created_at", `allocation.created_at`, func(x *db.Allocation) any { return &x.CreatedAt }},
+	{"released_at", `allocation.released_at`, func(x *db.Allocation) any { return &x.ReleasedAt }},
+}
+
 // Allocation scans a row of AllocationColumns.
-func Allocation(row pgx.CollectableRow) (*db.Allocation, error) {
-	x := new(db.Allocation)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		(*string)(&x.TenantID),  // of a named type, which the driver would scan by reflection
-		(*string)(&x.ProjectID), // of a named type, which the driver would scan by reflection
-		&x.CreatedByOperationID,
-		&x.Name,
-		(*string)(&x.Shape), // of a named type, which the driver would scan by reflection
-		&x.GpuCount,
-		&x.Sku,
-		&x.Region,
-		(*string)(&x.Status), // of a named type, which the driver would scan by reflection
-		&x.NodeID,
-		&x.InstanceID,
-		&x.SchedulerType,
-		(*[]byte)(&x.IntegrationMetadata), // as it is: as json.RawMessage it would be parsed again
-		&x.Devices,
-		&x.IsolationClass,
-		&x.MemoryMib,
-		&x.CPUMillis,
-		&x.ReleaseOperationID,
-		&x.CreatedAt,
-		&x.ReleasedAt,
-	)
+func Allocation(row pgx.CollectableRow) (*db.Allocation, error) { return Scan(row, AllocationTable) }
+
+// AppTable is what AppColumns are made of.
+var AppTable = []Column[db.App]{
+	{"id", `app.id`, func(x *db.App) any { return (*string)(&x.ID) }},
+	{"slug", `app.slug`, func(x *db.App) any { return &x.Slug }},
+	{"display_name", `app.display_name`, func(x *db.App) any { return &x.DisplayName }},
+	{"summary", `app.summary`, func(x *db.App) any { return &x.Summary }},
+	{"permission_family", `app.permission_family`, func(x *db.App) any { return &x.PermissionFamily }},
+	{"publisher_tenant_id", `app.publisher_tenant_id`, func(x *db.App) any { return &x.PublisherTenantID }},
+	{"publisher_project_id", `app.publisher_project_id`, func(x *db.App) any { return &x.PublisherProjectID }},
+	{"promotion_terms", `app.promotion_terms`, func(x *db.App) any { return (*[]byte)(&x.PromotionTerms) }},
+	{"sandbox", `app.sandbox`, func(x *db.App) any { return &x.Sandbox }},
+	{"system", `app.system`, func(x *db.App) any { return &x.System }},
+	{"created_at", `app.created_at`, func(x *db.App) any { return &x.CreatedAt }},
 }
 
 // App scans a row of AppColumns.
-func App(row pgx.CollectableRow) (*db.App, error) {
-	x := new(db.App)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		&x.Slug,
-		&x.DisplayName,
-		&x.Summary,
-		&x.PermissionFamily,
-		&x.PublisherTenantID,
-		&x.PublisherProjectID,
-		(*[]byte)(&x.PromotionTerms), // as it is: as json.RawMessage it would be parsed again
-		&x.Sandbox,
-		&x.System,
-		&x.CreatedAt,
-	)
+func App(row pgx.CollectableRow) (*db.App, error) { return Scan(row, AppTable) }
+
+// ArtifactTable is what ArtifactColumns are made of.
+var ArtifactTable = []Column[db.Artifact]{
+	{"id", `artifact.id`, func(x *db.Artifact) any { return (*string)(&x.ID) }},
+	{"name", `artifact.name`, func(x *db.Artifact) any { return &x.Name }},
+	{"media_type", `artifact.media_type`, func(x *db.Artifact) any { return &x.MediaType }},
+	{"ref", `artifact.ref`, func(x *db.Artifact) any { return &x.Ref }},
+	{"digest", `artifact.digest`, func(x *db.Artifact) any { return &x.Digest }},
+	{"size_bytes", `artifact.size_bytes`, func(x *db.Artifact) any { return &x.SizeBytes }},
+	{"stage", `artifact.stage`, func(x *db.Artifact) any { return (*string)(&x.Stage) }},
+	{"evidence", `artifact.evidence`, func(x *db.Artifact) any { return (*[]byte)(&x.Evidence) }},
+	{"kind", `artifact.kind`, func(x *db.Artifact) any { return (*string)(&x.Kind) }},
+	{"source_id", `artifact.source_id`, func(x *db.Artifact) any { return &x.SourceID }},
+	{"tenant_id", `artifact.tenant_id`, func(x *db.Artifact) any { return &x.TenantID }},
+	{"project_id", `artifact.project_id`, func(x *db.Artifact) any { return &x.ProjectID }},
+	{"platforms", `coalesce(artifact.platforms, '[]')`, func(x *db.Artifact) any { return &x.Platforms }},
+	{"signature", `artifact.signature`, func(x *db.Artifact) any { return (*string)(&x.Signature) }},
+	{"signer_key_id", `artifact.signer_key_id`, func(x *db.Artifact) any { return &x.SignerKeyID }},
+	{"quarantined_at", `artifact.quarantined_at`, func(x *db.Artifact) any { return &x.QuarantinedAt }},
+	{"quarantine_code", `artifact.quarantine_code`, func(x *db.Artifact) any { return &x.QuarantineCode }},
+	{"quarantine_reason", `artifact.quarantine_reason`, func(x *db.Artifact) any { return &x.QuarantineReason }},
+	{"verified_at", `artifact.verified_at`, func(x *db.Artifact) any { return &x.VerifiedAt }},
+	{"created_at", `artifact.created_at`, func(x *db.Artifact) any { return &x.CreatedAt }},
 }
 
 // Artifact scans a row of ArtifactColumns.
-func Artifact(row pgx.CollectableRow) (*db.Artifact, error) {
-	x := new(db.Artifact)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		&x.Name,
-		&x.MediaType,
-		&x.Ref,
-		&x.Digest,
-		&x.SizeBytes,
-		(*string)(&x.Stage),    // of a named type, which the driver would scan by reflection
-		(*[]byte)(&x.Evidence), // as it is: as json.RawMessage it would be parsed again
-		(*string)(&x.Kind),     // of a named type, which the driver would scan by reflection
-		&x.SourceID,
-		&x.TenantID,
-		&x.ProjectID,
-		&x.Platforms,
-		(*string)(&x.Signature), // of a named type, which the driver would scan by reflection
-		&x.SignerKeyID,
-		&x.QuarantinedAt,
-		&x.QuarantineCode,
-		&x.QuarantineReason,
-		&x.VerifiedAt,
-		&x.CreatedAt,
-	)
+func Artifact(row pgx.CollectableRow) (*db.Artifact, error) { return Scan(row, ArtifactTable) }
+
+// ArtifactPartTable is what ArtifactPartColumns are made of.
+var ArtifactPartTable = []Column[db.ArtifactPart]{
+	{"id", `artifact_part.id`, func(x *db.ArtifactPart) any { return (*string)(&x.ID) }},
+	{"artifact_id", `artifact_part.artifact_id`, func(x *db.ArtifactPart) any { return (*string)(&x.ArtifactID) }},
+	{"tenant_id", `artifact_part.tenant_id`, func(x *db.ArtifactPart) any { return &x.TenantID }},
+	{"position", `artifact_part.position`, func(x *db.ArtifactPart) any { return &x.Position }},
+	{"role", `artifact_part.role`, func(x *db.ArtifactPart) any { return (*string)(&x.Role) }},
+	{"digest", `artifact_part.digest`, func(x *db.ArtifactPart) any { return &x.Digest }},
+	{"media_type", `artifact_part.media_type`, func(x *db.ArtifactPart) any { return &x.MediaType }},
+	{"size_bytes", `artifact_part.size_bytes`, func(x *db.ArtifactPart) any { return &x.SizeBytes }},
+	{"platform", `artifact_part.platform`, func(x *db.ArtifactPart) any { return &x.Platform }},
+	{"title", `artifact_part.title`, func(x *db.ArtifactPart) any { return &x.Title }},
+	{"parent", `artifact_part.parent`, func(x *db.ArtifactPart) any { return &x.Parent }},
 }
 
 // ArtifactPart scans a row of ArtifactPartColumns.
 func ArtifactPart(row pgx.CollectableRow) (*db.ArtifactPart, error) {
-	x := new(db.ArtifactPart)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		(*string)(&x.ArtifactID), // of a named type, which the driver would scan by reflection
-		&x.TenantID,
-		&x.Position,
-		(*string)(&x.Role), // of a named type, which the driver would scan by reflection
-		&x.Digest,
-		&x.MediaType,
-		&x.SizeBytes,
-		&x.Platform,
-		&x.Title,
-		&x.Parent,
-	)
+	return Scan(row, ArtifactPartTable)
+}
+
+// ComputeNodeTable is what ComputeNodeColumns are made of.
+var ComputeNodeTable = []Column[db.ComputeNode]{
+	{"id", `compute_node.id`, func(x *db.ComputeNode) any { return (*string)(&x.ID) }},
+	{"name", `compute_node.name`, func(x *db.ComputeNode) any { return &x.Name }},
+	{"address", `compute_node.address`, func(x *db.ComputeNode) any { return &x.Address }},
+	{"status", `compute_node.status`, func(x *db.ComputeNode) any { return (*string)(&x.Status) }},
+	{"region", `compute_node.region`, func(x *db.ComputeNode) any { return &x.Region }},
+	{"sku", `compute_node.sku`, func(x *db.ComputeNode) any { return &x.Sku }},
+	{"cpus", `compute_node.cpus`, func(x *db.ComputeNode) any { return &x.Cpus }},
+	{"memory_mib", `compute_node.memory_mib`, func(x *db.ComputeNode) any { return &x.MemoryMib }},
+	{"gpus", `compute_node.gpus`, func(x *db.ComputeNode) any { return &x.Gpus }},
+	{"gpu_model", `compute_node.gpu_model`, func(x *db.ComputeNode) any { return &x.GpuModel }},
+	{"gpus_simulated", `compute_node.gpus_simulated`, func(x *db.ComputeNode) any { return &x.GpusSimulated }},
+	{"isolation", `compute_node.isolation`, func(x *db.ComputeNode) any { return &x.Isolation }},
+	{"sealing_key", `compute_node.sealing_key`, func(x *db.ComputeNode) any { return &x.SealingKey }},
+	{"agent_version", `compute_node.agent_version`, func(x *db.ComputeNode) any { return &x.AgentVersion }},
+	{"boot_id", `compute_node.boot_id`, func(x *db.ComputeNode) any { return &x.BootID }},
+	{"kernel", `compute_node.kernel`, func(x *db.ComputeNode) any { return &x.Kernel }},
+	{"labels", `compute_node.labels`, func(x *db.ComputeNode) any { return (*[]byte)(&x.Labels) }},
+	{"walls", `compute_node.walls`, func(x *db.ComputeNode) any { return &x.Walls }},
+	{"devices", `compute_node.devices`, func(x *db.ComputeNode) any { return &x.Devices }},
+	{"storage", `compute_node.storage`, func(x *db.ComputeNode) any { return &x.Storage }},
+	{"last_seen_at", `compute_node.last_seen_at`, func(x *db.ComputeNode) any { return &x.LastSeenAt }},
+	{"cordoned", `compute_node.cordoned`, func(x *db.ComputeNode) any { return &x.Cordoned }},
+	{"cordon_reason", `compute_node.cordon_reason`, func(x *db.ComputeNode) any { return &x.CordonReason }},
+	{"cordoned_at", `compute_node.cordoned_at`, func(x *db.ComputeNode) any { return &x.CordonedAt }},
+	{"conditions", `compute_node.conditions`, func(x *db.ComputeNode) any { return &x.Conditions }},
+	{"drain", `compute_node.drain`, func(x *db.ComputeNode) any { return &x.Drain }},
+	{"booted_at", `compute_node.booted_at`, func(x *db.ComputeNode) any { return &x.BootedAt }},
+	{"retired_at", `compute_node.retired_at`, func(x *db.ComputeNode) any { return &x.RetiredAt }},
+	{"lost", `compute_node.lost`, func(x *db.ComputeNode) any { return &x.Lost }},
+	{"deleted_at", `compute_node.deleted_at`, func(x *db.ComputeNode) any { return &x.DeletedAt }},
+	{"created_at", `compute_node.created_at`, func(x *db.ComputeNode) any { return &x.CreatedAt }},
 }
 
 // ComputeNode scans a row of ComputeNodeColumns.
-func ComputeNode(row pgx.CollectableRow) (*db.ComputeNode, error) {
-	x := new(db.ComputeNode)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		&x.Name,
-		&x.Address,
-		(*string)(&x.Status), // of a named type, which the driver would scan by reflection
-		&x.Region,
-		&x.Sku,
-		&x.Cpus,
-		&x.MemoryMib,
-		&x.Gpus,
-		&x.GpuModel,
-		&x.GpusSimulated,
-		&x.Isolation,
-		&x.SealingKey,
-		&x.AgentVersion,
-		&x.BootID,
-		&x.Kernel,
-		(*[]byte)(&x.Labels), // as it is: as json.RawMessage it would be parsed again
-		&x.Walls,
-		&x.Devices,
-		&x.Storage,
-		&x.LastSeenAt,
-		&x.Cordoned,
-		&x.CordonReason,
-		&x.CordonedAt,
-		&x.Conditions,
-		&x.Drain,
-		&x.BootedAt,
-		&x.RetiredAt,
-		&x.Lost,
-		&x.DeletedAt,
-		&x.CreatedAt,
-	)
+func ComputeNode(row pgx.CollectableRow) (*db.ComputeNode, error) { return Scan(row, ComputeNodeTable) }
+
+// EventTable is what EventColumns are made of.
+var EventTable = []Column[db.Event]{
+	{"id", `app_instance_event.id`, func(x *db.Event) any { return (*string)(&x.ID) }},
+	{"tenant_id", `app_instance_event.tenant_id`, func(x *db.Event) any { return (*string)(&x.TenantID) }},
+	{"project_id", `app_instance_event.project_id`, func(x *db.Event) any { return (*string)(&x.ProjectID) }},
+	{"instance_id", `app_instance_event.instance_id`, func(x *db.Event) any { return &x.InstanceID }},
+	{"allocation_id", `app_instance_event.allocation_id`, func(x *db.Event) any { return &x.AllocationID }},
+	{"volume_id", `app_instance_event.volume_id`, func(x *db.Event) any { return &x.VolumeID }},
+	{"seq", `app_instance_event.seq`, func(x *db.Event) any { return &x.Seq }},
+	{"generation", `app_instance_event.generation`, func(x *db.Event) any { return &x.Generation }},
+	{"xid", `app_instance_event.xid`, func(x *db.Event) any { return &x.Xid }},
+	{"position", `app_instance_event.position`, func(x *db.Event) any { return &x.Position }},
+	{"type", `app_instance_event.type`, func(x *db.Event) any { return &x.Type }},
+	{"app_slug", `app_instance_event.app_slug`, func(x *db.Event) any { return &x.AppSlug }},
+	{"permission_family", `app_instance_event.permission_family`, func(x *db.Event) any { return &x.PermissionFamily }},
+	{"operation_id", `app_instance_event.operation_id`, func(x *db.Event) any { return &x.OperationID }},
+	{"member_id", `app_instance_event.member_id`, func(x *db.Event) any { return &x.MemberID }},
+	{"message", `app_instance_event.message`, func(x *db.Event) any { return &x.Message }},
+	{"payload", `app_instance_event.payload`, func(x *db.Event) any { return (*[]byte)(&x.Payload) }},
+	{"correlation_id", `app_instance_event.correlation_id`, func(x *db.Event) any { return &x.CorrelationID }},
+	{"trace_id", `app_instance_event.trace_id`, func(x *db.Event) any { return &x.TraceID }},
+	{"occurred_at", `app_instance_event.occurred_at`, func(x *db.Event) any { return &x.OccurredAt }},
 }
 
 // Event scans a row of EventColumns.
-func Event(row pgx.CollectableRow) (*db.Event, error) {
-	x := new(db.Event)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		(*string)(&x.TenantID),  // of a named type, which the driver would scan by reflection
-		(*string)(&x.ProjectID), // of a named type, which the driver would scan by reflection
-		&x.InstanceID,
-		&x.AllocationID,
-		&x.VolumeID,
-		&x.Seq,
-		&x.Generation,
-		&x.Xid,
-		&x.Position,
-		&x.Type,
-		&x.AppSlug,
-		&x.PermissionFamily,
-		&x.OperationID,
-		&x.MemberID,
-		&x.Message,
-		(*[]byte)(&x.Payload), // as it is: as json.RawMessage it would be parsed again
-		&x.CorrelationID,
-		&x.TraceID,
-		&x.OccurredAt,
-	)
+func Event(row pgx.CollectableRow) (*db.Event, error) { return Scan(row, EventTable) }
+
+// InstanceTable is what InstanceColumns are made of.
+var InstanceTable = []Column[db.Instance]{
+	{"id", `instance.id`, func(x *db.Instance) any { return (*string)(&x.ID) }},
+	{"tenant_id", `instance.tenant_id`, func(x *db.Instance) any { return (*string)(&x.TenantID) }},
+	{"project_id", `instance.project_id`, func(x *db.Instance) any { return (*string)(&x.ProjectID) }},
+	{"name", `instance.name`, func(x *db.Instance) any { return &x.Name }},
+	{"app_slug", `instance.app_slug`, func(x *db.Instance) any { return &x.AppSlug }},
+	{"app_version", `instance.app_version`, func(x *db.Instance) any { return &x.AppVersion }},
+	{"permission_family", `instance.permission_family`, func(x *db.Instance) any { return &x.PermissionFamily }},
+	{"manifest_id", `instance.manifest_id`, func(x *db.Instance) any { return (*string)(&x.ManifestID) }},
+	{"status", `instance.status`, func(x *db.Instance) any { return (*string)(&x.Status) }},
+	{"health", `instance.health`, func(x *db.Instance) any { return (*string)(&x.Health) }},
+	{"health_message", `instance.health_message`, func(x *db.Instance) any { return &x.HealthMessage }},
+	{"revision", `instance.revision`, func(x *db.Instance) any { return &x.Revision }},
+	{"config", `instance.config`, func(x *db.Instance) any { return (*[]byte)(&x.Config) }},
+	{"roles", `instance.roles`, func(x *db.Instance) any { return (*[]byte)(&x.Roles) }},
+	{"capacity_intent", `instance.capacity_intent`, func(x *db.Instance) any { return (*[]byte)(&x.CapacityIntent) }},
+	{"volumes", `instance.volumes`, func(x *db.Instance) any { return &x.Volumes }},
+	{"generation", `instance.generation`, func(x *db.Instance) any { return &x.Generation }},
+	{"drift", `instance.drift`, func(x *db.Instance) any { return (*[]byte)(&x.Drift) }},
+	{"observed_at", `instance.observed_at`, func(x *db.Instance) any { return &x.ObservedAt }},
+	{"bound_capacity_shape", `instance.bound_capacity_shape`, func(x *db.Instance) any { return (*string)(&x.BoundCapacityShape) }},
+	{"operating_mode", `instance.operating_mode`, func(x *db.Instance) any { return &x.OperatingMode }},
+	{"control_plane_scope", `instance.control_plane_scope`, func(x *db.Instance) any { return &x.ControlPlaneScope }},
+	{"runtime_backend", `instance.runtime_backend`, func(x *db.Instance) any { return &x.RuntimeBackend }},
+	{"smoke", `instance.smoke`, func(x *db.Instance) any { return &x.Smoke }},
+	{"system", `instance.system`, func(x *db.Instance) any { return &x.System }},
+	{"operator_service_account_id", `instance.operator_service_account_id`, func(x *db.Instance) any { return &x.OperatorServiceAccountID }},
+	{"repair", `instance.repair`, func(x *db.Instance) any { return (*[]byte)(&x.Repair) }},
+	{"repair_stopped", `instance.repair_stopped`, func(x *db.Instance) any { return &x.RepairStopped }},
+	{"unserved_at", `instance.unserved_at`, func(x *db.Instance) any { return &x.UnservedAt }},
+	{"failure_code", `instance.failure_code`, func(x *db.Instance) any { return &x.FailureCode }},
+	{"failure_message", `instance.failure_message`, func(x *db.Instance) any { return &x.FailureMessage }},
+	{"failure_owner", `instance.failure_owner`, func(x *db.Instance) any { return &x.FailureOwner }},
+	{"failure_retryable", `instance.failure_retryable`, func(x *db.Instance) any { return &x.FailureRetryable }},
+	{"last_operation_id", `instance.last_operation_id`, func(x *db.Instance) any { return &x.LastOperationID }},
+	{"correlation_id", `instance.correlation_id`, func(x *db.Instance) any { return &x.CorrelationID }},
+	{"created_at", `instance.created_at`, func(x *db.Instance) any { return &x.CreatedAt }},
+	{"updated_at", `instance.updated_at`, func(x *db.Instance) any { return &x.UpdatedAt }},
+	{"released_at", `instance.released_at`, func(x *db.Instance) any { return &x.ReleasedAt }},
 }
 
 // Instance scans a row of InstanceColumns.
-func Instance(row pgx.CollectableRow) (*db.Instance, error) {
-	x := new(db.Instance)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		(*string)(&x.TenantID),  // of a named type, which the driver would scan by reflection
-		(*string)(&x.ProjectID), // of a named type, which the driver would scan by reflection
-		&x.Name,
-		&x.AppSlug,
-		&x.AppVersion,
-		&x.PermissionFamily,
-		(*string)(&x.ManifestID), // of a named type, which the driver would scan by reflection
-		(*string)(&x.Status),     // of a named type, which the driver would scan by reflection
-		(*string)(&x.Health),     // of a named type, which the driver would scan by reflection
-		&x.HealthMessage,
-		&x.Revision,
-		(*[]byte)(&x.Config),         // as it is: as json.RawMessage it would be parsed again
-		(*[]byte)(&x.Roles),          // as it is: as json.RawMessage it would be parsed again
-		(*[]byte)(&x.CapacityIntent), // as it is: as json.RawMessage it would be parsed again
-		&x.Volumes,
-		&x.Generation,
-		(*[]byte)(&x.Drift), // as it is: as json.RawMessage it would be parsed again
-		&x.ObservedAt,
-		(*string)(&x.BoundCapacityShape), // of a named type, which the driver would scan by reflection
-		&x.OperatingMode,
-		&x.ControlPlaneScope,
-		&x.RuntimeBackend,
-		&x.Smoke,
-		&x.System,
-		&x.OperatorServiceAccountID,
-		(*[]byte)(&x.Repair), // as it is: as json.RawMessage it would be parsed again
-		&x.RepairStopped,
-		&x.UnservedAt,
-		&x.FailureCode,
-		&x.FailureMessage,
-		&x.FailureOwner,
-		&x.FailureRetryable,
-		&x.LastOperationID,
-		&x.CorrelationID,
-		&x.CreatedAt,
-		&x.UpdatedAt,
-		&x.ReleasedAt,
-	)
+func Instance(row pgx.CollectableRow) (*db.Instance, error) { return Scan(row, InstanceTable) }
+
+// ManifestTable is what ManifestColumns are made of.
+var ManifestTable = []Column[db.Manifest]{
+	{"id", `manifest.id`, func(x *db.Manifest) any { return (*string)(&x.ID) }},
+	{"app_id", `manifest.app_id`, func(x *db.Manifest) any { return (*string)(&x.AppID) }},
+	{"app_slug", `manifest.app_slug`, func(x *db.Manifest) any { return &x.AppSlug }},
+	{"version", `manifest.version`, func(x *db.Manifest) any { return &x.Version }},
+	{"display_name", `manifest.display_name`, func(x *db.Manifest) any { return &x.DisplayName }},
+	{"summary", `manifest.summary`, func(x *db.Manifest) any { return &x.Summary }},
+	{"stage", `manifest.stage`, func(x *db.Manifest) any { return (*string)(&x.Stage) }},
+	{"digest", `manifest.digest`, func(x *db.Manifest) any { return &x.Digest }},
+	{"document", `manifest.document`, func(x *db.Manifest) any { return &x.Document }},
+	{"adapter_name", `manifest.adapter_name`, func(x *db.Manifest) any { return &x.AdapterName }},
+	{"evidence", `manifest.evidence`, func(x *db.Manifest) any { return (*[]byte)(&x.Evidence) }},
+	{"artifact_kind", `manifest.artifact_kind`, func(x *db.Manifest) any { return &x.ArtifactKind }},
+	{"canary_percent", `manifest.canary_percent`, func(x *db.Manifest) any { return &x.CanaryPercent }},
+	{"canary_started_at", `manifest.canary_started_at`, func(x *db.Manifest) any { return &x.CanaryStartedAt }},
+	{"canary_halted_at", `manifest.canary_halted_at`, func(x *db.Manifest) any { return &x.CanaryHaltedAt }},
+	{"canary_halt_reason", `manifest.canary_halt_reason`, func(x *db.Manifest) any { return &x.CanaryHaltReason }},
+	{"sandbox", `manifest.sandbox`, func(x *db.Manifest) any { return &x.Sandbox }},
+	{"system", `manifest.system`, func(x *db.Manifest) any { return &x.System }},
+	{"created_at", `manifest.created_at`, func(x *db.Manifest) any { return &x.CreatedAt }},
 }
 
 // Manifest scans a row of ManifestColumns.
-func Manifest(row pgx.CollectableRow) (*db.Manifest, error) {
-	x := new(db.Manifest)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		(*string)(&x.AppID), // of a named type, which the driver would scan by reflection
-		&x.AppSlug,
-		&x.Version,
-		&x.DisplayName,
-		&x.Summary,
-		(*string)(&x.Stage), // of a named type, which the driver would scan by reflection
-		&x.Digest,
-		&x.Document,
-		&x.AdapterName,
-		(*[]byte)(&x.Evidence), // as it is: as json.RawMessage it would be parsed again
-		&x.ArtifactKind,
-		&x.CanaryPercent,
-		&x.CanaryStartedAt,
-		&x.CanaryHaltedAt,
-		&x.CanaryHaltReason,
-		&x.Sandbox,
-		&x.System,
-		&x.CreatedAt,
-	)
+func Manifest(row pgx.CollectableRow) (*db.Manifest, error) { return Scan(row, ManifestTable) }
+
+// MemberTable is what MemberColumns are made of.
+var MemberTable = []Column[db.Member]{
+	{"id", `member.id`, func(x *db.Member) any { return (*string)(&x.ID) }},
+	{"tenant_id", `member.tenant_id`, func(x *db.Member) any { return (*string)(&x.TenantID) }},
+	{"project_id", `member.project_id`, func(x *db.Member) any { return (*string)(&x.ProjectID) }},
+	{"instance_id", `member.instance_id`, func(x *db.Member) any { return (*string)(&x.InstanceID) }},
+	{"component_key", `member.component_key`, func(x *db.Member) any { return &x.ComponentKey }},
+	{"ordinal", `member.ordinal`, func(x *db.Member) any { return &x.Ordinal }},
+	{"status", `member.status`, func(x *db.Member) any { return (*string)(&x.Status) }},
+	{"cordoned", `member.cordoned`, func(x *db.Member) any { return &x.Cordoned }},
+	{"health", `member.health`, func(x *db.Member) any { return (*string)(&x.Health) }},
+	{"health_message", `member.health_message`, func(x *db.Member) any { return &x.HealthMessage }},
+	{"allocation_id", `member.allocation_id`, func(x *db.Member) any { return &x.AllocationID }},
+	{"node_id", `member.node_id`, func(x *db.Member) any { return &x.NodeID }},
+	{"profile", `member.profile`, func(x *db.Member) any { return (*string)(&x.Profile) }},
+	{"isolation_class", `member.isolation_class`, func(x *db.Member) any { return &x.IsolationClass }},
+	{"max_pids", `member.max_pids`, func(x *db.Member) any { return &x.MaxPids }},
+	{"address", `member.address`, func(x *db.Member) any { return &x.Address }},
+	{"ranges", `member.ranges`, func(x *db.Member) any { return &x.Ranges }},
+	{"last_operation_id", `member.last_operation_id`, func(x *db.Member) any { return &x.LastOperationID }},
+	{"correlation_id", `member.correlation_id`, func(x *db.Member) any { return &x.CorrelationID }},
+	{"adapter_detail", `member.adapter_detail`, func(x *db.Member) any { return (*[]byte)(&x.AdapterDetail) }},
+	{"labels", `member.labels`, func(x *db.Member) any { return (*[]byte)(&x.Labels) }},
+	{"failure", `member.failure`, func(x *db.Member) any { return &x.Failure }},
+	{"failed_at", `member.failed_at`, func(x *db.Member) any { return &x.FailedAt }},
+	{"restarts", `member.restarts`, func(x *db.Member) any { return &x.Restarts }},
+	{"created_at", `member.created_at`, func(x *db.Member) any { return &x.CreatedAt }},
+	{"updated_at", `member.updated_at`, func(x *db.Member) any { return &x.UpdatedAt }},
 }
 
 // Member scans a row of MemberColumns.
-func Member(row pgx.CollectableRow) (*db.Member, error) {
-	x := new(db.Member)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		(*string)(&x.TenantID),   // of a named type, which the driver would scan by reflection
-		(*string)(&x.ProjectID),  // of a named type, which the driver would scan by reflection
-		(*string)(&x.InstanceID), // of a named type, which the driver would scan by reflection
-		&x.ComponentKey,
-		&x.Ordinal,
-		(*string)(&x.Status), // of a named type, which the driver would scan by reflection
-		&x.Cordoned,
-		(*string)(&x.Health), // of a named type, which the driver would scan by reflection
-		&x.HealthMessage,
-		&x.AllocationID,
-		&x.NodeID,
-		(*string)(&x.Profile), // of a named type, which the driver would scan by reflection
-		&x.IsolationClass,
-		&x.MaxPids,
-		&x.Address,
-		&x.Ranges,
-		&x.LastOperationID,
-		&x.CorrelationID,
-		(*[]byte)(&x.AdapterDetail), // as it is: as json.RawMessage it would be parsed again
-		(*[]byte)(&x.Labels),        // as it is: as json.RawMessage it would be parsed again
-		&x.Failure,
-		&x.FailedAt,
-		&x.Restarts,
-		&x.CreatedAt,
-		&x.UpdatedAt,
-	)
+func Member(row pgx.CollectableRow) (*db.Member, error) { return Scan(row, MemberTable) }
+
+// NodeTaskTable is what NodeTaskColumns are made of.
+var NodeTaskTable = []Column[db.NodeTask]{
+	{"id", `node_task.id`, func(x *db.NodeTask) any { return (*string)(&x.ID) }},
+	{"tenant_id", `node_task.tenant_id`, func(x *db.NodeTask) any { return (*string)(&x.TenantID) }},
+	{"project_id", `node_task.project_id`, func(x *db.NodeTask) any { return (*string)(&x.ProjectID) }},
+	{"instance_id", `node_task.instance_id`, func(x *db.NodeTask) any { return (*string)(&x.InstanceID) }},
+	{"member_id", `node_task.member_id`, func(x *db.NodeTask) any { return (*string)(&x.MemberID) }},
+	{"node_id", `node_task.node_id`, func(x *db.NodeTask) any { return (*string)(&x.NodeID) }},
+	{"operation_id", `node_task.operation_id`, func(x *db.NodeTask) any { return &x.OperationID }},
+	{"kind", `node_task.kind`, func(x *db.NodeTask) any { return (*string)(&x.Kind) }},
+	{"spec", `node_task.spec`, func(x *db.NodeTask) any { return (*[]byte)(&x.Spec) }},
+	{"spec_digest", `node_task.spec_digest`, func(x *db.NodeTask) any { return &x.SpecDigest }},
+	{"fence", `node_task.fence`, func(x *db.NodeTask) any { return &x.Fence }},
+	{"state", `node_task.state`, func(x *db.NodeTask) any { return (*string)(&x.State) }},
+	{"cancel_requested", `node_task.cancel_requested`, func(x *db.NodeTask) any { return &x.CancelRequested }},
+	{"timeout_seconds", `node_task.timeout_seconds`, func(x *db.NodeTask) any { return &x.TimeoutSeconds }},
+	{"exit_code", `node_task.exit_code`, func(x *db.NodeTask) any { return &x.ExitCode }},
+	{"progress_done", `node_task.progress_done`, func(x *db.NodeTask) any { return &x.ProgressDone }},
+	{"progress_total", `node_task.progress_total`, func(x *db.NodeTask) any { return &x.ProgressTotal }},
+	{"result", `node_task.result`, func(x *db.NodeTask) any { return (*[]byte)(&x.Result) }},
+	{"message", `node_task.message`, func(x *db.NodeTask) any { return &x.Message }},
+	{"stdout", `node_task.stdout`, func(x *db.NodeTask) any { return &x.Stdout }},
+	{"stderr", `node_task.stderr`, func(x *db.NodeTask) any { return &x.Stderr }},
+	{"idempotency_key", `node_task.idempotency_key`, func(x *db.NodeTask) any { return &x.IdempotencyKey }},
+	{"correlation_id", `node_task.correlation_id`, func(x *db.NodeTask) any { return &x.CorrelationID }},
+	{"traceparent", `node_task.traceparent`, func(x *db.NodeTask) any { return &x.Traceparent }},
+	{"app_slug", `node_task.app_slug`, func(x *db.NodeTask) any { return &x.AppSlug }},
+	{"binding", `node_task.binding`, func(x *db.NodeTask) any { return &x.Binding }},
+	{"created_at", `node_task.created_at`, func(x *db.NodeTask) any { return &x.CreatedAt }},
+	{"started_at", `node_task.started_at`, func(x *db.NodeTask) any { return &x.StartedAt }},
+	{"ended_at", `node_task.ended_at`, func(x *db.NodeTask) any { return &x.EndedAt }},
 }
 
 // NodeTask scans a row of NodeTaskColumns.
-func NodeTask(row pgx.CollectableRow) (*db.NodeTask, error) {
-	x := new(db.NodeTask)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		(*string)(&x.TenantID),   // of a named type, which the driver would scan by reflection
-		(*string)(&x.ProjectID),  // of a named type, which the driver would scan by reflection
-		(*string)(&x.InstanceID), // of a named type, which the driver would scan by reflection
-		(*string)(&x.MemberID),   // of a named type, which the driver would scan by reflection
-		(*string)(&x.NodeID),     // of a named type, which the driver would scan by reflection
-		&x.OperationID,
-		(*string)(&x.Kind), // of a named type, which the driver would scan by reflection
-		(*[]byte)(&x.Spec), // as it is: as json.RawMessage it would be parsed again
-		&x.SpecDigest,
-		&x.Fence,
-		(*string)(&x.State), // of a named type, which the driver would scan by reflection
-		&x.CancelRequested,
-		&x.TimeoutSeconds,
-		&x.ExitCode,
-		&x.ProgressDone,
-		&x.ProgressTotal,
-		(*[]byte)(&x.Result), // as it is: as json.RawMessage it would be parsed again
-		&x.Message,
-		&x.Stdout,
-		&x.Stderr,
-		&x.IdempotencyKey,
-		&x.CorrelationID,
-		&x.Traceparent,
-		&x.AppSlug,
-		&x.Binding,
-		&x.CreatedAt,
-		&x.StartedAt,
-		&x.EndedAt,
-	)
+func NodeTask(row pgx.CollectableRow) (*db.NodeTask, error) { return Scan(row, NodeTaskTable) }
+
+// OperationTable is what OperationColumns are made of.
+var OperationTable = []Column[db.Operation]{
+	{"id", `operation.id`, func(x *db.Operation) any { return (*string)(&x.ID) }},
+	{"tenant_id", `operation.tenant_id`, func(x *db.Operation) any { return (*string)(&x.TenantID) }},
+	{"project_id", `operation.project_id`, func(x *db.Operation) any { return (*string)(&x.ProjectID) }},
+	{"instance_id", `operation.instance_id`, func(x *db.Operation) any { return &x.InstanceID }},
+	{"app_slug", `operation.app_slug`, func(x *db.Operation) any { return &x.AppSlug }},
+	{"allocation_id", `operation.allocation_id`, func(x *db.Operation) any { return &x.AllocationID }},
+	{"kind", `operation.kind`, func(x *db.Operation) any { return (*string)(&x.Kind) }},
+	{"state", `operation.state`, func(x *db.Operation) any { return (*string)(&x.State) }},
+	{"outcome", `operation.outcome`, func(x *db.Operation) any { return &x.Outcome }},
+	{"adapter_name", `operation.adapter_name`, func(x *db.Operation) any { return &x.AdapterName }},
+	{"phase", `operation.phase`, func(x *db.Operation) any { return &x.Phase }},
+	{"percent", `operation.percent`, func(x *db.Operation) any { return &x.Percent }},
+	{"message", `operation.message`, func(x *db.Operation) any { return &x.Message }},
+	{"requester_kind", `operation.requester_kind`, func(x *db.Operation) any { return &x.RequesterKind }},
+	{"requester_id", `operation.requester_id`, func(x *db.Operation) any { return (*string)(&x.RequesterID) }},
+	{"requester_name", `operation.requester_name`, func(x *db.Operation) any { return &x.RequesterName }},
+	{"reason", `operation.reason`, func(x *db.Operation) any { return &x.Reason }},
+	{"correlation_id", `operation.correlation_id`, func(x *db.Operation) any { return &x.CorrelationID }},
+	{"desired_change", `operation.desired_change`, func(x *db.Operation) any { return (*[]byte)(&x.DesiredChange) }},
+	{"targets", `operation.targets`, func(x *db.Operation) any { return &x.Targets }},
+	{"force", `operation.force`, func(x *db.Operation) any { return &x.Force }},
+	{"on_deadline", `operation.on_deadline`, func(x *db.Operation) any { return (*string)(&x.OnDeadline) }},
+	{"forced_at", `operation.forced_at`, func(x *db.Operation) any { return &x.ForcedAt }},
+	{"cancel_requested_at", `operation.cancel_requested_at`, func(x *db.Operation) any { return &x.CancelRequestedAt }},
+	{"cancel_requester", `operation.cancel_requester`, func(x *db.Operation) any { return &x.CancelRequester }},
+	{"cancel_reason", `operation.cancel_reason`, func(x *db.Operation) any { return &x.CancelReason }},
+	{"cancel_message", `operation.cancel_message`, func(x *db.Operation) any { return &x.CancelMessage }},
+	{"retry_of", `operation.retry_of`, func(x *db.Operation) any { return &x.RetryOf }},
+	{"evidence", `operation.evidence`, func(x *db.Operation) any { return (*[]byte)(&x.Evidence) }},
+	{"error_code", `operation.error_code`, func(x *db.Operation) any { return &x.ErrorCode }},
+	{"error_message", `operation.error_message`, func(x *db.Operation) any { return &x.ErrorMessage }},
+	{"error_owner", `operation.error_owner`, func(x *db.Operation) any { return &x.ErrorOwner }},
+	{"error_retryable", `operation.error_retryable`, func(x *db.Operation) any { return &x.ErrorRetryable }},
+	{"dispatch_attempt", `operation.dispatch_attempt`, func(x *db.Operation) any { return &x.DispatchAttempt }},
+	{"claim_epoch", `operation.claim_epoch`, func(x *db.Operation) any { return &x.ClaimEpoch }},
+	{"deadline", `operation.deadline`, func(x *db.Operation) any { return &x.Deadline }},
+	{"created_at", `operation.created_at`, func(x *db.Operation) any { return &x.CreatedAt }},
+	{"started_at", `operation.started_at`, func(x *db.Operation) any { return &x.StartedAt }},
+	{"ended_at", `operation.ended_at`, func(x *db.Operation) any { return &x.EndedAt }},
 }
 
 // Operation scans a row of OperationColumns.
-func Operation(row pgx.CollectableRow) (*db.Operation, error) {
-	x := new(db.Operation)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		(*string)(&x.TenantID),  // of a named type, which the driver would scan by reflection
-		(*string)(&x.ProjectID), // of a named type, which the driver would scan by reflection
-		&x.InstanceID,
-		&x.AppSlug,
-		&x.AllocationID,
-		(*string)(&x.Kind),  // of a named type, which the driver would scan by reflection
-		(*string)(&x.State), // of a named type, which the driver would scan by reflection
-		&x.Outcome,
-		&x.AdapterName,
-		&x.Phase,
-		&x.Percent,
-		&x.Message,
-		&x.RequesterKind,
-		(*string)(&x.RequesterID), // of a named type, which the driver would scan by reflection
-		&x.RequesterName,
-		&x.Reason,
-		&x.CorrelationID,
-		(*[]byte)(&x.DesiredChange), // as it is: as json.RawMessage it would be parsed again
-		&x.Targets,
-		&x.Force,
-		(*string)(&x.OnDeadline), // of a named type, which the driver would scan by reflection
-		&x.ForcedAt,
-		&x.CancelRequestedAt,
-		&x.CancelRequester,
-		&x.CancelReason,
-		&x.CancelMessage,
-		&x.RetryOf,
-		(*[]byte)(&x.Evidence), // as it is: as json.RawMessage it would be parsed again
-		&x.ErrorCode,
-		&x.ErrorMessage,
-		&x.ErrorOwner,
-		&x.ErrorRetryable,
-		&x.DispatchAttempt,
-		&x.ClaimEpoch,
-		&x.Deadline,
-		&x.CreatedAt,
-		&x.StartedAt,
-		&x.EndedAt,
-	)
+func Operation(row pgx.CollectableRow) (*db.Operation, error) { return Scan(row, OperationTable) }
+
+// OperationStepTable is what OperationStepColumns are made of.
+var OperationStepTable = []Column[db.OperationStep]{
+	{"id", `operation_step.id`, func(x *db.OperationStep) any { return (*string)(&x.ID) }},
+	{"tenant_id", `operation_step.tenant_id`, func(x *db.OperationStep) any { return (*string)(&x.TenantID) }},
+	{"project_id", `operation_step.project_id`, func(x *db.OperationStep) any { return (*string)(&x.ProjectID) }},
+	{"operation_id", `operation_step.operation_id`, func(x *db.OperationStep) any { return (*string)(&x.OperationID) }},
+	{"name", `operation_step.name`, func(x *db.OperationStep) any { return &x.Name }},
+	{"ordinal", `operation_step.ordinal`, func(x *db.OperationStep) any { return &x.Ordinal }},
+	{"state", `operation_step.state`, func(x *db.OperationStep) any { return (*string)(&x.State) }},
+	{"attempt", `operation_step.attempt`, func(x *db.OperationStep) any { return &x.Attempt }},
+	{"message", `operation_step.message`, func(x *db.OperationStep) any { return &x.Message }},
+	{"evidence", `operation_step.evidence`, func(x *db.OperationStep) any { return (*[]byte)(&x.Evidence) }},
+	{"started_at", `operation_step.started_at`, func(x *db.OperationStep) any { return &x.StartedAt }},
+	{"ended_at", `operation_step.ended_at`, func(x *db.OperationStep) any { return &x.EndedAt }},
 }
 
 // OperationStep scans a row of OperationStepColumns.
 func OperationStep(row pgx.CollectableRow) (*db.OperationStep, error) {
-	x := new(db.OperationStep)
-	return x, row.Scan(
-		(*string)(&x.ID),
-		(*string)(&x.TenantID),    // of a named type, which the driver would scan by reflection
-		(*string)(&x.ProjectID),   // of a named type, which the driver would scan by reflection
-		(*string)(&x.OperationID), // of a named type, which the driver would scan by reflection
-		&x.Name,
-		&x.Ordinal,
-		(*string)(&x.State), // of a named type, which the driver would scan by reflection
-		&x.Attempt,
-		&x.Message,
-		(*[]byte)(&x.Evidence), // as it is: as json.RawMessage it would be parsed again
-		&x.StartedAt,
-		&x.EndedAt,
-	)
+	return Scan(row, OperationStepTable)
 }
