@@ -18,20 +18,23 @@ type part struct {
 	at     string // the field that leads there, by its path; empty for the object that is resolved
 	nodes  string // the path from there to the objects; empty where it leads to them itself
 	fields rows.Fields
+	leads  map[string]bool // the fields below which others are of the same row
 }
+
+func of(at, nodes string, fields rows.Fields) part { return part{at, nodes, fields, fields.Leading()} }
 
 // The parts of an instance's page and of a list of instances, those within others first.
 var (
 	pageParts = []part{
-		{"lastOperation.steps", "", operation.StepFields},
-		{"lastOperation", "", operation.BriefFields},
-		{"members", "edges.node", instance.MemberFields},
-		{"events", "edges.node", event.BriefFields},
-		{"", "", instance.PageFields},
+		of("lastOperation.steps", "", operation.StepFields),
+		of("lastOperation", "", operation.BriefFields),
+		of("members", "edges.node", instance.MemberFields),
+		of("events", "edges.node", event.BriefFields),
+		of("", "", instance.PageFields),
 	}
 	listParts = []part{
-		{"edges.node.lastOperation", "", operation.BriefFields},
-		{"", "edges.node", instance.BriefFields},
+		of("edges.node.lastOperation", "", operation.BriefFields),
+		of("", "edges.node", instance.BriefFields),
 	}
 )
 
@@ -65,7 +68,7 @@ func wholeOf(set ast.SelectionSet, parts []part) []bool {
 			}
 			_, listed := p.fields[name]
 			whole[i] = whole[i] || !listed
-			return p.fields.Lead(name)
+			return p.leads[name]
 		}
 		return false
 	})
@@ -89,7 +92,7 @@ func walk(set ast.SelectionSet, above string, visit func(path string) bool) {
 	for _, one := range set {
 		switch one := one.(type) {
 		case *ast.Field:
-			if path := above + one.Name; one.Name != "__typename" && visit(path) {
+			if path := above + one.Name; one.Name != "__typename" && visit(path) && len(one.SelectionSet) > 0 {
 				walk(one.SelectionSet, path+".", visit)
 			}
 		case *ast.InlineFragment:

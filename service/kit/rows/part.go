@@ -15,14 +15,15 @@ import (
 // stands below a field is of the same row where the table has such a path, and of another row where it has none.
 type Fields map[string][]string
 
-// Lead reports whether fields below one are of the same row.
-func (f Fields) Lead(field string) bool {
+// Leading returns the fields below which others are of the same row.
+func (f Fields) Leading() map[string]bool {
+	leading := make(map[string]bool)
 	for path := range f {
-		if strings.HasPrefix(path, field+".") {
-			return true
+		if at := strings.LastIndexByte(path, '.'); at >= 0 {
+			leading[path[:at]] = true
 		}
 	}
-	return false
+	return leading
 }
 
 // Part is some of the columns of a table. What a row has in other columns stays zero, so that a part serves those alone who
