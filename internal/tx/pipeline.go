@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/gpuaas/app-platform/authz"
 )
@@ -47,13 +46,8 @@ func (t *Tx) pipeline(ctx context.Context, reads func(*pgx.Batch),
 	if err := fn(ctx, t, writes); err != nil {
 		return err
 	}
-	writes.Queue("COMMIT").Exec(func(ended pgconn.CommandTag) error {
-		if ended.String() != "COMMIT" { // as in Write: PostgreSQL says so without an error
-			return errors.New("commit: a statement had failed, so that nothing was written")
-		}
-		return nil
-	})
-	return t.conn.SendBatch(ctx, writes).Close()
+	writes.QueuedQueries = append(writes.QueuedQueries, t.last.QueuedQueries...)
+	return t.commit(ctx, writes)
 }
 
 // idle is how the wire protocol says that a connection is in no transaction.

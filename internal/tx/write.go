@@ -36,6 +36,7 @@ type Tx struct {
 	database *DB
 	conn     *pgx.Conn
 	topics   []string
+	last     pgx.Batch // goes out with COMMIT
 }
 
 // Exec runs a statement.
@@ -57,6 +58,10 @@ func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 func (t *Tx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
 	return t.conn.SendBatch(ctx, batch)
 }
+
+// AtCommit leaves a statement for the round trip of COMMIT, after those that were left before it. It is for what nothing else
+// in the transaction reads; when it fails, nothing is written, as with any other.
+func (t *Tx) AtCommit(sql string, args ...any) { t.last.Queue(sql, args...) }
 
 // CopyFrom writes rows into a table by COPY.
 func (t *Tx) CopyFrom(ctx context.Context, table string, columns []string, rows pgx.CopyFromSource) (int64, error) {
@@ -163,17 +168,27 @@ func (d *DB) inTx(ctx context.Context, from *pool, first func(*Tx, *pgx.Batch),
 	if err = t.begin(ctx, first); err == nil {
 		err = fn(ctx, t)
 	}
+	if err == nil {
+		err = t.commit(ctx, &t.last)
+	}
 	if err != nil {
 		return errors.Join(overdue(ctx, refusedText(err)), t.abort(ctx))
 	}
-	ended, err := t.conn.Exec(ctx, "COMMIT")
-	if err != nil {
-		return overdue(ctx, fmt.Errorf("commit: %w", err))
-	}
-	if ended.String() != "COMMIT" { // PostgreSQL answers ROLLBACK, without an error, once any statement has failed
-		return errors.New("commit: a statement had failed, so that nothing was written")
-	}
 	d.Wake(t.topics...)
+	return nil
+}
+
+// commit ends the transaction in the round trip of its last statements.
+func (t *Tx) commit(ctx context.Context, last *pgx.Batch) error {
+	last.Queue("COMMIT").Exec(func(ended pgconn.CommandTag) error {
+		if ended.String() != "COMMIT" { // PostgreSQL answers ROLLBACK, without an error, once any statement has failed
+			return errors.New("a statement had failed, so that nothing was written")
+		}
+		return nil
+	})
+	if err := t.conn.SendBatch(ctx, last).Close(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
 	return nil
 }
 

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -90,6 +92,38 @@ func TestAVerbThatSwallowsAFailedStatementIsNotTakenForDone(t *testing.T) {
 	require.ErrorContains(t, err, "commit")
 	require.Empty(t, hints.all())
 	require.Zero(t, k.Count("instance", "health_message = 'lost'"))
+}
+
+func TestWhatIsLeftForTheCommitIsWrittenWithItOrNothingIs(t *testing.T) {
+	t.Parallel()
+	k := newTwo(t)
+	database, hints := openAgain(t, k.Kit, 2)
+	ctx := k.As(k.admin)
+	const change = `UPDATE instance SET health_message = health_message || $1`
+	leave := func(texts ...string) error {
+		return database.Write(ctx, func(ctx context.Context, w *tx.Tx) error {
+			w.Wake("told")
+			_, err := w.Exec(ctx, `UPDATE instance SET health_message = 'a'`)
+			for _, text := range texts {
+				w.AtCommit(change, text)
+			}
+			return err
+		})
+	}
+	platformtest.Refused(t, leave("b", "\x00"), fault.InvalidArgument, "")
+	require.Empty(t, hints.all())
+	require.Zero(t, k.Count("instance", "health_message <> ''"))
+	require.NoError(t, leave("b", "c"), "the connection is well")
+	require.Equal(t, []string{"told"}, hints.all())
+	require.Equal(t, 1, k.Count("instance", "health_message = 'abc'"))
+
+	require.NoError(t, database.AsPipelined(t.Context(), authz.System("test"), func(*pgx.Batch) {},
+		func(_ context.Context, w *tx.Tx, writes *pgx.Batch) error {
+			w.AtCommit(change, "e")
+			writes.Queue(change, "d")
+			return nil
+		}))
+	require.Equal(t, 1, k.Count("instance", "health_message = 'abcde'"), "after what the verb queued")
 }
 
 func TestANulCharacterIsTheCallersMistake(t *testing.T) {

@@ -89,10 +89,8 @@ func (in RepairInput) set(ctx context.Context, t *tx.Tx) (*View, error) {
 	if row.Repair, err = json.Marshal(in.policy()); err != nil {
 		return nil, fmt.Errorf("encode a repair policy: %w", err)
 	}
-	if _, err := t.Exec(ctx, `UPDATE instance SET repair = $2, repair_stopped = '', updated_at = $3 WHERE id = $1`, row.ID,
-		[]byte(row.Repair), t.Now); err != nil {
-		return nil, fmt.Errorf("set the repair policy of %s: %w", row.ID, err)
-	}
+	t.AtCommit(`UPDATE instance SET repair = $2, repair_stopped = '', updated_at = $3 WHERE id = $1`, row.ID,
+		[]byte(row.Repair), t.Now)
 	row.RepairStopped, row.UpdatedAt = "", t.Now
 	t.Wake(event.InstanceTopic(row.ID), event.ProjectTopic(row.ProjectID), event.FailedTopic)
 	return &View{Instance: row}, audit.Write(ctx, t, audit.Entry{Action: setRepair, Key: key, Object: object(row),

@@ -122,13 +122,10 @@ func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(ctx, insert, ids.New(ids.Audit), entry.Object.TenantID, entry.Object.ProjectID,
+	t.AtCommit(insert, ids.New(ids.Audit), entry.Object.TenantID, entry.Object.ProjectID,
 		t.Actor.Kind, t.Actor.ID, t.Actor.Name, entry.Key.String(), entry.Action, true, entry.ObjectID,
 		before, after, entry.Reason, string(entry.Code), 1, t.Request.CorrelationID, t.Request.Origin, t.Now,
 		entry.BreakGlass, t.Request.TraceID, entry.Object.InstanceID, entry.Object.AppSlug)
-	if err != nil {
-		return fmt.Errorf("write the audit: %w", err)
-	}
 	t.Wake(Topic)
 	return nil
 }

@@ -33,7 +33,7 @@ func TestADeadServerIsForgottenAndItsNodeTakesAnotherMember(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.grow(machine.Server, 3)
-	l.carry(l.dispatch("op_1", adapter.InstanceCreate, 25*time.Second), adapter.StateSucceeded)
+	l.carry(l.dispatch("op_1", adapter.InstanceCreate, time.Minute), adapter.StateSucceeded)
 	away := false
 	dead := l.members[2]
 	l.members[2].Node.Reachable, l.members[2].Status = &away, string(adapter.MemberFailed)

@@ -33,7 +33,7 @@ func (c *Check) AwaitCaught(r *standin.Rule, id string) {
 		default:
 		}
 		if status := c.Status(id); status.State.Terminal() {
-			c.Skip("the operation ended (%s) before any node task of it could be held back", status.State)
+			c.Skip("the operation ended (%s) before any node task of it could be held back", ended(status))
 		}
 		select {
 		case <-r.Caught():
@@ -43,6 +43,14 @@ func (c *Check) AwaitCaught(r *standin.Rule, id string) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// ended is how an operation ended, and why where it says so.
+func ended(status adapter.Status) string {
+	if status.Error == nil {
+		return string(status.State)
+	}
+	return string(status.State) + ": " + status.Error.Error()
 }
 
 // Middle begins a create and returns when its middle is held back.
