@@ -10,7 +10,7 @@ import (
 )
 
 // AsPipelined is As in two round trips where the statements are known beforehand: BEGIN goes out with
-// the reads, and COMMIT with the writes that fn queues. fn may use t in between like any verb. After
+// the reads, and COMMIT with the writes that fn queues, which are those of Tx.Last. fn may use t in between like any verb. After
 // a deadlock reads and fn are run again from the start.
 func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pgx.Batch),
 	fn func(ctx context.Context, t *Tx, writes *pgx.Batch) error) error {
@@ -36,18 +36,16 @@ func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pg
 
 func (t *Tx) pipeline(ctx context.Context, reads func(*pgx.Batch),
 	fn func(context.Context, *Tx, *pgx.Batch) error) error {
-	writes := &pgx.Batch{}
 	if err := t.begin(ctx, func(t *Tx, first *pgx.Batch) {
 		first.Queue(nowSQL).QueryRow(t.setNow)
 		reads(first)
 	}); err != nil {
 		return err
 	}
-	if err := fn(ctx, t, writes); err != nil {
+	if err := fn(ctx, t, &t.last); err != nil {
 		return err
 	}
-	writes.QueuedQueries = append(writes.QueuedQueries, t.last.QueuedQueries...)
-	return t.commit(ctx, writes)
+	return t.commit(ctx)
 }
 
 // idle is how the wire protocol says that a connection is in no transaction.

@@ -59,9 +59,9 @@ func (t *Tx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
 	return t.conn.SendBatch(ctx, batch)
 }
 
-// AtCommit leaves a statement for the round trip of COMMIT, after those that were left before it. It is for what nothing else
-// in the transaction reads; when it fails, nothing is written, as with any other.
-func (t *Tx) AtCommit(sql string, args ...any) { t.last.Queue(sql, args...) }
+// Last returns the batch that goes out with COMMIT. It is for what nothing else in the transaction reads; when a statement of
+// it fails, nothing is written, as with any other.
+func (t *Tx) Last() *pgx.Batch { return &t.last }
 
 // CopyFrom writes rows into a table by COPY.
 func (t *Tx) CopyFrom(ctx context.Context, table string, columns []string, rows pgx.CopyFromSource) (int64, error) {
@@ -169,7 +169,7 @@ func (d *DB) inTx(ctx context.Context, from *pool, first func(*Tx, *pgx.Batch),
 		err = fn(ctx, t)
 	}
 	if err == nil {
-		err = t.commit(ctx, &t.last)
+		err = t.commit(ctx)
 	}
 	if err != nil {
 		return errors.Join(overdue(ctx, refusedText(err)), t.abort(ctx))
@@ -179,14 +179,14 @@ func (d *DB) inTx(ctx context.Context, from *pool, first func(*Tx, *pgx.Batch),
 }
 
 // commit ends the transaction in the round trip of its last statements.
-func (t *Tx) commit(ctx context.Context, last *pgx.Batch) error {
-	last.Queue("COMMIT").Exec(func(ended pgconn.CommandTag) error {
+func (t *Tx) commit(ctx context.Context) error {
+	t.last.Queue("COMMIT").Exec(func(ended pgconn.CommandTag) error {
 		if ended.String() != "COMMIT" { // PostgreSQL answers ROLLBACK, without an error, once any statement has failed
 			return errors.New("a statement had failed, so that nothing was written")
 		}
 		return nil
 	})
-	if err := t.conn.SendBatch(ctx, last).Close(); err != nil {
+	if err := t.conn.SendBatch(ctx, &t.last).Close(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil

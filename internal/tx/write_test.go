@@ -105,7 +105,7 @@ func TestWhatIsLeftForTheCommitIsWrittenWithItOrNothingIs(t *testing.T) {
 			w.Wake("told")
 			_, err := w.Exec(ctx, `UPDATE instance SET health_message = 'a'`)
 			for _, text := range texts {
-				w.AtCommit(change, text)
+				w.Last().Queue(change, text)
 			}
 			return err
 		})
@@ -119,11 +119,11 @@ func TestWhatIsLeftForTheCommitIsWrittenWithItOrNothingIs(t *testing.T) {
 
 	require.NoError(t, database.AsPipelined(t.Context(), authz.System("test"), func(*pgx.Batch) {},
 		func(_ context.Context, w *tx.Tx, writes *pgx.Batch) error {
-			w.AtCommit(change, "e")
-			writes.Queue(change, "d")
+			w.Last().Queue(change, "d")
+			writes.Queue(change, "e")
 			return nil
 		}))
-	require.Equal(t, 1, k.Count("instance", "health_message = 'abcde'"), "after what the verb queued")
+	require.Equal(t, 1, k.Count("instance", "health_message = 'abcde'"), "in the order in which they were left")
 }
 
 func TestANulCharacterIsTheCallersMistake(t *testing.T) {

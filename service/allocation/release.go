@@ -306,7 +306,7 @@ func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db
 		CorrelationID: op.CorrelationID, Payload: map[string]any{"allocation": r.allocation.ID},
 	}
 	if decommission == nil {
-		return event.AppendFree(ctx, t, r.allocation, told)
+		return event.AppendFree(t, r.allocation, told)
 	}
 	err = event.Append(ctx, t, r.instance, told)
 	if err != nil || decommission.ID != r.made.Decommission {

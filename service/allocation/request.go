@@ -168,7 +168,7 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 func tell(ctx context.Context, t *tx.Tx, made []*db.Allocation) error {
 	for _, row := range made {
 		of := map[string]any{"shape": row.Shape, "gpuCount": row.GpuCount, "sku": row.Sku, "region": row.Region}
-		err := event.AppendFree(ctx, t, row,
+		err := event.AppendFree(t, row,
 			event.Draft{Type: lifecycle.EventAllocationRequested, Message: "allocation " + row.Name + " requested", Payload: of},
 			event.Draft{Type: lifecycle.EventAllocationReady, Message: "allocation " + row.Name + " is ready", Payload: of})
 		if err != nil {

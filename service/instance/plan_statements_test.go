@@ -93,3 +93,20 @@ func TestAPriceIsOneStatementOfAPlan(t *testing.T) {
 	require.Equal(t, 1, prices, "of a teardown")
 	require.LessOrEqual(t, all, 12, "a teardown: %q", seen.sent)
 }
+
+// A launch holds its allocations' rows for as long as it talks to the database, and each round trip is a wait.
+func TestALaunchIsFewRoundTrips(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	seen := &statements{}
+	db, err := tx.Open(t.Context(), b.DSN, tx.Options{Connections: 2, Tracer: seen})
+	require.NoError(t, err)
+	defer db.Close()
+	verbs := &instance.Service{DB: db, Calls: b.standIn.Calls}
+	all, _ := seen.during(func() {
+		_, err := verbs.Launch(b.ctx, b.launch())
+		require.NoError(t, err)
+	})
+	require.LessOrEqual(t, all, 17, "%q", seen.sent)
+	require.Equal(t, "batch", seen.sent[all-1], "its last statements go out with COMMIT")
+}

@@ -89,7 +89,7 @@ func (in RepairInput) set(ctx context.Context, t *tx.Tx) (*View, error) {
 	if row.Repair, err = json.Marshal(in.policy()); err != nil {
 		return nil, fmt.Errorf("encode a repair policy: %w", err)
 	}
-	t.AtCommit(`UPDATE instance SET repair = $2, repair_stopped = '', updated_at = $3 WHERE id = $1`, row.ID,
+	t.Last().Queue(`UPDATE instance SET repair = $2, repair_stopped = '', updated_at = $3 WHERE id = $1`, row.ID,
 		[]byte(row.Repair), t.Now)
 	row.RepairStopped, row.UpdatedAt = "", t.Now
 	t.Wake(event.InstanceTopic(row.ID), event.ProjectTopic(row.ProjectID), event.FailedTopic)

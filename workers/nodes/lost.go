@@ -83,5 +83,5 @@ func failFree(ctx context.Context, t *tx.Tx, id ids.ID, told event.Draft) error 
 	if err != nil {
 		return fmt.Errorf("load allocation %s: %w", id, err)
 	}
-	return event.AppendFree(ctx, t, allocation, told)
+	return event.AppendFree(t, allocation, told)
 }

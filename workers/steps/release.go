@@ -196,7 +196,7 @@ func tellReleased(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engi
 			return fmt.Errorf("lock allocation %s: %w", *locked.Op.AllocationID, err)
 		}
 		told.Message = "allocation " + allocation.Name + " is released"
-		return event.AppendFree(ctx, t, allocation, told)
+		return event.AppendFree(t, allocation, told)
 	}
 	instance, err := t.Instance.Query().Where(dbinstance.ID(known.Instance)).ForUpdate().Only(ctx)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestAnEventOfAFreeAllocationNamesIt(t *testing.T) {
 	node, _ := l.Node(2)
 	row := l.Allocation(l.project, node)
 	require.NoError(t, l.DB.Write(l.admin, func(ctx context.Context, t *tx.Tx) error {
-		return event.AppendFree(ctx, t, row, event.Draft{Type: lifecycle.EventAllocationReleasing, Message: "it goes"})
+		return event.AppendFree(t, row, event.Draft{Type: lifecycle.EventAllocationReleasing, Message: "it goes"})
 	}))
 	l.happen(lifecycle.EventInstanceHealthy, "one")
 	l.work(nil)

@@ -106,13 +106,13 @@ func write(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation)
 	}
 	switch {
 	case v.Launch != nil:
-		return firstGeneration(ctx, t, v, op)
+		firstGeneration(t, v, op)
 	case v.Kind == lifecycle.InstanceDecommission:
 		return operation.Stop(ctx, t, v.Instance)
 	case v.Kind == lifecycle.MemberRemove:
-		return touch(ctx, t, op, v.Going...)
+		touch(t, op, v.Going...)
 	case v.Member != nil:
-		return touch(ctx, t, op, v.Member)
+		touch(t, op, v.Member)
 	}
 	return nil
 }
@@ -155,10 +155,7 @@ func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) 
 		}
 		creates = creates[n:]
 	}
-	_, err := t.Exec(ctx, `UPDATE allocation SET instance_id = $1 WHERE id = ANY ($2)`, v.Instance.ID, bound)
-	if err != nil {
-		return fmt.Errorf("bind allocations to %s: %w", v.Instance.ID, err)
-	}
+	t.Last().Queue(`UPDATE allocation SET instance_id = $1 WHERE id = ANY ($2)`, v.Instance.ID, bound)
 	return nil
 }
 
@@ -180,19 +177,14 @@ func wakeShared(ctx context.Context, t *tx.Tx, launched *db.Instance) error {
 }
 
 // touch makes the operation the members' last. Their states move once the operation is carried out.
-func touch(ctx context.Context, t *tx.Tx, op *db.Operation, members ...*db.Member) error {
+func touch(t *tx.Tx, op *db.Operation, members ...*db.Member) {
 	touched := make([]ids.ID, len(members))
 	for i, member := range members {
 		touched[i] = member.ID
 		member.LastOperationID, member.CorrelationID, member.UpdatedAt = &op.ID, op.CorrelationID, t.Now
 	}
-	_, err := t.Exec(ctx, `UPDATE member SET last_operation_id = $2, correlation_id = $3, updated_at = $4
-		WHERE id = ANY ($1)`,
+	t.Last().Queue(`UPDATE member SET last_operation_id = $2, correlation_id = $3, updated_at = $4 WHERE id = ANY ($1)`,
 		touched, op.ID, op.CorrelationID, t.Now)
-	if err != nil {
-		return fmt.Errorf("touch members of %s: %w", op.ID, err)
-	}
-	return nil
 }
 
 // desiredChange returns what is stored as the operation's desired change.

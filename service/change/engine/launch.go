@@ -71,16 +71,12 @@ func intentOf(launch *change.Launch) (json.RawMessage, error) {
 }
 
 // firstGeneration records what the instance runs, for a rollback to return to.
-func firstGeneration(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) error {
+func firstGeneration(t *tx.Tx, v *verdict.Verdicts, op *db.Operation) {
 	row := v.Instance
-	err := t.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(row.TenantID).SetProjectID(row.ProjectID).
-		SetInstanceID(row.ID).
-		SetNumber(1).SetManifestID(v.To.ManifestID).SetAppVersion(v.To.Version).SetConfig(v.To.Config).SetOperationID(op.ID).
-		SetCreatedAt(t.Now).Exec(ctx)
-	if err != nil {
-		return fmt.Errorf("record the first generation of %s: %w", row.ID, err)
-	}
-	return nil
+	t.Last().Queue(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version,
+		config, operation_id, created_at) VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8, $9)`,
+		ids.New(ids.Generation), row.TenantID, row.ProjectID, row.ID, v.To.ManifestID, v.To.Version, []byte(v.To.Config), op.ID,
+		t.Now)
 }
 
 // launched returns the events of an accepted launch.

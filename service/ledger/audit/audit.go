@@ -122,7 +122,7 @@ func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
 	if err != nil {
 		return err
 	}
-	t.AtCommit(insert, ids.New(ids.Audit), entry.Object.TenantID, entry.Object.ProjectID,
+	t.Last().Queue(insert, ids.New(ids.Audit), entry.Object.TenantID, entry.Object.ProjectID,
 		t.Actor.Kind, t.Actor.ID, t.Actor.Name, entry.Key.String(), entry.Action, true, entry.ObjectID,
 		before, after, entry.Reason, string(entry.Code), 1, t.Request.CorrelationID, t.Request.Origin, t.Now,
 		entry.BreakGlass, t.Request.TraceID, entry.Object.InstanceID, entry.Object.AppSlug)

@@ -1,11 +1,8 @@
 package event
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -25,8 +22,7 @@ const insertFree = `INSERT INTO app_instance_event (id, tenant_id, project_id, a
 
 // AppendFree writes what happens to an allocation that no instance uses to its project's feed, in order, and wakes its
 // readers after the commit. The caller holds the allocation's row, or has just made it.
-func AppendFree(ctx context.Context, t *tx.Tx, allocation *db.Allocation, drafts ...Draft) error {
-	batch := &pgx.Batch{}
+func AppendFree(t *tx.Tx, allocation *db.Allocation, drafts ...Draft) error {
 	for _, draft := range drafts {
 		payload := map[string]any{"allocation": allocation.ID}
 		for key, value := range draft.Payload {
@@ -40,12 +36,9 @@ func AppendFree(ctx context.Context, t *tx.Tx, allocation *db.Allocation, drafts
 		if correlation == "" {
 			correlation = t.Request.CorrelationID
 		}
-		batch.Queue(insertFree, ids.New(ids.Event), allocation.TenantID, allocation.ProjectID, allocation.ID,
+		t.Last().Queue(insertFree, ids.New(ids.Event), allocation.TenantID, allocation.ProjectID, allocation.ID,
 			string(draft.Type),
 			draft.OperationID, draft.Message, encoded, correlation, t.Request.TraceID, t.Now)
-	}
-	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("append events of %s: %w", allocation.ID, err)
 	}
 	t.Wake(ProjectTopic(allocation.ProjectID))
 	return nil

@@ -24,7 +24,7 @@ func (b *bundle) free(id ids.ID, during func() error, messages ...string) error 
 			return err
 		}
 		for _, message := range messages {
-			err := event.AppendFree(ctx, t, row, event.Draft{Type: lifecycle.EventAllocationReady, Message: message,
+			err := event.AppendFree(t, row, event.Draft{Type: lifecycle.EventAllocationReady, Message: message,
 				Payload: map[string]any{"sku": "h100"}})
 			if err != nil {
 				return err
@@ -84,7 +84,7 @@ func TestATransactionThatBeganEarlyDoesNotTurnAnAllocationsEventsRound(t *testin
 		_, err := early.Exec(ctx, `SELECT pg_current_xact_id()`) // it has an older number than the next one
 		require.NoError(t, err)
 		require.NoError(t, b.free(row.ID, func() error { return nil }, "first"))
-		return event.AppendFree(ctx, early, row, event.Draft{Type: lifecycle.EventAllocationReleasing, Message: "second"})
+		return event.AppendFree(early, row, event.Draft{Type: lifecycle.EventAllocationReleasing, Message: "second"})
 	}))
 	var messages []string
 	require.Eventually(t, func() bool {

@@ -30,8 +30,8 @@ type Draft struct {
 	CorrelationID string
 }
 
-// Append numbers the drafts and writes them to the instance's timeline, in order, and wakes its
-// readers after the commit. It raises instance.Revision.
+// Append numbers the drafts and writes them to the instance's timeline, in order and with the commit, and wakes its
+// readers after it. It raises instance.Revision.
 func Append(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft) error {
 	if len(drafts) == 0 {
 		return nil
@@ -43,14 +43,10 @@ func Append(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draf
 	if err != nil {
 		return fmt.Errorf("number events of %s: %w", instance.ID, err)
 	}
-	batch := &pgx.Batch{}
 	for i, draft := range drafts {
-		if err := draft.queue(batch, t, instance, last-len(drafts)+1+i); err != nil {
+		if err := draft.queue(t.Last(), t, instance, last-len(drafts)+1+i); err != nil {
 			return err
 		}
-	}
-	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("append events of %s: %w", instance.ID, err)
 	}
 	instance.Revision, instance.UpdatedAt = last, t.Now
 	t.Wake(InstanceTopic(instance.ID), ProjectTopic(instance.ProjectID))

@@ -114,10 +114,7 @@ func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
 	if draft.Instance == nil {
 		return op, nil
 	}
-	if _, err := t.Exec(ctx, `UPDATE instance SET last_operation_id = $2
-		WHERE id = $1`, draft.Instance.ID, op.ID); err != nil {
-		return nil, fmt.Errorf("record the instance's operation: %w", err)
-	}
+	t.Last().Queue(`UPDATE instance SET last_operation_id = $2 WHERE id = $1`, draft.Instance.ID, op.ID)
 	draft.Instance.LastOperationID = &op.ID
 	return op, nil
 }
