@@ -63,6 +63,16 @@ func (t *Tx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
 // it fails, nothing is written, as with any other.
 func (t *Tx) Last() *pgx.Batch { return &t.last }
 
+// Flush sends what was left for COMMIT at once, for who must know whether the database takes it. Nothing is left then.
+func (t *Tx) Flush(ctx context.Context) error {
+	last := t.last
+	t.last = pgx.Batch{}
+	if last.Len() == 0 {
+		return nil
+	}
+	return t.conn.SendBatch(ctx, &last).Close()
+}
+
 // CopyFrom writes rows into a table by COPY.
 func (t *Tx) CopyFrom(ctx context.Context, table string, columns []string, rows pgx.CopyFromSource) (int64, error) {
 	return t.conn.CopyFrom(ctx, pgx.Identifier{table}, columns, rows)

@@ -117,6 +117,16 @@ func TestWhatIsLeftForTheCommitIsWrittenWithItOrNothingIs(t *testing.T) {
 	require.Equal(t, []string{"told"}, hints.all())
 	require.Equal(t, 1, k.Count("instance", "health_message = 'abc'"))
 
+	require.NoError(t, database.Write(ctx, func(ctx context.Context, w *tx.Tx) error {
+		w.Last().Queue(`SAVEPOINT a`)
+		w.Last().Queue(change, "\x00")
+		require.Error(t, w.Flush(ctx))
+		_, err := w.Exec(ctx, `ROLLBACK TO SAVEPOINT a`)
+		require.NoError(t, w.Flush(ctx), "nothing is left")
+		return err
+	}))
+	require.Equal(t, 1, k.Count("instance", "health_message = 'abc'"))
+
 	require.NoError(t, database.AsPipelined(t.Context(), authz.System("test"), func(*pgx.Batch) {},
 		func(_ context.Context, w *tx.Tx, writes *pgx.Batch) error {
 			w.Last().Queue(change, "d")

@@ -100,7 +100,7 @@ func (e *Ending) apart(ctx context.Context, do func(context.Context) error) (ref
 	if _, err := e.Exec(ctx, `SAVEPOINT part`); err != nil {
 		return nil, err
 	}
-	for _, run := range []func(context.Context) error{do, e.check} {
+	for _, run := range []func(context.Context) error{do, e.Flush, e.check} {
 		if refused = run(ctx); refused != nil {
 			break
 		}
@@ -109,6 +109,7 @@ func (e *Ending) apart(ctx context.Context, do func(context.Context) error) (ref
 	case refused == nil:
 		_, err = e.Exec(ctx, `RELEASE SAVEPOINT part`)
 	case lasting:
+		e.Last().QueuedQueries = nil // what the part had left for the commit
 		_, err = e.Exec(ctx, `ROLLBACK TO SAVEPOINT part`)
 	default:
 		return nil, refused
