@@ -10,8 +10,8 @@ import (
 )
 
 // AsPipelined is As in two round trips where the statements are known beforehand: BEGIN goes out with
-// the reads, and COMMIT with the writes that fn queues, which are those of Tx.Last. fn may use t in between like any verb. After
-// a deadlock reads and fn are run again from the start.
+// the reads, and COMMIT with the writes that fn queues, which are those of Tx.Last. fn may use t in between like any verb.
+// After a deadlock reads and fn are run again from the start.
 func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pgx.Batch),
 	fn func(ctx context.Context, t *Tx, writes *pgx.Batch) error) error {
 	return d.retry(func() error {

@@ -153,7 +153,7 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 	if err := spend.Admit(ctx, t, ask); err != nil {
 		return nil, err
 	}
-	if err := tell(ctx, t, out); err != nil {
+	if err := tell(t, out); err != nil {
 		return nil, err
 	}
 	return out, audit.Write(ctx, t, audit.Entry{
@@ -165,7 +165,7 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 }
 
 // tell tells the project's feed of the allocations that were requested and bound to a node.
-func tell(ctx context.Context, t *tx.Tx, made []*db.Allocation) error {
+func tell(t *tx.Tx, made []*db.Allocation) error {
 	for _, row := range made {
 		of := map[string]any{"shape": row.Shape, "gpuCount": row.GpuCount, "sku": row.Sku, "region": row.Region}
 		err := event.AppendFree(t, row,

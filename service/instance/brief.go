@@ -52,13 +52,7 @@ var (
 )
 
 // scanBrief reads a row of brief.
-func scanBrief(row pgx.CollectableRow) (*View, error) {
-	stored, err := brief.Scan(row)
-	return &View{Instance: stored}, err
-}
+func scanBrief(row pgx.CollectableRow) (*View, error) { return viewOf(brief.Scan(row)) }
 
 // scanOnPage reads a row of onPage.
-func scanOnPage(row pgx.CollectableRow) (*View, error) {
-	stored, err := onPage.Scan(row)
-	return &View{Instance: stored}, err
-}
+func scanOnPage(row pgx.CollectableRow) (*View, error) { return viewOf(onPage.Scan(row)) }

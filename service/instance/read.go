@@ -51,10 +51,9 @@ type Loaded struct {
 }
 
 // scan reads a row of rows.InstanceColumns.
-func scan(row pgx.CollectableRow) (*View, error) {
-	stored, err := rows.Instance(row)
-	return &View{Instance: stored}, err
-}
+func scan(row pgx.CollectableRow) (*View, error) { return viewOf(rows.Instance(row)) }
+
+func viewOf(stored *db.Instance, err error) (*View, error) { return &View{Instance: stored}, err }
 
 // readable reports whether the actor may read the instance, by its family's key.
 func readable(actor *authz.Actor, row *db.Instance) error {
