@@ -35,7 +35,7 @@ func TestTheAdapterReplacesAWorkerThatSlurmHasGivenUp(t *testing.T) {
 	succeeds(t, ctx, c, started.LaunchInstance.Operation.Id)
 
 	hung := k.workers()["w0"]
-	k.hangs(hung)
+	k.toSlurmd(hung, "kill -STOP $pid")
 	require.Eventually(t, func() bool {
 		newcomer, there := k.workers()["w1"]
 		return there && newcomer.Status == gql.MemberStatusActive
@@ -58,12 +58,13 @@ func TestTheAdapterReplacesAWorkerThatSlurmHasGivenUp(t *testing.T) {
 	decommission(t, ctx, c, k.instance)
 }
 
-// hangs stops the slurmd of a worker where it is.
-func (k *clusterUnderTest) hangs(worker gql.Member) {
+// toSlurmd runs a command on a worker's node once for its slurmd, whose process is $pid.
+func (k *clusterUnderTest) toSlurmd(worker gql.Member, command string) {
 	k.t.Helper()
 	out, err := k.node(worker).Exec(k.ctx, "/bin/sh", "-c", `for dir in /proc/[0-9]*; do
-		grep -qs '^slurmd$' $dir/comm && grep -qs `+worker.Id+` $dir/cgroup && kill -STOP ${dir#/proc/} && echo hung
+		pid=${dir#/proc/}
+		grep -qs '^slurmd$' $dir/comm && grep -qs `+worker.Id+` $dir/cgroup && `+command+` && echo done
 		done; true`)
 	require.NoError(k.t, err)
-	require.True(k.t, strings.HasPrefix(out, "hung"), "no slurmd of %s is there: %s", worker.Id, out)
+	require.True(k.t, strings.HasPrefix(out, "done"), "no slurmd of %s is there: %s", worker.Id, out)
 }

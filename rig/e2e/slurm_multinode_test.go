@@ -107,7 +107,7 @@ func (k *clusterUnderTest) drainsWithAJob() {
 	})
 	require.NoError(k.t, err)
 	k.succeeds(labelled.LabelMember.Operation)
-	job := k.submit("#!/bin/sh\n#SBATCH --constraint=pool=blue\nsleep 8\n")
+	job := k.submit("#!/bin/sh\n#SBATCH --constraint=pool=blue\nuntil test -e /run/let-go; do sleep 0.1; done\n")
 	require.Equal(k.t, "w1", k.job(job, "RUNNING").NodeList)
 	plan, err := gql.PlanRemoveMember(k.ctx, k.c, gql.PlanMemberInput{MemberId: worker.Id, Force: true})
 	require.NoError(k.t, err)
@@ -119,6 +119,8 @@ func (k *clusterUnderTest) drainsWithAJob() {
 		Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	k.waitsFor(drained.DrainMember.Operation.Id, job, worker.Id)
+	// Only now may the job end: on a slow machine, too, the drain has been seen to wait for it.
+	k.toSlurmd(worker, "nsenter -t $pid -m touch /run/let-go")
 	require.Contains(k.t, string(k.succeeds(drained.DrainMember.Operation).Evidence), `"drained"`)
 	k.job(job, "COMPLETED")
 	require.Equal(k.t, gql.MemberStatusDrained, k.workers()["w1"].Status)

@@ -21,6 +21,9 @@ const (
 	longJob  = "#!/bin/sh\nsleep 600\n"
 	poolJob  = "#!/bin/sh\n#SBATCH --constraint=pool=blue\nsleep 4\n"
 	poolLong = "#!/bin/sh\n#SBATCH --constraint=pool=blue\nsleep 600\n"
+	// A job of poolAsk runs until its node has letGo: what waits for it is seen to wait, however slow the machine is.
+	poolAsk = "#!/bin/sh\n#SBATCH --constraint=pool=blue\nuntil test -e " + letGo + "; do sleep 0.1; done\n"
+	letGo   = "/run/let-go"
 )
 
 // TestClusterGrowsAndShrinksWhileAJobRuns is one cluster's life, step by step, with a job on w0 that
@@ -117,7 +120,7 @@ func requeued(b *bench, controller string) string {
 }
 
 func drainWaits(t *testing.T, b *bench, worker string) {
-	id := b.submit(poolJob, nil)
+	id := b.submit(poolAsk, nil)
 	b.job(id, "RUNNING")
 	d := b.dispatch(adapter.MemberDrain, nil, worker)
 	plan := b.plan(d)
@@ -133,6 +136,7 @@ func drainWaits(t *testing.T, b *bench, worker string) {
 	require.Equal(t, layout.JobUser, waiting.WaitsFor[0].Owner)
 	require.Equal(t, worker, waiting.WaitsFor[0].MemberID)
 	require.WithinDuration(t, time.Now(), waiting.WaitsFor[0].Since, time.Minute)
+	b.on(worker, "touch "+letGo)
 	ended := b.succeeds(b.awaits(d, "the drain does not end", func(s adapter.Status) bool { return s.State.Terminal() }))
 	require.Empty(t, ended.WaitsFor)
 	require.Equal(t, adapter.MemberDrained, ended.Members[0].Status)
