@@ -2,6 +2,7 @@ package workers_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/pgtest"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -70,4 +72,47 @@ func TestAStatusThatCannotBeStoredLeavesTheOthersOfItsPage(t *testing.T) {
 	require.Nil(t, l.op(bad.create).EndedAt)
 	s.succeed(string(bad.create), 1)
 	require.Equal(t, lifecycle.OperationSucceeded, l.ended(bad.create).State, "and its next one is stored")
+}
+
+// single is a database on a server of its own.
+type single struct{ *pgtest.Cluster }
+
+// AdminDSN implements place.
+func (s single) AdminDSN() string { return s.DSN("app") }
+
+// OwnerDSN implements place.
+func (s single) OwnerDSN() string { return s.RoleDSN("app_owner", "app") }
+
+// What the adapter's feed brings is stored without a wait for the disk where it tells no timeline: a crash forgets it
+// together with how far the feed was read, or not at all.
+func TestWhatTheFeedBroughtIsThereAgainAfterACrashOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	server := single{pgtest.NewCluster(t)}
+	server.Do("postgres", `ALTER SYSTEM SET wal_writer_delay = '10s'`) // nobody writes the log but those who wait for it
+	server.Do("postgres", `SELECT pg_reload_conf()`)
+	server.Migrated("app")
+	l := newLabOn(t, server)
+	s := l.script("crash")
+	s.with(func() {
+		s.onPut = func(d adapter.Dispatch) (int, any) {
+			if len(s.puts) == 0 {
+				s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateRunning, Percent: 50})
+			}
+			s.puts = append(s.puts, d)
+			return http.StatusAccepted, adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateAccepted}
+		}
+	})
+	w := l.world("crash", s.url)
+	l.work()
+	it := l.launch(w, 5*time.Minute)
+	const stored = `SELECT count(*) FROM operation WHERE adapter_status ->> 'state' = 'running' AND percent > 40`
+	l.reaches(stored, 1)
+	require.NoError(t, server.Kill())
+	server.Restart()
+	l.reaches(stored, 1)
+	s.succeed(string(it.create), 1)
+	op := l.ended(it.create)
+	require.Equal(t, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
+	s.oneEffect(string(it.create))
+	l.once(it, "apps.operation.started", "apps.instance.running", "apps.operation.succeeded")
 }

@@ -87,6 +87,14 @@ func (c *Cluster) start(ctx context.Context, more map[string]string) {
 	c.t.Cleanup(func() { _ = server.Kill() })
 }
 
+// Restart starts the server again after Kill, which is a crash to it.
+func (c *Cluster) Restart() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
+	defer cancel()
+	c.start(ctx, nil)
+}
+
 // Migrated makes a database with all migrations.
 func (c *Cluster) Migrated(name string) {
 	c.t.Helper()

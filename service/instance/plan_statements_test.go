@@ -107,6 +107,6 @@ func TestALaunchIsFewRoundTrips(t *testing.T) {
 		_, err := verbs.Launch(b.ctx, b.launch())
 		require.NoError(t, err)
 	})
-	require.LessOrEqual(t, all, 17, "%q", seen.sent)
+	require.LessOrEqual(t, all, 16, "%q", seen.sent)
 	require.Equal(t, "batch", seen.sent[all-1], "its last statements go out with COMMIT")
 }

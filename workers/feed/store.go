@@ -17,6 +17,9 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
+// notAwaited lets a transaction end before what it wrote is on the disk.
+const notAwaited = `SELECT set_config('synchronous_commit', 'off', true)`
+
 // together is how many statuses are stored in one transaction at most: one commit serves all of them,
 // and none of their instances stays locked for long.
 const together = 32
@@ -103,6 +106,11 @@ func (r *Reader) store(ctx context.Context, s *source, statuses []adapter.Status
 			if due {
 				t.Wake(event.QueueTopic)
 			}
+			if !l.told {
+				// What a crash of the database forgets is read again, since the cursor is stored after it. An event that somebody
+				// has seen must stay.
+				writes.Queue(notAwaited)
+			}
 			return nil
 		})
 }
@@ -111,6 +119,7 @@ func (r *Reader) store(ctx context.Context, s *source, statuses []adapter.Status
 type locked struct {
 	instances  map[ids.ID]*db.Instance
 	operations map[ids.ID]*db.Operation
+	told       bool // the timeline of one
 }
 
 // queue queues what locks them: all instances first, then the operations, each by id.
@@ -120,6 +129,9 @@ func (l *locked) queue(batch *pgx.Batch, name string, statuses []adapter.Status)
 	for i, status := range statuses {
 		wanted[i] = status.OperationID
 	}
+	// PostgreSQL takes a list of unknown length for ten long, and would plan anew each time for the one that mostly comes,
+	// which costs more than the locks.
+	batch.Queue(`SELECT set_config('plan_cache_mode', 'force_generic_plan', true)`)
 	batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id IN (SELECT instance_id FROM operation
 		WHERE `+queue.OfAdapter+`)
 		ORDER BY id FOR UPDATE`, wanted, name).
@@ -140,12 +152,14 @@ func (l *locked) absorb(ctx context.Context, t *tx.Tx, writes *pgx.Batch, op *db
 		instance = l.instances[*op.InstanceID]
 	}
 	if len(status.Members) > 0 {
+		l.told = true // or may be
 		return operation.Absorb(ctx, t, instance, op, status)
 	}
 	ended, told, err := operation.QueueAbsorb(writes, t, instance, op, status, here)
 	if err != nil || len(told) == 0 {
 		return ended, err
 	}
+	l.told = true
 	return ended, event.Enqueue(writes, t, instance, told...)
 }
 

@@ -34,8 +34,9 @@ func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (
 	if err != nil {
 		return nil, err
 	}
+	events = append(events, accepted(v, t)...)
 	if v.Launch != nil {
-		if err := createInstance(ctx, t, v); err != nil {
+		if err := createInstance(ctx, t, v, len(events)); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +47,7 @@ func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (
 	if err := write(ctx, t, v, op); err != nil {
 		return nil, err
 	}
-	if err := event.Append(ctx, t, v.Instance, append(events, accepted(v, op)...)...); err != nil {
+	if err := tell(ctx, t, v, op, events); err != nil {
 		return nil, err
 	}
 	if err := record(ctx, t, v, op, before); err != nil {
@@ -54,6 +55,14 @@ func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (
 	}
 	out := &Outcome{Instance: v.Instance, Member: v.Member, Going: v.Going, Operation: &operation.View{Operation: op}}
 	return out, out.loadMembers(ctx, t, v.Minted)
+}
+
+// tell writes the change's events, and makes its operation the instance's newest. The row of a launch says both already.
+func tell(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation, events []event.Draft) error {
+	if v.Launch != nil {
+		return event.Begin(t, v.Instance, events...)
+	}
+	return event.AppendWith(ctx, t, v.Instance, []event.Column{operation.Newest(v.Instance, op)}, events...)
 }
 
 // hasten lets the open operation go on by force that does what the change asks for. The idempotency key remembers it.

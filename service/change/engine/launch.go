@@ -17,8 +17,10 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
-// createInstance stores the draft of a launch as the change's instance. CONFLICT when the name is taken.
-func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) error {
+// createInstance stores the draft of a launch as the change's instance, with so many events on its timeline and the
+// launch as its newest operation: a second write of the row would look up all that it refers to. CONFLICT when the name
+// is taken.
+func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, events int) error {
 	roles, err := roles.First(v.Next.Components, v.Counts)
 	if err != nil {
 		return fmt.Errorf("create the instance: %w", err)
@@ -34,7 +36,8 @@ func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) error {
 		SetBoundCapacityShape(v.Afterwards()[0].Shape).SetRuntimeBackend(v.Target.AdapterName).SetSmoke(draft.Smoke).
 		SetOperatingMode(draft.OperatingMode).SetControlPlaneScope(draft.ControlPlaneScope).
 		SetSystem(draft.System).SetNillableOperatorServiceAccountID(draft.OperatorServiceAccountID).
-		SetCorrelationID(t.Request.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now)
+		SetCorrelationID(t.Request.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now).
+		SetLastOperationID(v.Minted.Operation).SetRevision(events)
 	if intent != nil {
 		create.SetCapacityIntent(intent)
 	}
@@ -80,16 +83,16 @@ func firstGeneration(t *tx.Tx, v *verdict.Verdicts, op *db.Operation) {
 }
 
 // launched returns the events of an accepted launch.
-func launched(v *verdict.Verdicts, op *db.Operation) []event.Draft {
+func launched(v *verdict.Verdicts, t *tx.Tx) []event.Draft {
 	row := v.Instance
 	drafts := append([]event.Draft{
-		{Type: lifecycle.EventInstanceRequested, OperationID: op.ID,
-			Message: fmt.Sprintf("%s %s requested", row.AppSlug, row.AppVersion),
-			Payload: map[string]any{"name": row.Name, "version": row.AppVersion, "members": len(v.Seats),
+		{Type: lifecycle.EventInstanceRequested, OperationID: v.Minted.Operation,
+			Message: fmt.Sprintf("%s %s requested", row.AppSlug, v.To.Version),
+			Payload: map[string]any{"name": row.Name, "version": v.To.Version, "members": len(v.Seats),
 				"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope}},
-	}, requested(v, op)...)
-	return append(drafts, event.Draft{Type: lifecycle.EventOperationAccepted, OperationID: op.ID,
-		Message: v.Rule.Noun + " accepted", Payload: map[string]any{"kind": op.Kind, "deadline": op.Deadline}})
+	}, requested(v, t)...)
+	return append(drafts, event.Draft{Type: lifecycle.EventOperationAccepted, OperationID: v.Minted.Operation,
+		Message: v.Rule.Noun + " accepted", Payload: map[string]any{"kind": v.Kind, "deadline": due(v, t)}})
 }
 
 // launchedState returns the audit's state after a launch.

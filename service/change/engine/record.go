@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -11,41 +12,47 @@ import (
 	"github.com/gpuaas/app-platform/service/change/verdict"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // accepted returns the timeline's events of the accepted change.
-func accepted(v *verdict.Verdicts, op *db.Operation) []event.Draft {
+func accepted(v *verdict.Verdicts, t *tx.Tx) []event.Draft {
 	if v.Launch != nil {
-		return launched(v, op)
+		return launched(v, t)
 	}
-	drafts := requested(v, op)
+	drafts := requested(v, t)
 	for _, kind := range v.Kind.Effects().Accepted {
 		drafts = append(drafts, event.Draft{
-			Type: kind, OperationID: op.ID, CorrelationID: op.CorrelationID,
+			Type: kind, OperationID: v.Minted.Operation, CorrelationID: t.Request.CorrelationID,
 			Message: v.Rule.Noun + " requested", Payload: map[string]any{"reason": v.Asked.Reason},
 		})
 	}
 	return append(drafts, event.Draft{
-		Type: lifecycle.EventOperationAccepted, OperationID: op.ID, MemberID: v.MemberID, CorrelationID: op.CorrelationID,
+		Type: lifecycle.EventOperationAccepted, OperationID: v.Minted.Operation, MemberID: v.MemberID, CorrelationID: t.Request.CorrelationID,
 		Message: v.Rule.Noun + " accepted",
-		Payload: map[string]any{"kind": v.Kind, "deadline": op.Deadline, "force": v.Force, "targets": v.Targets()},
+		Payload: map[string]any{"kind": v.Kind, "deadline": due(v, t), "force": v.Force, "targets": v.Targets()},
 	})
 }
 
 // requested returns the timeline's events of capacity that was placed for the change.
-func requested(v *verdict.Verdicts, op *db.Operation) (drafts []event.Draft) {
+func requested(v *verdict.Verdicts, t *tx.Tx) (drafts []event.Draft) {
 	for _, allocation := range v.Created {
-		payload := map[string]any{"allocation": allocation.ID, "createdBy": op.ID, "shape": allocation.Shape,
+		payload := map[string]any{"allocation": allocation.ID, "createdBy": v.Minted.Operation, "shape": allocation.Shape,
 			"gpuCount": allocation.GpuCount, "sku": allocation.Sku, "region": allocation.Region}
 		drafts = append(drafts, event.Draft{
-			Type: lifecycle.EventAllocationRequested, OperationID: op.ID, CorrelationID: op.CorrelationID,
+			Type: lifecycle.EventAllocationRequested, OperationID: v.Minted.Operation, CorrelationID: t.Request.CorrelationID,
 			Message: "allocation " + allocation.Name + " requested", Payload: payload,
 		}, event.Draft{
-			Type: lifecycle.EventAllocationReady, OperationID: op.ID, CorrelationID: op.CorrelationID,
+			Type: lifecycle.EventAllocationReady, OperationID: v.Minted.Operation, CorrelationID: t.Request.CorrelationID,
 			Message: "allocation " + allocation.Name + " is ready", Payload: payload,
 		})
 	}
 	return drafts
+}
+
+// due returns the deadline of the change's operation.
+func due(v *verdict.Verdicts, t *tx.Tx) time.Time {
+	return operation.Due(t, v.Conditions.DeadlineSeconds)
 }
 
 // snapshot returns the state before or after the change, as the audit shows it. That of a launch is nil before.

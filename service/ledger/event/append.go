@@ -6,6 +6,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,24 +34,29 @@ type Draft struct {
 // Append numbers the drafts and writes them to the instance's timeline, in order and with the commit, and wakes its
 // readers after it. It raises instance.Revision.
 func Append(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft) error {
-	if len(drafts) == 0 {
+	return AppendWith(ctx, t, instance, nil, drafts...)
+}
+
+// AppendWith is Append for a transaction that also changes columns of the instance's row: both are one update.
+func AppendWith(ctx context.Context, t *tx.Tx, instance *db.Instance, columns []Column, drafts ...Draft) error {
+	if len(columns)+len(drafts) == 0 {
 		return nil
 	}
+	sql, args := `UPDATE instance SET revision = revision + $2`, []any{instance.ID, len(drafts)}
+	sql, args = set(sql, args, t, columns, len(drafts))
 	var last int
-	err := t.QueryRow(ctx, `UPDATE instance SET revision = revision + $2, updated_at = $3 WHERE id = $1
-		RETURNING revision`,
-		instance.ID, len(drafts), t.Now).Scan(&last)
-	if err != nil {
+	if err := t.QueryRow(ctx, sql+` RETURNING revision`, args...).Scan(&last); err != nil {
 		return fmt.Errorf("number events of %s: %w", instance.ID, err)
 	}
-	for i, draft := range drafts {
-		if err := draft.queue(t.Last(), t, instance, last-len(drafts)+1+i); err != nil {
-			return err
-		}
+	return queue(t.Last(), t, instance, last, drafts)
+}
+
+// Begin is Append for an instance that the transaction has made, with the number of the drafts as its Revision.
+func Begin(t *tx.Tx, instance *db.Instance, drafts ...Draft) error {
+	if instance.Revision != len(drafts) {
+		return fmt.Errorf("%s begins with %d events, and was made for %d", instance.ID, len(drafts), instance.Revision)
 	}
-	instance.Revision, instance.UpdatedAt = last, t.Now
-	t.Wake(InstanceTopic(instance.ID), ProjectTopic(instance.ProjectID))
-	return nil
+	return queue(t.Last(), t, instance, instance.Revision, drafts)
 }
 
 // Enqueue is Append for a transaction that sends its writes in one batch. It needs the instance's row
@@ -72,61 +78,80 @@ func EnqueueWith(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, columns []Co
 		return nil
 	}
 	last := instance.Revision + len(drafts)
-	sql, args := `UPDATE instance SET revision = $2`, []any{instance.ID, last}
-	if len(drafts) > 0 {
-		columns = append(columns[:len(columns):len(columns)], Column{"updated_at", t.Now})
+	sql, args := set(`UPDATE instance SET revision = $2`, []any{instance.ID, last}, t, columns, len(drafts))
+	batch.Queue(sql, args...)
+	return queue(batch, t, instance, last, drafts)
+}
+
+// set completes the update of an instance's row with columns, and with the moment when there are events.
+func set(sql string, args []any, t *tx.Tx, columns []Column, events int) (string, []any) {
+	if events > 0 {
+		columns = append([]Column{{"updated_at", t.Now}}, columns...)
 	}
 	for _, column := range columns {
 		args = append(args, column.Value)
 		sql += fmt.Sprintf(", %s = $%d", column.Name, len(args))
 	}
-	batch.Queue(sql+` WHERE id = $1`, args...)
+	return sql + ` WHERE id = $1`, args
+}
+
+// insert writes events of an instance that follow one another, from the number $4 on. They are placed in their project's
+// feed no earlier than the instance's event before them: a transaction
+// that wrote something else before it waited for the instance has an older number than one that told of the
+// instance meanwhile. To take the younger's number is safe: a reader passes it only once every older
+// transaction has ended, this one among them. Numbers of another generation of the database mean nothing here.
+const insert = `WITH here AS MATERIALIZED (SELECT platform.generation() AS generation),
+	place AS MATERIALIZED (SELECT generation, GREATEST(pg_current_xact_id()::text::bigint, (SELECT xid FROM app_instance_event
+		WHERE instance_id = $3 AND seq = $4::bigint - 1 AND generation = here.generation)) AS xid FROM here)
+INSERT INTO app_instance_event (tenant_id, project_id, instance_id, app_slug, permission_family, trace_id, occurred_at,
+	generation, xid, seq, id, type, operation_id, member_id, message, payload, correlation_id)
+SELECT $1, $2, $3, $5, $6, $7, $8, place.generation, place.xid, $4 + e.n - 1, e.id, e.type, nullif(e.operation_id, ''),
+	nullif(e.member_id, ''), e.message, e.payload::jsonb, e.correlation_id
+FROM place, unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[])
+	WITH ORDINALITY e (id, type, operation_id, member_id, message, payload, correlation_id, n) ORDER BY e.n`
+
+// queue queues the drafts, the last of which has the number last, in one statement, and wakes the instance's readers.
+func queue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, last int, drafts []Draft) error {
 	if len(drafts) == 0 {
 		return nil
 	}
-	for i, draft := range drafts {
-		if err := draft.queue(batch, t, instance, instance.Revision+1+i); err != nil {
+	columns := make([][]string, 7)
+	for _, draft := range drafts {
+		row, err := draft.row(t, instance)
+		if err != nil {
 			return err
 		}
+		for i, value := range row {
+			columns[i] = append(columns[i], value)
+		}
 	}
+	args := []any{instance.TenantID, instance.ProjectID, instance.ID, last - len(drafts) + 1, instance.AppSlug,
+		instance.PermissionFamily, t.Request.TraceID, t.Now}
+	for _, column := range columns {
+		args = append(args, column)
+	}
+	batch.Queue(insert, args...)
 	instance.Revision, instance.UpdatedAt = last, t.Now
 	t.Wake(InstanceTopic(instance.ID), ProjectTopic(instance.ProjectID))
 	return nil
 }
 
-// insert places an event in its project's feed no earlier than the instance's event before it. A transaction
-// that wrote something else before it waited for the instance has an older number than one that told of the
-// instance meanwhile. To take the younger's number is safe: a reader passes it only once every older
-// transaction has ended, this one among them. Numbers of another generation of the database mean nothing here.
-const insert = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
-	permission_family,
-	operation_id, member_id, message, payload, correlation_id, trace_id, occurred_at, xid)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), nullif($10, ''), $11, $12, $13, $14, $15,
-	GREATEST(pg_current_xact_id()::text::bigint, (SELECT xid FROM app_instance_event WHERE instance_id = $4
-	AND seq = $5::bigint - 1
-		AND generation = platform.generation())))`
-
-func (d Draft) queue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, seq int) error {
+// row returns the columns of the draft that insert takes as lists.
+func (d Draft) row(t *tx.Tx, instance *db.Instance) ([7]string, error) {
 	payload := d.Payload
 	if payload == nil {
 		payload = map[string]any{}
 	}
 	encoded, err := json.Marshal(payload)
 	if err != nil {
-		return fmt.Errorf("encode an event: %w", err)
+		return [7]string{}, fmt.Errorf("encode an event: %w", err)
 	}
-	correlation := d.CorrelationID
-	if correlation == "" {
-		correlation = instance.CorrelationID
-	}
-	batch.Queue(insert, ids.New(ids.Event), instance.TenantID, instance.ProjectID, instance.ID, seq, string(d.Type),
-		instance.AppSlug, instance.PermissionFamily, d.OperationID, d.MemberID, d.Message, encoded, correlation,
-		t.Request.TraceID, t.Now)
 	switch d.Type {
 	case lifecycle.EventOperationSucceeded, lifecycle.EventOperationFailed, lifecycle.EventOperationCanceled:
 		t.Wake(EndedTopic)
 	}
-	return nil
+	return [7]string{string(ids.New(ids.Event)), string(d.Type), string(d.OperationID), string(d.MemberID), d.Message,
+		string(encoded), cmp.Or(d.CorrelationID, instance.CorrelationID)}, nil
 }
 
 // Topics name what a reader may wait for.

@@ -100,6 +100,9 @@ func TestAppendedAndQueuedEventsStandInOrderAndRaiseTheRevision(t *testing.T) {
 			stored[i].Cursor)
 		require.Equal(t, b.project.ID, stored[i].ProjectID)
 	}
+	require.Equal(t, 1, b.Count("app_instance_event a, app_instance_event b", `a.instance_id = $1 AND b.instance_id = $1
+		AND a.seq = 1 AND b.seq = 2 AND (a.xid, a.position) < (b.xid, b.position)`, b.first.ID),
+		"the feed has in their order what is told at once")
 	require.Equal(t, operation, *stored[0].OperationID)
 	require.Equal(t, member, *stored[0].MemberID)
 	require.Nil(t, stored[1].OperationID)
@@ -126,4 +129,40 @@ func TestATimelineCursorIsReadBackOrRefused(t *testing.T) {
 		require.True(t, fault.Is(err, fault.CursorInvalid), "%q: %v", cursor, err)
 		require.Equal(t, "after", fault.From(err).Reasons[0].Path)
 	}
+}
+
+func TestATimelineBeginsWithWhatItsInstanceWasMadeFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	made := *b.first
+	made.Revision = 2
+	err := b.DB.Write(b.ctx, func(_ context.Context, w *tx.Tx) error {
+		return event.Begin(w, &made, event.Draft{Type: lifecycle.EventInstanceRequested, Message: "one of two"})
+	})
+	require.ErrorContains(t, err, "begins with 1 events, and was made for 2")
+	require.Empty(t, b.seqs())
+	require.NoError(t, b.DB.Write(b.ctx, func(_ context.Context, w *tx.Tx) error {
+		return event.Begin(w, &made, event.Draft{Type: lifecycle.EventInstanceRequested, Message: "a"},
+			event.Draft{Type: lifecycle.EventOperationAccepted, Message: "b"})
+	}))
+	require.Equal(t, []int{1, 2}, b.seqs())
+}
+
+// What changes with the events is in the one update that numbers them.
+func TestColumnsAreWrittenWithTheEventsOrWithoutAny(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	newest := ids.New(ids.Operation)
+	column := []event.Column{{Name: "last_operation_id", Value: newest}}
+	require.NoError(t, b.DB.Write(b.ctx, func(ctx context.Context, w *tx.Tx) error {
+		return event.AppendWith(ctx, w, b.first, column)
+	}))
+	require.Equal(t, 1, b.Count("instance", "id = $1 AND last_operation_id = $2 AND revision = 0", b.first.ID, newest))
+	newest = ids.New(ids.Operation)
+	column[0].Value = newest
+	require.NoError(t, b.DB.Write(b.ctx, func(ctx context.Context, w *tx.Tx) error {
+		return event.AppendWith(ctx, w, b.first, column, event.Draft{Type: lifecycle.EventInstanceHealthy, Message: "a"})
+	}))
+	require.Equal(t, 1, b.Count("instance", "id = $1 AND last_operation_id = $2 AND revision = 1", b.first.ID, newest))
+	require.Equal(t, []int{1}, b.seqs())
 }

@@ -89,8 +89,8 @@ func CheckDeadline(seconds int) error {
 	return nil
 }
 
-// Create accepts an operation in the verb's transaction, records it as the instance's newest, and
-// wakes the workers after the commit. RATE_LIMITED when a service account's limit of operations an hour
+// Create accepts an operation in the verb's transaction, and wakes the workers after the commit. Who calls it makes the
+// operation its instance's newest, if it changes one (Newest). RATE_LIMITED when a service account's limit of operations an hour
 // leaves no more.
 func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
 	if err := withinLimit(ctx, t, draft.ProjectID); err != nil {
@@ -104,19 +104,23 @@ func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
 		SetKind(draft.Kind).SetState(lifecycle.OperationPending).SetAdapterName(draft.AdapterName).
 		SetRequesterKind(string(t.Actor.Kind)).SetRequesterID(t.Actor.ID).SetRequesterName(t.Actor.Name).
 		SetReason(draft.Reason).SetCorrelationID(draft.CorrelationID).SetDesiredChange(change).
-		SetNextRunAt(t.Now).SetCreatedAt(t.Now).SetDeadline(t.Now.Add(time.Duration(draft.DeadlineSeconds) * time.Second))
+		SetNextRunAt(t.Now).SetCreatedAt(t.Now).SetDeadline(Due(t, draft.DeadlineSeconds))
 	draft.optional(create)
 	op, err := create.Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("create an operation: %w", err)
 	}
 	t.Wake(event.QueueTopic, event.OperationTopic(op.ID))
-	if draft.Instance == nil {
-		return op, nil
-	}
-	t.Last().Queue(`UPDATE instance SET last_operation_id = $2 WHERE id = $1`, draft.Instance.ID, op.ID)
-	draft.Instance.LastOperationID = &op.ID
 	return op, nil
+}
+
+// Due returns the deadline of an operation that is accepted now.
+func Due(t *tx.Tx, seconds int) time.Time { return t.Now.Add(time.Duration(seconds) * time.Second) }
+
+// Newest makes an operation its instance's newest, and returns the column that says so, to be written with its events.
+func Newest(instance *db.Instance, op *db.Operation) event.Column {
+	instance.LastOperationID = &op.ID
+	return event.Column{Name: "last_operation_id", Value: op.ID}
 }
 
 // optional sets what an operation has only if it was given.

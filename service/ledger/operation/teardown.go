@@ -53,7 +53,7 @@ func Teardown(ctx context.Context, t *tx.Tx, row *db.Instance, draft Draft) (*db
 		event.Draft{Type: lifecycle.EventOperationAccepted, OperationID: op.ID, Message: "decommission accepted",
 			CorrelationID: op.CorrelationID,
 			Payload:       map[string]any{"kind": op.Kind, "deadline": op.Deadline}})
-	return op, event.Append(ctx, t, row, events...)
+	return op, event.AppendWith(ctx, t, row, []event.Column{Newest(row, op)}, events...)
 }
 
 // SupersedeAll ends open operations in favour of a new one; it answers what to tell of it, and which
