@@ -75,6 +75,8 @@ func (Instance) Indexes() []ent.Index {
 		index.Fields("id").StorageKey("instance_live").Annotations(entsql.IndexWhere("released_at IS NULL")),
 		index.Fields("id").StorageKey("instance_repair_stopped").
 			Annotations(entsql.IndexWhere("((repair_stopped <> ''::text) AND (released_at IS NULL))")),
+		index.Fields("unserved_at", "id").StorageKey("instance_unserved").
+			Annotations(entsql.IndexWhere("((unserved_at IS NOT NULL) AND (released_at IS NULL))")),
 	}
 }
 

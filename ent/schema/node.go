@@ -64,8 +64,13 @@ func (ComputeNode) Fields() []ent.Field {
 
 // Indexes of the table.
 func (ComputeNode) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("name").Unique().StorageKey("compute_node_name_key").
-		Annotations(entsql.IndexWhere("deleted_at IS NULL"))}
+	return []ent.Index{
+		index.Fields("name").Unique().StorageKey("compute_node_name_key").Annotations(entsql.IndexWhere("deleted_at IS NULL")),
+		index.Fields("id").StorageKey("compute_node_away").Annotations(entsql.IndexWhere(
+			"(((status)::text = 'OFFLINE'::text) OR ((status)::text = 'RETIRED'::text))")),
+		index.Fields("id").StorageKey("compute_node_drained").Annotations(entsql.IndexWhere("drain IS NOT NULL")),
+		index.Fields("id").StorageKey("compute_node_lost").Annotations(entsql.IndexWhere("lost")),
+	}
 }
 
 // NodeCredential is a secret of a node's agent; only its hash is kept.

@@ -28,14 +28,18 @@ type rentedLost struct {
 	Instance *ids.ID
 }
 
+// rentedLostSQL goes from each lost node to what is held there, since both are few.
+const rentedLostSQL = `SELECT a.id, a.name, n.name, a.instance_id FROM compute_node n CROSS JOIN LATERAL (
+		SELECT id, name, instance_id FROM allocation
+		WHERE node_id = n.id AND status = 'READY' AND released_at IS NULL ORDER BY id LIMIT $1) a
+	WHERE n.lost ORDER BY a.id LIMIT $1`
+
 // Lost makes what was rented on nodes FAILED that an operator retired as lost for good, and has the instances'
 // timelines tell of it. Their members are failed as those of every lost node are: see workers/repair.
 func (k *Keeper) Lost(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := k.DB.Worker().Query(ctx, `SELECT a.id, a.name, n.name, a.instance_id FROM allocation a
-		JOIN compute_node n ON n.id = a.node_id
-		WHERE n.lost AND a.status = 'READY' ORDER BY a.id LIMIT $1`, maxLostAllocations)
+	found, err := k.DB.Worker().Query(ctx, rentedLostSQL, maxLostAllocations)
 	if err != nil {
 		return fmt.Errorf("look for what was rented on lost nodes: %w", err)
 	}

@@ -502,6 +502,30 @@ var (
 					Where: "deleted_at IS NULL",
 				},
 			},
+			{
+				Name:    "compute_node_away",
+				Unique:  false,
+				Columns: []*schema.Column{ComputeNodeColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "(((status)::text = 'OFFLINE'::text) OR ((status)::text = 'RETIRED'::text))",
+				},
+			},
+			{
+				Name:    "compute_node_drained",
+				Unique:  false,
+				Columns: []*schema.Column{ComputeNodeColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "drain IS NOT NULL",
+				},
+			},
+			{
+				Name:    "compute_node_lost",
+				Unique:  false,
+				Columns: []*schema.Column{ComputeNodeColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "lost",
+				},
+			},
 		},
 	}
 	// ControlPlaneShareColumns holds the columns for the "control_plane_share" table.
@@ -828,6 +852,14 @@ var (
 				Columns: []*schema.Column{InstanceColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((repair_stopped <> ''::text) AND (released_at IS NULL))",
+				},
+			},
+			{
+				Name:    "instance_unserved",
+				Unique:  false,
+				Columns: []*schema.Column{InstanceColumns[28], InstanceColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((unserved_at IS NOT NULL) AND (released_at IS NULL))",
 				},
 			},
 		},
