@@ -166,3 +166,23 @@ func TestColumnsAreWrittenWithTheEventsOrWithoutAny(t *testing.T) {
 	require.Equal(t, 1, b.Count("instance", "id = $1 AND last_operation_id = $2 AND revision = 1", b.first.ID, newest))
 	require.Equal(t, []int{1}, b.seqs())
 }
+
+// A transaction that is older than the instance's event before tells after it, with all that it tells at once.
+func TestWhatAnOlderTransactionTellsAtOnceFollowsWhatWasToldMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, b.DB.Write(b.ctx, func(ctx context.Context, w *tx.Tx) error {
+		var own int64
+		require.NoError(t, w.QueryRow(ctx, `SELECT pg_current_xact_id()::text::bigint`).Scan(&own))
+		require.NoError(t, b.append(b.first, "meanwhile", nothing))
+		return event.Append(ctx, w, b.first, event.Draft{Type: lifecycle.EventInstanceHealthy, Message: "a"},
+			event.Draft{Type: lifecycle.EventInstanceHealthy, Message: "b"})
+	}))
+	require.Equal(t, []int{1, 2, 3}, b.seqs())
+	found, err := b.Admin.Query(t.Context(), `SELECT message FROM app_instance_event WHERE instance_id = $1 ORDER BY xid, position`,
+		b.first.ID)
+	require.NoError(t, err)
+	order, err := pgx.CollectRows(found, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Equal(t, []string{"meanwhile", "a", "b"}, order)
+}
