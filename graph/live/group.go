@@ -74,24 +74,19 @@ func (g *group) run(ctx context.Context) {
 	poll := time.NewTimer(pollEvery)
 	defer poll.Stop()
 	again := 0
-	var hinted time.Time // when the hint came whose news was not found yet; zero for none
+	var open hint
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-g.wake.C:
 			again = delayedPolls
-			if hinted.IsZero() {
-				hinted = time.Now()
-			}
+			open.come(time.Now())
 		case <-poll.C:
 		}
 		found, err := g.advance(ctx)
-		if found && !hinted.IsZero() {
-			g.metrics.Delivered(time.Since(hinted))
-		}
-		if found || again == 0 || !g.feed.delayed { // a hint without news, such as one of a change that was taken back
-			hinted = time.Time{}
+		if took, news := open.looked(time.Now(), found, g.feed.delayed); news {
+			g.metrics.Delivered(took)
 		}
 		if err != nil && ctx.Err() == nil {
 			g.log.Warn("a live feed could not be read; it is tried again", "topic", g.feed.topic, "error", err)
