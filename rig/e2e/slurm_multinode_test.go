@@ -120,7 +120,7 @@ func (k *clusterUnderTest) drainsWithAJob() {
 	require.NoError(k.t, err)
 	k.waitsFor(drained.DrainMember.Operation.Id, job, worker.Id)
 	// Only now may the job end: on a slow machine, too, the drain has been seen to wait for it.
-	k.toSlurmd(worker, "nsenter -t $pid -m touch /run/let-go")
+	k.toSlurmd(worker, "nsenter -t $pid -U -m touch /run/let-go")
 	require.Contains(k.t, string(k.succeeds(drained.DrainMember.Operation).Evidence), `"drained"`)
 	k.job(job, "COMPLETED")
 	require.Equal(k.t, gql.MemberStatusDrained, k.workers()["w1"].Status)
