@@ -74,20 +74,11 @@ func TestAStatusThatCannotBeStoredLeavesTheOthersOfItsPage(t *testing.T) {
 	require.Equal(t, lifecycle.OperationSucceeded, l.ended(bad.create).State, "and its next one is stored")
 }
 
-// single is a database on a server of its own.
-type single struct{ *pgtest.Cluster }
-
-// AdminDSN implements place.
-func (s single) AdminDSN() string { return s.DSN("app") }
-
-// OwnerDSN implements place.
-func (s single) OwnerDSN() string { return s.RoleDSN("app_owner", "app") }
-
 // What the adapter's feed brings is stored without a wait for the disk where it tells no timeline: a crash forgets it
 // together with how far the feed was read, or not at all.
 func TestWhatTheFeedBroughtIsThereAgainAfterACrashOfTheDatabase(t *testing.T) {
 	t.Parallel()
-	server := single{pgtest.NewCluster(t)}
+	server := alone{pgtest.NewCluster(t)}
 	server.Do("postgres", `ALTER SYSTEM SET wal_writer_delay = '10s'`) // nobody writes the log but those who wait for it
 	server.Do("postgres", `SELECT pg_reload_conf()`)
 	server.Migrated("app")

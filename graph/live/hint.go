@@ -2,8 +2,8 @@ package live
 
 import "time"
 
-// hintLasts is how long news is waited for after its hint: until the first poll after those that follow a hint. What an
-// older transaction holds back for longer than those take was not counted, though it is what takes longest.
+// hintLasts is how long news is waited for after its hint: until the first poll after those that follow a hint, since
+// what an older transaction holds back for longer than those take is what takes longest.
 const hintLasts = delayedPolls*delayedPoll + pollEvery
 
 // hint is when the hint came whose news was not found yet; its zero value is none.

@@ -248,6 +248,10 @@ func (d *DB) newTx(ctx context.Context, reserved *sql.Conn, conn *pgx.Conn) *Tx 
 	}
 }
 
+// NotAwaited lets the transaction that it is sent in end before what it wrote is on the disk: for what a crash of the
+// database may forget.
+const NotAwaited = `SELECT set_config('synchronous_commit', 'off', true)`
+
 // nowSQL reads the transaction's moment.
 const nowSQL = `SELECT clock_timestamp()`
 

@@ -246,7 +246,7 @@ func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) e
 	}
 	batch, held := &pgx.Batch{}, int64(0)
 	// A cursor that a crash of the database forgets is read from once more, which changes nothing.
-	batch.Queue(notAwaited)
+	batch.Queue(tx.NotAwaited)
 	batch.Queue(`UPDATE adapter SET feed_epoch = $3, feed_cursor = $4, last_seen_at = now(), last_error = ''
 		WHERE id = $1 AND feed_holder = $2 AND url = $5 AND authority = $6 AND (project_id IS NOT NULL) = $7`,
 		s.ID, r.worker, epoch, cursor, s.URL, s.Authority, s.Sandbox).

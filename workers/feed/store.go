@@ -17,9 +17,6 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
-// notAwaited lets a transaction end before what it wrote is on the disk.
-const notAwaited = `SELECT set_config('synchronous_commit', 'off', true)`
-
 // together is how many statuses are stored in one transaction at most: one commit serves all of them,
 // and none of their instances stays locked for long.
 const together = 32
@@ -109,7 +106,7 @@ func (r *Reader) store(ctx context.Context, s *source, statuses []adapter.Status
 			if !l.told {
 				// What a crash of the database forgets is read again, since the cursor is stored after it. An event that somebody
 				// has seen must stay.
-				writes.Queue(notAwaited)
+				writes.Queue(tx.NotAwaited)
 			}
 			return nil
 		})

@@ -96,10 +96,10 @@ func set(sql string, args []any, t *tx.Tx, columns []Column, events int) (string
 }
 
 // insert writes events of an instance that follow one another, from the number $4 on. They are placed in their project's
-// feed no earlier than the instance's event before them: a transaction
-// that wrote something else before it waited for the instance has an older number than one that told of the
-// instance meanwhile. To take the younger's number is safe: a reader passes it only once every older
-// transaction has ended, this one among them. Numbers of another generation of the database mean nothing here.
+// feed no earlier than the instance's event before them: a transaction that wrote something else before it waited for the
+// instance has an older number than one that told of the instance meanwhile. To take the younger's number is safe: a
+// reader passes it only once every older transaction has ended, this one among them. Numbers of another generation of the
+// database mean nothing here.
 const insert = `WITH here AS MATERIALIZED (SELECT platform.generation() AS generation),
 	place AS MATERIALIZED (SELECT generation, GREATEST(pg_current_xact_id()::text::bigint, (SELECT xid FROM app_instance_event
 		WHERE instance_id = $3 AND seq = $4::bigint - 1 AND generation = here.generation)) AS xid FROM here)

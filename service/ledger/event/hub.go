@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/gpuaas/app-platform/internal/tx"
 )
 
 const (
@@ -184,7 +186,7 @@ func (h *Hub) send(ctx context.Context) error {
 	batch := &pgx.Batch{}
 	// A hint that a crash forgets was no use to anybody. Without this PostgreSQL writes it to the disk
 	// before it commits, one notification of the whole server after the other.
-	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
+	batch.Queue(tx.NotAwaited)
 	heard := true
 	for _, payload := range payloads(taken) {
 		batch.Queue(notifySQL, channel, h.self+payload, listenSQL, h.ear.Load()).

@@ -90,8 +90,8 @@ func CheckDeadline(seconds int) error {
 }
 
 // Create accepts an operation in the verb's transaction, and wakes the workers after the commit. Who calls it makes the
-// operation its instance's newest, if it changes one (Newest). RATE_LIMITED when a service account's limit of operations an hour
-// leaves no more.
+// operation its instance's newest, if it changes one (Newest). RATE_LIMITED when a service account's limit of operations
+// an hour leaves no more.
 func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
 	if err := withinLimit(ctx, t, draft.ProjectID); err != nil {
 		return nil, err
