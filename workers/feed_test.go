@@ -12,12 +12,15 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/pgtest"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// atOnce makes the adapter end every operation as soon as it has accepted it.
-func (s *script) atOnce() {
+// atOnce makes the adapter end every operation as soon as it has accepted it. Before it answers, whoever waits for its
+// word is woken for nothing.
+func (s *script) atOnce(hub *event.Hub) {
 	s.with(func() {
 		s.onPut = func(d adapter.Dispatch) (int, any) {
+			hub.Wake(event.WordTopic(ids.ID(d.OperationID)))
 			accepted := adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateAccepted}
 			s.puts = append(s.puts, d)
 			s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded,
@@ -31,7 +34,7 @@ func TestAnOperationThatEndsAtOnceIsClaimedOnceForItsDispatchAndItsWord(t *testi
 	t.Parallel()
 	l := newLab(t)
 	s := l.script("swift")
-	s.atOnce()
+	s.atOnce(l.hub)
 	w := l.world("swift", s.url)
 	probed := l.own.Manifest.GetX(t.Context(), w.manifest)
 	w.manifest = ids.New(ids.Manifest) // the same without readiness probes, which take a claim of their own
