@@ -115,11 +115,24 @@ func contended(err error) error {
 
 // As runs fn in one transaction as the platform itself, under the workers' login role.
 func (d *DB) As(ctx context.Context, actor *authz.Actor, fn func(ctx context.Context, t *Tx) error) error {
+	return d.AsPipelined(ctx, actor, func(*pgx.Batch) {}, func(ctx context.Context, t *Tx, _ *pgx.Batch) error {
+		return fn(ctx, t)
+	})
+}
+
+// AsPipelined is As in two round trips where the statements are known beforehand: BEGIN goes out with
+// the reads, and COMMIT with the writes that fn queues, which are those of Tx.Last. fn may use t in between like any verb.
+// After a deadlock reads and fn are run again from the start.
+func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pgx.Batch),
+	fn func(ctx context.Context, t *Tx, writes *pgx.Batch) error) error {
+	first := func(t *Tx, batch *pgx.Batch) {
+		batch.Queue(nowSQL).QueryRow(t.setNow)
+		reads(batch)
+	}
 	return d.retry(func() error {
-		first := func(t *Tx, batch *pgx.Batch) { batch.Queue(nowSQL).QueryRow(t.setNow) }
 		return d.inTx(ctx, d.worker, first, func(ctx context.Context, t *Tx) error {
 			t.Actor = actor
-			return fn(ctx, t)
+			return fn(ctx, t, &t.last)
 		})
 	})
 }
@@ -211,6 +224,18 @@ func (t *Tx) begin(ctx context.Context, first func(*Tx, *pgx.Batch)) error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	return nil
+}
+
+// idle is how the wire protocol says that a connection is in no transaction.
+const idle = 'I'
+
+// abort ends a transaction that failed, unless it ended by itself or its connection is gone.
+func (t *Tx) abort(ctx context.Context) error {
+	if t.conn.IsClosed() || t.conn.PgConn().TxStatus() == idle {
+		return nil
+	}
+	_, err := t.conn.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+	return err
 }
 
 // refusedText turns PostgreSQL's refusal of a NUL character, which no column can hold, into the
