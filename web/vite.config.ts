@@ -33,8 +33,13 @@ export default defineConfig({
     proxy: { '/graphql': { target: api, ws: true }, '/auth': { target: api }, '/v1': { target: api, ws: true } },
   },
   test: {
-    include: ['src/**/*.test.{ts,tsx}'],
     environment: 'node',
+    testTimeout: 120_000, // of what hangs; a busy machine is no reason to fail
     server: { deps: { inline: ['graphql', 'graphql-ws'] } }, // else the tests' server gets a second copy of graphql
+    // Tests of pages stand in for modules, and so have each file's to themselves; the others share what they load.
+    projects: [
+      { extends: true, test: { name: 'logic', include: ['src/**/*.test.ts'], isolate: false } },
+      { extends: true, test: { name: 'pages', include: ['src/**/*.test.tsx'] } },
+    ],
   },
 });

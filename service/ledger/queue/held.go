@@ -10,8 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/telemetry"
+	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
@@ -49,6 +51,25 @@ func (h *Held) Ensure(ctx context.Context, pool *pgxpool.Pool) error {
 		return nil
 	}
 	return h.Refresh(ctx, pool)
+}
+
+// News is Refresh, and reports whether others have written what a holder acts on since the operation was last read.
+func (h *Held) News(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
+	before := h.asked()
+	err := h.Refresh(ctx, pool)
+	return err == nil && h.asked() != before, err
+}
+
+// asked is what others write to a held operation.
+type asked struct {
+	state   lifecycle.OperationState // a cancel changes it
+	attempt int                      // force raises it
+	forced  bool
+	done    bool // by the adapter's last word
+}
+
+func (h *Held) asked() asked {
+	return asked{h.State, h.DispatchAttempt, h.ForcedAt != nil, adapter.State(h.Reported()).Terminal()}
 }
 
 // About returns the fields of the operation's lines, spans and calls: whose it is, and what it is about.

@@ -35,7 +35,7 @@ func newBench(t *testing.T, instance string, workers int, config ...string) *ben
 	for _, text := range config {
 		b.current.Instance.Config = json.RawMessage(text)
 	}
-	b.succeeds(b.p.Run(b.base, b.current, time.Minute))
+	b.succeeds(b.p.Run(b.base, b.current, patience))
 	return b
 }
 
@@ -67,7 +67,7 @@ func (b *bench) dispatch(kind adapter.Kind, change any, targets ...string) adapt
 	b.counter++
 	d := b.current
 	d.OperationID, d.Kind, d.Targets = fmt.Sprintf("op_%d_%s", b.counter, b.current.Instance.ID), kind, targets
-	d.Deadline = time.Now().Add(2 * time.Minute)
+	d.Deadline = time.Now().Add(2 * patience)
 	if change != nil {
 		raw, err := json.Marshal(change)
 		require.NoError(b.t, err)
@@ -84,7 +84,7 @@ func (b *bench) succeeds(status adapter.Status) adapter.Status {
 
 func (b *bench) run(kind adapter.Kind, change any, targets ...string) adapter.Status {
 	b.t.Helper()
-	return b.succeeds(b.p.Run(b.base, b.dispatch(kind, change, targets...), time.Minute))
+	return b.succeeds(b.p.Run(b.base, b.dispatch(kind, change, targets...), patience))
 }
 
 // begin dispatches without waiting for the end.

@@ -34,7 +34,7 @@ func drainWaits(t *testing.T, b *bench, worker string) {
 	require.Equal(t, "job", waiting.WaitsFor[0].Kind)
 	require.Equal(t, layout.JobUser, waiting.WaitsFor[0].Owner)
 	require.Equal(t, worker, waiting.WaitsFor[0].MemberID)
-	require.WithinDuration(t, time.Now(), waiting.WaitsFor[0].Since, time.Minute)
+	require.WithinDuration(t, time.Now(), waiting.WaitsFor[0].Since, patience)
 	b.on(worker, "touch "+letGo)
 	ended := b.succeeds(b.awaits(d, "the drain does not end", func(s adapter.Status) bool { return s.State.Terminal() }))
 	require.Empty(t, ended.WaitsFor)

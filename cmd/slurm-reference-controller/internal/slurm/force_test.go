@@ -22,7 +22,7 @@ func TestForcedDrainEndsThoughTheWorkerIsDead(t *testing.T) {
 	b.begin(d)
 	b.awaits(d, "the drain does not wait", func(s adapter.Status) bool { return len(s.WaitsFor) > 0 })
 	d.Attempt, d.Force = 2, true
-	status := b.succeeds(b.p.Run(b.base, d, 2*time.Minute))
+	status := b.succeeds(b.p.Run(b.base, d, patience))
 	require.Contains(t, string(status.Evidence["lostJobs"]), `"`+id+`"`)
 	require.Contains(t, string(status.Evidence["drained"]), `"jobs":0`)
 	b.job(id, "CANCELLED")

@@ -60,7 +60,7 @@ func (b *bench) replaces(fresh adapter.Member, force bool) adapter.Status {
 	d.Members = append(append([]adapter.Member{}, d.Members...), fresh)
 	d.Force = force
 	require.Equal(b.t, adapter.VerdictSafe, b.plan(d).Verdict)
-	return b.p.Run(b.base, d, 2*time.Minute)
+	return b.p.Run(b.base, d, patience)
 }
 
 // TestAQueueSurvivesItsControllersNode has the state of a cluster and the homes of its people on volumes.
