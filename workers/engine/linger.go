@@ -26,17 +26,16 @@ func (c *Context) WaitInPlace(ctx context.Context, patience time.Duration) (bool
 	for c.engine.slots.Linger(c.Op) {
 		select {
 		case <-waiting.Done():
-		case <-c.word.C:
-		}
-		c.engine.slots.Resume(c.Op)
-		if waiting.Err() != nil {
-			break
+			c.engine.slots.Resume(c.Op)
+			return false, ctx.Err()
+		case <-c.word.C: // what came in time counts, though the time may be over by now
+			c.engine.slots.Resume(c.Op)
 		}
 		if news, err := c.Op.News(ctx, c.DB().Worker()); news || err != nil {
 			return news, err
 		}
 	}
-	return false, ctx.Err()
+	return false, nil
 }
 
 // Calling notes that the step calls the operation's adapter until the returned function is called: a call that takes
