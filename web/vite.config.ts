@@ -1,12 +1,27 @@
 import { resolve } from 'node:path';
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vitest/config';
+import type { Plugin } from 'vite';
 
 // GPUAAS_API is where the development server finds the API: the stand-in of dev/ or a real server.
 const api = process.env['GPUAAS_API'] ?? 'http://127.0.0.1:8090';
 
+/** Names the built first drawing in index.html, where Vite would make one script of it and the console's own code. */
+const firstDrawing: Plugin = {
+  name: 'first-drawing',
+  apply: 'build',
+  transformIndexHtml: {
+    order: 'post',
+    handler: (html, { bundle }) => {
+      const chunk = Object.values(bundle ?? {}).find((each) => each.type === 'chunk' && each.name === 'first');
+      if (chunk?.type !== 'chunk') throw new Error('the first drawing was not built');
+      return html.replace('/src/first.ts', `/${chunk.fileName}`);
+    },
+  },
+};
+
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), firstDrawing],
   // The platform's own client, from its sources: there is no registry to take it from.
   resolve: { alias: { '@gpuaas/client': resolve(import.meta.dirname, '../sdk/typescript-client/src/index.ts') } },
   build: {
@@ -24,6 +39,7 @@ export default defineConfig({
       },
       input: {
         index: resolve(import.meta.dirname, 'index.html'),
+        first: resolve(import.meta.dirname, 'src/first.ts'),
         graphiql: resolve(import.meta.dirname, 'graphiql.html'),
       },
     },

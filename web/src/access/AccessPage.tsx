@@ -2,6 +2,7 @@
 import { Tabs } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useSession } from '../api/session';
+import { headOf } from '../lib/places';
 import { Empty, PageHead } from '../ui/parts';
 import { AccountsTab } from './AccountsTab';
 import { CheckTab } from './CheckTab';
@@ -25,10 +26,7 @@ export function AccessPage({ tab }: { tab: string | undefined }) {
   const shown = open.find((each) => each.value === tab) ?? open[0];
   return (
     <div className="page">
-      <PageHead
-        title="Access"
-        lede="Who may do what in this project, what its automation may do, and which apps it may launch."
-      />
+      <PageHead {...headOf('/access')} />
       {shown === undefined ? (
         <div className="card">
           <Empty icon="audit" title="No access">

@@ -10,6 +10,7 @@ import { AllocationsDocument } from '../generated/graphql';
 import type { AllocationBitsFragment, AllocationStatus, AllocationsQuery } from '../generated/graphql';
 import { bytes, plural, words } from '../lib/format';
 import { amount, noPrice } from '../lib/money';
+import { headOf } from '../lib/places';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
@@ -43,11 +44,7 @@ export function AllocationsPage() {
   ) : undefined;
   return (
     <div className="page">
-      <PageHead
-        title="Allocations"
-        lede="Capacity your project rents. Workloads are launched into it; the platform picks the nodes."
-        actions={request}
-      />
+      <PageHead {...headOf('/allocations')} actions={request} />
       <RowsCard<AllocationBitsFragment>
         list={list}
         label="Allocations"

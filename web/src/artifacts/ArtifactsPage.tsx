@@ -8,6 +8,7 @@ import { useSession } from '../api/session';
 import { ArtifactsDocument } from '../generated/graphql';
 import type { ArtifactBitsFragment, ArtifactsQuery } from '../generated/graphql';
 import { bytes, shorten, words } from '../lib/format';
+import { headOf } from '../lib/places';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
@@ -40,8 +41,7 @@ export function ArtifactsPage({ id }: { id: string | undefined }) {
   return (
     <div className="page">
       <PageHead
-        title="Artifacts"
-        lede="Images, weights, data and scripts that versions pin. Every byte was checked against its digest, and every signature against the keys that its source trusts."
+        {...headOf('/artifacts')}
         actions={
           can('artifact.publish') && (
             <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsking(true)}>

@@ -7,6 +7,7 @@ import { useProjectId } from '../api/session';
 import { AuditDocument } from '../generated/graphql';
 import type { AuditFilterInput, AuditQuery } from '../generated/graphql';
 import { fullTime, shorten, words } from '../lib/format';
+import { headOf } from '../lib/places';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Copy, Empty, Fact, Json, PageHead } from '../ui/parts';
@@ -31,10 +32,7 @@ export function AuditPage({ correlation }: { correlation?: string | undefined })
   );
   return (
     <div className="page">
-      <PageHead
-        title="Audit"
-        lede="Every privileged attempt in this project, allowed or refused, newest first. The entries are sealed into a chain, so that any change to them is detected."
-      />
+      <PageHead {...headOf('/audit')} />
       <RowsCard<Row>
         list={list}
         label="Audit entries"

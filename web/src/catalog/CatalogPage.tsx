@@ -7,6 +7,7 @@ import { useRows } from '../api/pages';
 import { useProjectId, useSession } from '../api/session';
 import { CatalogDocument } from '../generated/graphql';
 import type { CatalogQuery } from '../generated/graphql';
+import { headOf } from '../lib/places';
 import { Icon } from '../ui/Icons';
 import { ProblemPage } from '../ui/Problem';
 import { More } from '../ui/Rows';
@@ -29,8 +30,7 @@ export function CatalogPage() {
   return (
     <div className="page">
       <PageHead
-        title="Catalog"
-        lede="Apps you can run on the capacity your project rents."
+        {...headOf('/catalog')}
         actions={
           <TextInput
             aria-label="Search apps"

@@ -5,6 +5,7 @@ import { ProjectCostsDocument } from '../generated/graphql';
 import type { ProjectCostsQuery, CostShareBitsFragment } from '../generated/graphql';
 import { plural, words } from '../lib/format';
 import { about, amount } from '../lib/money';
+import { headOf } from '../lib/places';
 import { Notice, ProblemPage } from '../ui/Problem';
 import { DataTable, Empty, Loading, PageHead } from '../ui/parts';
 import { Budgets } from './Budgets';
@@ -16,10 +17,7 @@ export function CostsPage() {
   const read = useRead(ProjectCostsDocument, { projectId });
   return (
     <div className="page">
-      <PageHead
-        title="Costs"
-        lede="What this project costs this month, summed from the books. Usage of the last minutes is not in them yet."
-      />
+      <PageHead {...headOf('/costs')} />
       {read.data !== undefined && <Costs data={read.data} refresh={read.refresh} />}
       {read.data === undefined &&
         (read.problem !== undefined && !read.loading ? (

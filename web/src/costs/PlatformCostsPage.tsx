@@ -1,6 +1,7 @@
 // What the platform's tenants cost this month, and what it bears itself, for operators.
 import { useRead } from '../api/hooks';
 import { PlatformCostsDocument } from '../generated/graphql';
+import { headOf } from '../lib/places';
 import { ProblemPage } from '../ui/Problem';
 import { Loading, PageHead } from '../ui/parts';
 import { ShareTable } from './CostsPage';
@@ -11,10 +12,7 @@ export function PlatformCostsPage() {
   const data = read.data;
   return (
     <div className="page">
-      <PageHead
-        title="Platform costs"
-        lede="What every tenant costs this month, and what the platform bears itself: failed additions, orphans, silent nodes."
-      />
+      <PageHead {...headOf('/platform-costs')} />
       {data !== undefined && (
         <div className="stack">
           <ShareTable title="By tenant" none="" shares={data.byTenant} />

@@ -7,6 +7,7 @@ import { plain } from '../api/errors';
 import type { Problem } from '../api/errors';
 import { codeFrom, providerAddress, safeNext } from './codes';
 import { Notice, ProblemNotice } from '../ui/Problem';
+import { loginArt } from '../ui/first';
 import { useMethods } from './useMethods';
 
 /** The texts for why the page is shown. */
@@ -57,22 +58,7 @@ export function LoginPage({
   const word = words[reason ?? ''];
   return (
     <div className="login">
-      <section className="login-art">
-        <div className="brand">
-          <img src="/icon.svg" alt="" />
-          <span>
-            GPUaaS<small>App Platform</small>
-          </span>
-        </div>
-        <div>
-          <h1>Clusters on the GPUs you rent.</h1>
-          <p>
-            Launch an app from the catalog, watch it start live, operate it, and release it with proof that nothing is
-            left.
-          </p>
-        </div>
-        <Pattern />
-      </section>
+      <section className="login-art" dangerouslySetInnerHTML={{ __html: loginArt }} />
       <main className="login-form">
         <form onSubmit={submit}>
           <div>
@@ -135,29 +121,4 @@ function useCodeOfFragment(redeem: (code: string) => Promise<void>): void {
     window.addEventListener('hashchange', take);
     return () => window.removeEventListener('hashchange', take);
   }, [redeem]);
-}
-
-/** Racks of cells, some of them lit. */
-function Pattern() {
-  const cells = Array.from({ length: 64 }, (_, at) => ({
-    x: (at % 8) * 26,
-    y: Math.floor(at / 8) * 26,
-    lit: (at * 7 + (at >> 3) * 5) % 11 < 4,
-  }));
-  return (
-    <svg className="login-grid" viewBox="0 0 208 208" aria-hidden="true">
-      {cells.map(({ x, y, lit }) => (
-        <rect
-          key={`${x}-${y}`}
-          x={x}
-          y={y}
-          width="20"
-          height="20"
-          rx="5"
-          fill={lit ? '#7fd1b9' : '#1d4643'}
-          opacity={lit ? 0.75 : 1}
-        />
-      ))}
-    </svg>
-  );
 }

@@ -7,6 +7,7 @@ import { useWhile } from '../api/useWhile';
 import { NodesDocument } from '../generated/graphql';
 import type { NodesQuery } from '../generated/graphql';
 import { bytes } from '../lib/format';
+import { headOf } from '../lib/places';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Empty, PageHead } from '../ui/parts';
@@ -26,7 +27,7 @@ export function NodesPage() {
   useWhile(true, useThrottled(list.refresh));
   return (
     <div className="page">
-      <PageHead title="Nodes" lede="Machines that a node agent has enrolled, on the whole platform." />
+      <PageHead {...headOf('/nodes')} />
       <FleetCards />
       <RowsCard<Row>
         list={list}

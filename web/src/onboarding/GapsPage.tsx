@@ -6,6 +6,7 @@ import { useRows } from '../api/pages';
 import { useProjectId, useSession } from '../api/session';
 import { GapsDocument } from '../generated/graphql';
 import type { GapBitsFragment, GapsQuery } from '../generated/graphql';
+import { headOf } from '../lib/places';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Card, Empty, Fact, PageHead } from '../ui/parts';
@@ -38,8 +39,8 @@ export function GapsPage({ app, id }: { app: string | undefined; id: string | un
   return (
     <div className="page">
       <PageHead
+        {...headOf('/gaps')}
         title={app === undefined ? 'Gaps' : `Gaps of ${app}`}
-        lede="What was found missing in the platform while apps were brought to it: by hand, or by a condition of onboarding that failed."
         actions={can('gap.raise') && <Button onClick={() => setRaising(true)}>Raise a gap</Button>}
       />
       {entry !== undefined && <GapCard gap={entry} staff={staff} onChanged={list.refresh} />}

@@ -9,6 +9,7 @@ import { useActivity, useProjectId } from '../api/session';
 import { OperationsDocument } from '../generated/graphql';
 import type { OperationState, OperationsQuery } from '../generated/graphql';
 import { between, operationName, words } from '../lib/format';
+import { headOf } from '../lib/places';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Empty, PageHead } from '../ui/parts';
@@ -37,7 +38,7 @@ export function OperationsPage() {
   );
   return (
     <div className="page">
-      <PageHead title="Operations" lede="All operations that were requested in this project, newest first." />
+      <PageHead {...headOf('/operations')} />
       <RowsCard<Row>
         list={list}
         label="Operations"

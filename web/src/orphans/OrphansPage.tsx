@@ -7,6 +7,7 @@ import { useRows } from '../api/pages';
 import { useActivity, useProjectId } from '../api/session';
 import { OrphansDocument } from '../generated/graphql';
 import type { OrphanBitsFragment, OrphansQuery } from '../generated/graphql';
+import { headOf } from '../lib/places';
 import { RowsCard } from '../ui/Rows';
 import { Empty, PageHead } from '../ui/parts';
 import { orphanColumns } from './OrphanTable';
@@ -28,10 +29,7 @@ export function OrphansPage() {
   const columns = useMemo(() => orphanColumns(list.refresh, true), [list.refresh]);
   return (
     <div className="page">
-      <PageHead
-        title="Orphans"
-        lede="What operations left behind: residue on nodes that did not answer, and capacity that could not be released. Each is retried until it is cleaned up."
-      />
+      <PageHead {...headOf('/orphans')} />
       <RowsCard<OrphanBitsFragment>
         list={list}
         label="Orphans"

@@ -6,6 +6,7 @@ import { useProjectId, useSession } from '../api/session';
 import { EffectivePolicyDocument } from '../generated/graphql';
 import type { EffectivePolicyQuery, PolicyScope } from '../generated/graphql';
 import { words } from '../lib/format';
+import { headOf } from '../lib/places';
 import { ProblemPage } from '../ui/Problem';
 import { Status } from '../ui/Status';
 import { Card, DataTable, Empty, Loading, PageHead } from '../ui/parts';
@@ -22,10 +23,7 @@ export function PolicyPage() {
   const tenantId = scope === 'TENANT' ? (project?.tenantId ?? null) : null;
   return (
     <div className="page">
-      <PageHead
-        title="Policy"
-        lede="What may be launched here, where, and how large. The platform sets the widest limits; tenant and project can only narrow them."
-      />
+      <PageHead {...headOf('/policy')} />
       <div className="stack">
         <Card title="Effective rules of this project" pad={false}>
           {data === undefined &&

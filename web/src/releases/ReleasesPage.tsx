@@ -8,6 +8,7 @@ import { useSession } from '../api/session';
 import { ReleasesDocument } from '../generated/graphql';
 import type { ReleasesQuery, Stage } from '../generated/graphql';
 import { plural, words } from '../lib/format';
+import { headOf } from '../lib/places';
 import { Icon } from '../ui/Icons';
 import { ProblemPage } from '../ui/Problem';
 import { More } from '../ui/Rows';
@@ -32,8 +33,7 @@ export function ReleasesPage() {
   return (
     <div className="page wide">
       <PageHead
-        title="Releases"
-        lede="Versions of the apps on their way from draft to retired. Each step needs its evidence, and is recorded with who took it and why."
+        {...headOf('/releases')}
         actions={
           <>
             <TextInput

@@ -15,6 +15,7 @@ import {
 import type { ControlPlaneSharesQuery, ShareBitsFragment } from '../generated/graphql';
 import { shorten, words } from '../lib/format';
 import { AskDialog } from '../changes/AskDialog';
+import { headOf } from '../lib/places';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { HealthMark, Status } from '../ui/Status';
@@ -109,8 +110,7 @@ export function SharingPage() {
   return (
     <div className="page">
       <PageHead
-        title="Sharing"
-        lede="A control plane that serves the whole tenant can be offered to its other projects. Those that accept use its app with their own permissions."
+        {...headOf('/control-planes')}
         actions={
           can('control_plane.offer') && (
             <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setOffering(true)}>

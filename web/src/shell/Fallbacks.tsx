@@ -1,7 +1,8 @@
 // What is shown where there is no page, or where a page failed.
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import { Empty, Loading } from '../ui/parts';
+import { placeAt } from '../lib/places';
+import { Empty, Loading, PageHead } from '../ui/parts';
 import { NotLoaded } from './chunk';
 
 /** A path without a page. */
@@ -56,10 +57,12 @@ export function FailedPage({ error }: { error: unknown }) {
   );
 }
 
-/** The place of a page while its chunk is loaded. */
+/** The place of a page while its chunk is loaded: its head is known already where the navigation leads to it. */
 export function LoadingPage() {
+  const place = placeAt(location.pathname);
   return (
     <div className="page">
+      {place !== undefined && <PageHead title={place.title} lede={place.lede} />}
       <div className="card">
         <Loading lines={6} />
       </div>

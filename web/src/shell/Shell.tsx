@@ -2,12 +2,13 @@
 import { ActionIcon } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { Link, Outlet, useLocation } from '@tanstack/react-router';
-import { Suspense, lazy, useEffect } from 'react';
+import { Fragment, Suspense, lazy, useEffect } from 'react';
 import { SessionGate, useSession } from '../api/session';
+import { placesFor } from '../lib/places';
 import { Icon } from '../ui/Icons';
-import type { IconName } from '../ui/Icons';
+import { firstDrawing } from '../ui/first';
 import { ProblemPage } from '../ui/Problem';
-import { Empty, Loading } from '../ui/parts';
+import { Empty } from '../ui/parts';
 import { ConnectionBanner } from './ConnectionBanner';
 import { SchemeToggle } from './SchemeToggle';
 
@@ -20,23 +21,28 @@ const ViewerMenu = lazy(() => import('./ViewerMenu').then((module) => ({ default
 export function Shell() {
   return (
     <SessionGate
-      fallback={(read) => (
-        <main className="main">
-          <div className="page">
-            {read.problem !== undefined && !read.loading ? (
+      fallback={(read) =>
+        read.problem !== undefined && !read.loading ? (
+          <main className="main">
+            <div className="page">
               <ProblemPage problem={read.problem} onRetry={read.refresh} />
-            ) : (
-              <div className="card">
-                <Loading lines={6} />
-              </div>
-            )}
-          </div>
-        </main>
-      )}
+            </div>
+          </main>
+        ) : (
+          <First />
+        )
+      }
     >
       <Frame />
     </SessionGate>
   );
+}
+
+/** The first drawing until the session is known: the one that is still there from before, or one of its own. */
+function First() {
+  const { pathname } = useLocation();
+  if (document.getElementById('first') !== null) return null;
+  return <div style={{ display: 'contents' }} dangerouslySetInnerHTML={{ __html: firstDrawing(pathname) }} />;
 }
 
 function Frame() {
@@ -114,36 +120,17 @@ function SideContent() {
         <ProjectSwitcher />
       </Suspense>
       <nav className="nav" aria-label="Main">
-        <h2>Project</h2>
-        <NavLink to="/workloads" icon="workloads" text="Workloads" />
-        <NavLink to="/catalog" icon="catalog" text="Catalog" />
-        <NavLink to="/allocations" icon="allocations" text="Allocations" />
-        <NavLink to="/volumes" icon="volumes" text="Volumes" />
-        <NavLink to="/operations" icon="operations" text="Operations" />
-        <NavLink to="/orphans" icon="orphans" text="Orphans" />
-        <NavLink to="/control-planes" icon="nodes" text="Sharing" />
-        {can('billing.read') && <NavLink to="/costs" icon="cost" text="Costs" />}
-        {can('webhook.read') && <NavLink to="/webhooks" icon="out" text="Webhooks" />}
-        {can('manifest.read') && (
-          <>
-            <h2>Publishing</h2>
-            <NavLink to="/releases" icon="launch" text="Releases" />
-          </>
-        )}
-        {can('gap.read') && <NavLink to="/gaps" icon="warn" text="Gaps" />}
-        {can('artifact.read') && <NavLink to="/artifacts" icon="allocations" text="Artifacts" />}
-        {can('source.read') && <NavLink to="/sources" icon="out" text="Sources" />}
-        <h2>Control</h2>
-        <NavLink to="/access" icon="key" text="Access" />
-        {can('policy.read') && <NavLink to="/policy" icon="policy" text="Policy" />}
-        {can('audit.read') && <NavLink to="/audit" icon="audit" text="Audit" />}
-        {can('node.read') && (
-          <>
-            <h2>Platform</h2>
-            <NavLink to="/nodes" icon="nodes" text="Nodes" />
-          </>
-        )}
-        {can('node.read') && can('billing.read') && <NavLink to="/platform-costs" icon="cost" text="Platform costs" />}
+        {placesFor(can).map(({ group, places }) => (
+          <Fragment key={group}>
+            <h2>{group}</h2>
+            {places.map(({ path, icon, title }) => (
+              <Link key={path} to={path} activeOptions={{ includeSearch: false }}>
+                <Icon name={icon} />
+                {title}
+              </Link>
+            ))}
+          </Fragment>
+        ))}
       </nav>
       <div className="side-foot">
         <div className="row" style={{ flexWrap: 'nowrap' }}>
@@ -166,40 +153,5 @@ function SwitcherPlace() {
         <small>&nbsp;</small>
       </span>
     </div>
-  );
-}
-
-function NavLink({
-  to,
-  icon,
-  text,
-}: {
-  to:
-    | '/workloads'
-    | '/catalog'
-    | '/allocations'
-    | '/volumes'
-    | '/operations'
-    | '/orphans'
-    | '/costs'
-    | '/platform-costs'
-    | '/audit'
-    | '/nodes'
-    | '/access'
-    | '/policy'
-    | '/control-planes'
-    | '/webhooks'
-    | '/releases'
-    | '/gaps'
-    | '/artifacts'
-    | '/sources';
-  icon: IconName;
-  text: string;
-}) {
-  return (
-    <Link to={to} activeOptions={{ includeSearch: false }}>
-      <Icon name={icon} />
-      {text}
-    </Link>
   );
 }

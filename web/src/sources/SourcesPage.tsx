@@ -8,6 +8,7 @@ import { RevokeKeyDocument, SourcesDocument, UpdateSourceDocument } from '../gen
 import type { SignerKeyBitsFragment, SourceBitsFragment, SourcesQuery } from '../generated/graphql';
 import { shorten } from '../lib/format';
 import { AskDialog } from '../changes/AskDialog';
+import { headOf } from '../lib/places';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
@@ -96,8 +97,7 @@ export function SourcesPage() {
   return (
     <div className="page">
       <PageHead
-        title="Sources"
-        lede="Registries and stores that artifacts may come from. Nodes never connect to them: the platform does, with a credential that is never shown."
+        {...headOf('/sources')}
         actions={
           can('source.manage') && (
             <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'add' })}>

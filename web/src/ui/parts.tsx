@@ -1,5 +1,5 @@
 // Small parts that every page uses.
-import { Button, Skeleton, Tooltip } from '@mantine/core';
+import { Button, Tooltip } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import type { CSSProperties, ReactNode } from 'react';
 import { useLiveStatus } from '../api/hooks';
@@ -97,9 +97,9 @@ export function Empty({
 /** Grey lines while data is loading. */
 export function Loading({ lines = 4 }: { lines?: number }) {
   return (
-    <div className="card-body stack-s" role="status" aria-label="Loading">
+    <div className="card-body stack-s waiting" role="status" aria-label="Loading">
       {Array.from({ length: lines }, (_, line) => (
-        <Skeleton key={line} height={16} width={`${92 - ((line * 17) % 40)}%`} radius="sm" />
+        <i key={line} />
       ))}
     </div>
   );

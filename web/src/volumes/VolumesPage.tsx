@@ -10,6 +10,7 @@ import { VolumesDocument } from '../generated/graphql';
 import type { VolumeBitsFragment, VolumesQuery } from '../generated/graphql';
 import { bytes } from '../lib/format';
 import { amount, noPrice } from '../lib/money';
+import { headOf } from '../lib/places';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
@@ -45,11 +46,7 @@ export function VolumesPage() {
   ) : undefined;
   return (
     <div className="page">
-      <PageHead
-        title="Volumes"
-        lede="Files that outlast workloads. A workload uses a volume in a slot of its app; several may use one."
-        actions={create}
-      />
+      <PageHead {...headOf('/volumes')} actions={create} />
       <div className="stack">
         <RowsCard<VolumeBitsFragment>
           list={list}

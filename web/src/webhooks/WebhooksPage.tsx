@@ -14,6 +14,7 @@ import {
 import type { WebhookBitsFragment, WebhooksQuery } from '../generated/graphql';
 import { words } from '../lib/format';
 import { AskDialog } from '../changes/AskDialog';
+import { headOf } from '../lib/places';
 import { Icon } from '../ui/Icons';
 import { ProblemNotice } from '../ui/Problem';
 import { RowsCard } from '../ui/Rows';
@@ -125,8 +126,7 @@ export function WebhooksPage() {
   return (
     <div className="page">
       <PageHead
-        title="Webhooks"
-        lede="Events of this project, sent to your own services as they happen: signed, retried, and listed as dead letters when delivery fails for good."
+        {...headOf('/webhooks')}
         actions={
           manage && (
             <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'create' })}>

@@ -8,6 +8,7 @@ import { useActivity, useProjectId } from '../api/session';
 import { WorkloadsDocument } from '../generated/graphql';
 import type { InstanceStatus, WorkloadsQuery } from '../generated/graphql';
 import { operationName, words } from '../lib/format';
+import { headOf } from '../lib/places';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { HealthMark, Status, toneOf } from '../ui/Status';
@@ -59,8 +60,7 @@ export function WorkloadsPage({
   return (
     <div className="page">
       <PageHead
-        title="Workloads"
-        lede="Clusters and apps that run in this project, newest first."
+        {...headOf('/workloads')}
         actions={
           <Button
             renderRoot={(props) => <Link {...props} to="/catalog" />}
