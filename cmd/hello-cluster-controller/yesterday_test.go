@@ -49,7 +49,7 @@ func TestYesterdaysAdapterRunsOnTodaysSDK(t *testing.T) {
 	goTool(t, "build", "-overlay", overlay, "-o", program, ".")
 	t.Run("its own tests", func(t *testing.T) {
 		t.Parallel()
-		goTool(t, "test", "-overlay", overlay, "-count=1", "-timeout=4m", "./internal/hello")
+		goTool(t, "test", "-overlay", overlay, "-count=1", "-timeout=25m", "./internal/hello")
 		goTool(t, "vet", "-overlay", overlay, ".") // its conformance test compiles; it is run below
 	})
 	t.Run("the conformance suite", func(t *testing.T) {

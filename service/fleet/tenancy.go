@@ -41,7 +41,7 @@ const tenancySQL = `SELECT m.id, m.instance_id, m.tenant_id, m.project_id, m.com
 	JOIN compute_node n ON n.id = m.node_id
 	LEFT JOIN LATERAL (SELECT id FROM operation WHERE instance_id = m.instance_id AND ended_at IS NULL
 		AND (targets IS NULL OR targets = '[]' OR targets ? m.id) ORDER BY id LIMIT 1) o ON true
-	WHERE m.node_id = $1 AND m.status <> 'REMOVED' AND m.id > $2 ORDER BY m.id LIMIT $3`
+	WHERE m.node_id = $1 AND NOT m.removed AND m.id > $2 ORDER BY m.id LIMIT $3`
 
 // Tenancy reads at most 500 members on a node, of every tenant, in the order of their ids, behind the one that after
 // names; empty begins with the first. It requires node.read on the platform.

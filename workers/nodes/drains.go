@@ -75,7 +75,7 @@ const lodgersSQL = `SELECT m.id, m.status, i.status, o.id, o.kind, coalesce(o.re
 	FROM member m JOIN instance i ON i.id = m.instance_id
 	LEFT JOIN LATERAL (SELECT id, kind, requester_kind, requester_name FROM operation WHERE instance_id = m.instance_id
 		AND ended_at IS NULL AND (targets IS NULL OR targets = '[]' OR targets ? m.id) ORDER BY id LIMIT 1) o ON true
-	WHERE m.node_id = $1 AND m.status <> 'REMOVED' ORDER BY m.id LIMIT $2`
+	WHERE m.node_id = $1 AND NOT m.removed ORDER BY m.id LIMIT $2`
 
 func (k *Keeper) drain(ctx context.Context, node draining) error {
 	found, err := k.DB.Worker().Query(ctx, lodgersSQL, node.ID, maxDrainMembers, drainer.Name)

@@ -101,7 +101,7 @@ func (r *Reconciler) follow(ctx context.Context, away, back []named) error {
 func (r *Reconciler) tell(ctx context.Context, node named, back bool) error {
 	found, err := r.DB.Worker().Query(ctx, `SELECT DISTINCT m.instance_id FROM member m
 		JOIN allocation a ON a.id = m.allocation_id
-		WHERE a.node_id = $1 AND m.node_id = $1 AND m.status <> 'REMOVED' AND a.released_at IS NULL ORDER BY 1
+		WHERE a.node_id = $1 AND m.node_id = $1 AND NOT m.removed AND a.released_at IS NULL ORDER BY 1
 		LIMIT $2`, node.ID, maxNodeMembers)
 	if err != nil {
 		return fmt.Errorf("list what lives on node %s: %w", node.ID, err)
@@ -157,7 +157,7 @@ func tellMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, node name
 		said, where = "", `health_message = $5`
 	}
 	sql := `UPDATE member SET health = 'UNKNOWN', health_message = $3, updated_at = $4
-		WHERE instance_id = $1 AND node_id = $2 AND status NOT IN ('REMOVED', 'FAILED') AND $5::text <> '' AND ` + where + `
+		WHERE instance_id = $1 AND node_id = $2 AND NOT removed AND status <> 'FAILED' AND $5::text <> '' AND ` + where + `
 		RETURNING id, component_key, ordinal`
 	found, err := t.Query(ctx, sql, instance.ID, node.ID, said, t.Now, unheard(node))
 	if err != nil {

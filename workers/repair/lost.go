@@ -36,7 +36,7 @@ const lostOnNodes = `SELECT m.id, n.name, n.status = 'RETIRED' FROM compute_node
 	WHERE (n.status = 'RETIRED' OR $3 AND n.status = 'OFFLINE' AND coalesce(n.last_seen_at, n.created_at) < now() -
 	make_interval(secs => $1)
 		AND EXISTS (SELECT FROM compute_node heard WHERE heard.status = 'ONLINE'))
-	AND m.status IN ('ACTIVE', 'DRAINING', 'DRAINED') AND i.status = 'RUNNING' ORDER BY m.id LIMIT $2`
+	AND m.status IN ('ACTIVE', 'DRAINING', 'DRAINED') AND NOT m.removed AND i.status = 'RUNNING' ORDER BY m.id LIMIT $2`
 
 // FailOnLostNodes fails members at rest whose node is lost: a node that only restarts is heard again long before.
 func (r *Repairer) FailOnLostNodes(ctx context.Context) error {

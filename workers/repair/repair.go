@@ -72,7 +72,7 @@ type damaged struct {
 // members that are not lost any more. Both are found by an index of theirs: an operation's end has the platform look, and
 // of all that runs next to nothing is damaged.
 const damagedSQL = `SELECT i.id, i.repair, i.repair_stopped FROM (
-		SELECT m.instance_id AS id FROM member m WHERE m.status = 'FAILED' AND m.failure IS NOT NULL AND m.instance_id > $2
+		SELECT m.instance_id AS id FROM member m WHERE m.status = 'FAILED' AND NOT m.removed AND m.failure IS NOT NULL AND m.instance_id > $2
 		UNION SELECT s.id FROM instance s WHERE s.repair_stopped <> '' AND s.released_at IS NULL AND s.id > $2) damaged
 	JOIN instance i ON i.id = damaged.id WHERE i.status = 'RUNNING' AND i.released_at IS NULL
 	ORDER BY i.id LIMIT $1`

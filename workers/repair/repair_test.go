@@ -164,10 +164,10 @@ func TestManyInstancesThatCannotBeRepairedKeepNoneFromIt(t *testing.T) {
 	b.SQL(`INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_0' || n, 'name', 'damaged-'
 		|| n,
 		'repair_stopped', 'for good'))).* FROM instance i, generate_series(100, 199) n WHERE i.id = $1`, b.instance.ID)
-	b.SQL(`INSERT INTO member SELECT (jsonb_populate_record(m, jsonb_build_object('id', 'mem_0' || n, 'instance_id',
-		'ins_0' || n,
-		'status', 'FAILED', 'failure', 'EXITED', 'allocation_id', NULL))).* FROM member m, generate_series(100, 199) n
-		WHERE m.id = $1`, b.members[0].ID)
+	b.SQL(`INSERT INTO member (id, tenant_id, project_id, instance_id, component_key, ordinal, status, failure, node_id,
+		correlation_id, created_at, updated_at) SELECT 'mem_0' || n, tenant_id, project_id, 'ins_0' || n, component_key,
+		ordinal, 'FAILED', 'EXITED', node_id, correlation_id, created_at, updated_at
+		FROM member, generate_series(100, 199) n WHERE id = $1`, b.members[0].ID)
 	b.lose(b.members[0], lifecycle.FailureNodeRestarted)
 	require.Empty(t, b.look(), "a look has its bound")
 	require.Len(t, b.look(), 1)

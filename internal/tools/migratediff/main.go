@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"slices"
 
 	"ariga.io/atlas/sql/migrate"
 	atlas "ariga.io/atlas/sql/schema"
@@ -126,8 +127,20 @@ func withoutDroppedKeys(changes []atlas.Change) []atlas.Change {
 			if change.Change == atlas.ChangeDefault && change.To.Name == "position" {
 				continue // the sequence's default reads back in another spelling
 			}
+		case *atlas.DropColumn:
+			if generated(change.C) {
+				continue
+			}
 		}
 		kept = append(kept, change)
 	}
 	return kept
+}
+
+// generated reports whether the database derives the column from others of its row, which ent/schema cannot say.
+func generated(column *atlas.Column) bool {
+	return slices.ContainsFunc(column.Attrs, func(attr atlas.Attr) bool {
+		_, is := attr.(*atlas.GeneratedExpr)
+		return is
+	})
 }

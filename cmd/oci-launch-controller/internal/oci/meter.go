@@ -38,6 +38,10 @@ func newMeter(dir string) (*meter, error) {
 	return &meter{log: log, marks: make(map[string]map[string]mark)}, err
 }
 
+// lastTime is how long a container may take to be read for the last time: only the operation waits for it, and what is not
+// read is in no usage.
+const lastTime = time.Minute
+
 // usageCommand reads a container's counters.
 func usageCommand() adapter.RunCommand { return verb("usage") }
 
@@ -87,9 +91,9 @@ func (m *meter) before(do adapter.OperationFunc) adapter.OperationFunc {
 			if !member.Node.IsReachable() {
 				return nil
 			}
-			bounded, cancel := context.WithTimeout(ctx, askTime)
+			bounded, cancel := context.WithTimeout(ctx, lastTime)
 			defer cancel()
-			result, err := run.Look(bounded, member, "usage", usageCommand(), adapter.Within(askTime))
+			result, err := run.Look(bounded, member, "usage", usageCommand(), adapter.Within(lastTime))
 			if err = m.take(run.Instance().ID, member, counters, result, err); err != nil {
 				run.Log().Info("a container's counters were not read before it stops", "member", member.ID, "error", err)
 			}

@@ -1062,7 +1062,7 @@ var (
 				Unique:  true,
 				Columns: []*schema.Column{MemberColumns[3], MemberColumns[4], MemberColumns[5]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "((status)::text <> 'REMOVED'::text)",
+					Where: "(NOT removed)",
 				},
 			},
 			{
@@ -1080,7 +1080,7 @@ var (
 				Unique:  true,
 				Columns: []*schema.Column{MemberColumns[15]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "((address <> ''::text) AND ((status)::text <> 'REMOVED'::text))",
+					Where: "((address <> ''::text) AND (NOT removed))",
 				},
 			},
 			{
@@ -1088,7 +1088,7 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{MemberColumns[11]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "((status)::text <> 'REMOVED'::text)",
+					Where: "(NOT removed)",
 				},
 			},
 			{
@@ -1096,7 +1096,7 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{MemberColumns[3]},
 				Annotation: &entsql.IndexAnnotation{
-					Where: "(((status)::text = 'FAILED'::text) AND (failure IS NOT NULL))",
+					Where: "((failure IS NOT NULL) AND (NOT removed))",
 				},
 			},
 		},
