@@ -20,7 +20,8 @@ import (
 func multiply(t *testing.T, kit *platformtest.Kit, table string, set map[string]string) {
 	t.Helper()
 	found, err := kit.Admin.Query(t.Context(),
-		`SELECT column_name FROM information_schema.columns WHERE table_name = $1 ORDER BY ordinal_position`, table)
+		`SELECT column_name FROM information_schema.columns WHERE table_name = $1
+			AND is_generated = 'NEVER' ORDER BY ordinal_position`, table)
 	require.NoError(t, err)
 	columns, err := pgx.CollectRows(found, pgx.RowTo[string])
 	require.NoError(t, err)
