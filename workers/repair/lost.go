@@ -30,7 +30,8 @@ func (r *Repairer) nodeGrace() time.Duration {
 func (r *Repairer) settled() bool { return r.DB.Now().Sub(r.since) >= r.nodeGrace() }
 
 // lostOnNodes are members in service whose node was retired, or has been silent for longer than its grace while
-// others were heard: where none is, it is the platform that does not hear.
+// others were heard: where none is, it is the platform that does not hear. The states say that a member is not removed; it
+// is written besides for the index by node, whose condition it is.
 const lostOnNodes = `SELECT m.id, n.name, n.status = 'RETIRED' FROM compute_node n JOIN member m ON m.node_id = n.id
 	JOIN instance i ON i.id = m.instance_id
 	WHERE (n.status = 'RETIRED' OR $3 AND n.status = 'OFFLINE' AND coalesce(n.last_seen_at, n.created_at) < now() -

@@ -38,10 +38,6 @@ func newMeter(dir string) (*meter, error) {
 	return &meter{log: log, marks: make(map[string]map[string]mark)}, err
 }
 
-// lastTime is how long a container may take to be read for the last time: only the operation waits for it, and what is not
-// read is in no usage.
-const lastTime = time.Minute
-
 // usageCommand reads a container's counters.
 func usageCommand() adapter.RunCommand { return verb("usage") }
 

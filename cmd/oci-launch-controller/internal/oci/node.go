@@ -26,6 +26,9 @@ const (
 	bootTime  = 10 * time.Minute
 	// askTime is how long one member may take to be asked while the platform waits for the whole.
 	askTime = 8 * time.Second
+	// lastTime is how long one member may take to report its usage before its containers stop: only the operation waits, and
+	// what is not read is in no usage.
+	lastTime = time.Minute
 )
 
 func shell(script string, args ...string) []string {
