@@ -67,12 +67,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// alone runs the tests in a network namespace: the node's rules and routes are then those of no other test.
+// alone runs the tests in a network namespace and a mount namespace: the node's rules, routes and mounts are then those
+// of no other package's tests.
 func alone() int {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Env = append(os.Environ(), aloneVariable+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	// Unshareflags, since it makes the mounts private.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	if err := cmd.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -208,7 +210,9 @@ func (g *ground) node() map[string]string {
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	require.NoError(g.t, err)
-	seen["mounts"] = fmt.Sprint(strings.Count(string(mounts), "\n"))
+	for line := range strings.Lines(string(mounts)) {
+		seen["mount "+line] = ""
+	}
 	rules, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
 	require.NoError(g.t, err)
 	for _, route := range rules {

@@ -93,7 +93,7 @@ func (m *meter) restart(ctx context.Context, call *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.collect(ctx, call)
+	m.collect(ctx, call, quick)
 	done := []string{}
 	for _, member := range members {
 		if member.Status != string(adapter.MemberActive) {

@@ -47,12 +47,13 @@ func (m *meter) page(ctx context.Context, call *adapter.Call, after string) (ada
 	if err != nil || len(page.Records) > 0 {
 		return page, err
 	}
-	m.collect(ctx, call)
+	m.collect(ctx, call, askTime)
 	return m.log.Page(call.Instance.ID, after)
 }
 
-// collect reads the counters of a call's members at once. A member that cannot be read now is read again later.
-func (m *meter) collect(ctx context.Context, call *adapter.Call) {
+// collect reads the counters of a call's members at once, each within a time. A member that cannot be read now is read
+// again later.
+func (m *meter) collect(ctx context.Context, call *adapter.Call, within time.Duration) {
 	counters := countersOf(call.Instance)
 	if len(counters) == 0 {
 		return
@@ -60,9 +61,9 @@ func (m *meter) collect(ctx context.Context, call *adapter.Call) {
 	var all sync.WaitGroup
 	for _, member := range call.Of(component) {
 		all.Go(func() {
-			bounded, cancel := context.WithTimeout(ctx, askTime)
+			bounded, cancel := context.WithTimeout(ctx, within)
 			defer cancel()
-			result, err := call.Try(bounded, member, "usage", usageCommand(), adapter.Within(askTime))
+			result, err := call.Try(bounded, member, "usage", usageCommand(), adapter.Within(within))
 			if err = m.take(call.Instance.ID, member, counters, result, err); err != nil {
 				call.Log.Warn("a container's counters could not be read; they are read again", "member", member.ID, "error", err)
 			}
