@@ -2,15 +2,11 @@
 -- A new version of a row needs new entries in every index of its table once a column changed that any of them is built on,
 -- or that decides which rows it has. The status of a member decided that for four, so that each step of a member's life
 -- wrote six indexes. Whether a member is REMOVED changes once.
+DROP INDEX member_ordinal_live, member_address_live, member_node_id, member_lost;
 ALTER TABLE member ADD COLUMN removed boolean NOT NULL GENERATED ALWAYS AS (status = 'REMOVED') STORED;
-
-DROP INDEX member_ordinal_live;
 CREATE UNIQUE INDEX member_ordinal_live ON member (instance_id, component_key, ordinal) WHERE (NOT removed);
-DROP INDEX member_address_live;
 CREATE UNIQUE INDEX member_address_live ON member (address) WHERE ((address <> ''::text) AND (NOT removed));
-DROP INDEX member_node_id;
 CREATE INDEX member_node_id ON member (node_id) WHERE (NOT removed);
-DROP INDEX member_lost;
 CREATE INDEX member_lost ON member (instance_id) WHERE ((failure IS NOT NULL) AND (NOT removed));
 
 -- What goes from a node or an address to members, by these indexes. Nothing else in these functions differs.

@@ -84,6 +84,7 @@ func TestTheFirstLoadIsSmall(t *testing.T) {
 			files[string(named[1])] = true
 		}
 		require.Contains(t, files, chunks["index.html"].File)
+		require.Contains(t, files, chunks["src/first.ts"].File, "the first drawing is not what the page runs")
 		delete(files, chunks["index.html"].File) // load adds it, with what it imports
 		load(t, chunks, "index.html", files)
 		load(t, chunks, begin, files)

@@ -13,7 +13,9 @@ const firstDrawing: Plugin = {
   transformIndexHtml: {
     order: 'post',
     handler: (html, { bundle }) => {
-      const chunk = Object.values(bundle ?? {}).find((each) => each.type === 'chunk' && each.name === 'first');
+      const chunk = Object.values(bundle ?? {}).find(
+        (each) => each.type === 'chunk' && each.isEntry && each.name === 'first',
+      );
       if (chunk?.type !== 'chunk') throw new Error('the first drawing was not built');
       return html.replace('/src/first.ts', `/${chunk.fileName}`);
     },

@@ -128,7 +128,7 @@ var membersSQL = `SELECT m.instance_id, m.id, m.component_key, m.ordinal, m.stat
 	m.updated_at,
 		n.id, n.name, n.status, coalesce(n.last_seen_at, n.created_at), n.walls, n.conditions, n.drain
 	FROM member m LEFT JOIN compute_node n ON n.id = m.node_id LEFT JOIN allocation a ON a.id = m.allocation_id
-	WHERE m.instance_id IN ({instances}) AND m.status <> 'REMOVED' AND (m.status = 'FAILED' OR n.status <> 'ONLINE'
+	WHERE m.instance_id IN ({instances}) AND NOT m.removed AND (m.status = 'FAILED' OR n.status <> 'ONLINE'
 		OR n.last_seen_at < now() - interval '` + fmt.Sprintf("%d seconds",
 	int(blocker.NodeSilence.Seconds())) + `' OR a.status <> 'READY' OR n.walls -> 'classes' = '[]'
 		OR jsonb_path_exists(n.conditions, '$[*] ? (@.state == "BAD" || @.state == "UNKNOWN")') OR n.drain ->> 'ending' = 'false')
@@ -169,7 +169,7 @@ type allocationRow struct {
 const allocationsSQL = `SELECT a.id, a.instance_id, a.status, coalesce(a.release_operation_id, ''),
 		coalesce(a.released_at, o.created_at, a.created_at)
 	FROM (SELECT x.id FROM allocation x WHERE x.instance_id IN ({instances})
-		UNION SELECT m.allocation_id FROM member m WHERE m.instance_id IN ({instances}) AND m.status <> 'REMOVED'
+		UNION SELECT m.allocation_id FROM member m WHERE m.instance_id IN ({instances}) AND NOT m.removed
 		UNION SELECT w.allocation_id FROM operation w WHERE w.id IN ({operations})) t
 	JOIN allocation a ON a.id = t.id LEFT JOIN operation o ON o.id = a.release_operation_id
 	WHERE a.status <> 'READY' ORDER BY a.id LIMIT ` + maxAllocations

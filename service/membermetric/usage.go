@@ -46,7 +46,7 @@ const (
 	usageSQL = `SELECT m.id, m.instance_id, i.name, m.component_key, m.ordinal, m.status, m.allocation_id,
 		u.at, coalesce(u.at < now() - interval '1 minute', true), u.sample, i.permission_family
 		FROM member m JOIN instance i ON i.id = m.instance_id LEFT JOIN member_usage u ON u.member_id = m.id
-		WHERE m.project_id = $1 AND ($2::text IS NULL OR m.instance_id = $2) AND m.status <> 'REMOVED'
+		WHERE m.project_id = $1 AND ($2::text IS NULL OR m.instance_id = $2) AND NOT m.removed
 		ORDER BY i.name, m.instance_id, m.component_key, m.ordinal, m.id LIMIT $3`
 )
 

@@ -147,7 +147,7 @@ func Resolve(ctx context.Context, t *tx.Tx, instance *db.Instance, row *db.Orpha
 func letGo(ctx context.Context, t *tx.Tx, instance *db.Instance) error {
 	_, err := t.Exec(ctx, `UPDATE instance SET released_at = $2 WHERE id = $1 AND released_at IS NULL
 		AND status IN ('STOPPED', 'FAILED')
-		AND NOT EXISTS (SELECT FROM member WHERE instance_id = $1 AND status <> 'REMOVED')
+		AND NOT EXISTS (SELECT FROM member WHERE instance_id = $1 AND NOT removed)
 		AND NOT EXISTS (SELECT FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL)`, instance.ID, t.Now)
 	if err != nil {
 		return fmt.Errorf("let go of %s: %w", instance.ID, err)

@@ -89,7 +89,7 @@ func look(ctx context.Context, t *tx.Tx, at place) (*scene, error) {
 		i.app_version,
 			i.operating_mode, i.control_plane_scope,
 			ARRAY(SELECT a ->> 'ref' FROM json_array_elements(convert_from(m.document, 'UTF8')::json -> 'artifacts') a),
-			(SELECT count(*) FROM member WHERE instance_id = i.id AND status <> 'REMOVED')
+			(SELECT count(*) FROM member WHERE instance_id = i.id AND NOT removed)
 		FROM (SELECT * FROM instance WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3) i JOIN manifest m
 		ON m.id = i.manifest_id`, at)
 	collect(batch, &facts.allocations, pgx.RowToStructByPos[allocationFact], `WITH picked AS (SELECT * FROM allocation

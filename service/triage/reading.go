@@ -68,7 +68,7 @@ const (
 		WHERE id = coalesce((SELECT o.instance_id FROM operation o WHERE o.id = $1), $2)`
 	membersSQL = `SELECT m.id, coalesce(m.node_id, ''), coalesce(n.name, ''), m.status, m.health
 		FROM member m LEFT JOIN compute_node n ON n.id = m.node_id
-		WHERE m.instance_id = coalesce((SELECT o.instance_id FROM operation o WHERE o.id = $1), $2) AND m.status <> 'REMOVED'
+		WHERE m.instance_id = coalesce((SELECT o.instance_id FROM operation o WHERE o.id = $1), $2) AND NOT m.removed
 		ORDER BY m.id LIMIT $3`
 	othersSQL = `SELECT id, kind, state, created_at, tenant_id, project_id, instance_id FROM operation
 		WHERE id = ANY ($1) ORDER BY id DESC`

@@ -21,6 +21,8 @@ const loginRoute = createRoute({
   path: '/login',
   validateSearch: (search: Record<string, unknown>) =>
     texts(search, 'reason', 'next', 'error', 'message', 'correlation_id'),
+  pendingComponent: () => null, // the first drawing is there, or the page before
+  errorComponent: BrokenPage,
 }).lazy(() =>
   page(
     import('./login/LoginPage'),
@@ -32,7 +34,7 @@ const loginRoute = createRoute({
   ),
 );
 
-const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell });
+const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell, errorComponent: BrokenPage });
 
 const index = createRoute({
   getParentRoute: () => shell,

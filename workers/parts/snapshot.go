@@ -38,7 +38,7 @@ type sender interface {
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
-const ofInstance = `FROM member WHERE instance_id = $1 AND status <> 'REMOVED'`
+const ofInstance = `FROM member WHERE instance_id = $1 AND NOT removed`
 
 // load reads the snapshot in one round trip.
 func load(ctx context.Context, from sender, op *db.Operation) (*Snapshot, error) {

@@ -62,7 +62,7 @@ func storeDrift(ctx context.Context, t *tx.Tx, instance *db.Instance, seen obser
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT m.id, m.component_key, m.ordinal, m.status, a.status FROM member m
 		LEFT JOIN allocation a ON a.id = m.allocation_id
-		WHERE m.instance_id = $1 AND m.status <> 'REMOVED' ORDER BY m.component_key,
+		WHERE m.instance_id = $1 AND NOT m.removed ORDER BY m.component_key,
 		m.ordinal`, instance.ID).Query(func(found pgx.Rows) (err error) {
 		members, err = pgx.CollectRows(found, pgx.RowToStructByPos[held])
 		return err

@@ -135,7 +135,7 @@ func unheard(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 	}
 	found, err := t.Query(ctx, `SELECT m.id, m.component_key, m.ordinal, m.node_id, coalesce(m.allocation_id, ''), n.name
 		FROM member m JOIN compute_node n ON n.id = m.node_id
-		WHERE m.instance_id = $1 AND m.status <> 'REMOVED' AND n.status = 'OFFLINE' ORDER BY m.id`, locked.Instance.ID)
+		WHERE m.instance_id = $1 AND NOT m.removed AND n.status = 'OFFLINE' ORDER BY m.id`, locked.Instance.ID)
 	if err != nil {
 		return fmt.Errorf("look for members of %s on silent nodes: %w", locked.Instance.ID, err)
 	}

@@ -32,7 +32,7 @@ func Members(ctx context.Context, t *tx.Tx, project *db.Project, more int, path 
 		return nil
 	}
 	present, err := count(ctx, t, project.ID, `SELECT count(*) FROM member m JOIN instance i ON i.id = m.instance_id
-		WHERE i.project_id = $1 AND i.released_at IS NULL AND m.status <> 'REMOVED'`)
+		WHERE i.project_id = $1 AND i.released_at IS NULL AND NOT m.removed`)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ const standingSQL = `SELECT m.component_key, count(*) FILTER (WHERE m.status IN 
 		count(*) FILTER (WHERE m.status = 'FAILED'),
 		count(*) FILTER (WHERE m.status IN ('ACTIVE', 'DRAINING', 'DRAINED') AND n.status <> 'ONLINE')
 	FROM member m LEFT JOIN compute_node n ON n.id = m.node_id
-	WHERE m.instance_id = $1 AND m.status <> 'REMOVED' GROUP BY 1 ORDER BY 1`
+	WHERE m.instance_id = $1 AND NOT m.removed GROUP BY 1 ORDER BY 1`
 
 // BoundOf reads the bound of a running instance: UNHEALTHY while a component has fewer members in service than its
 // minimum, UNKNOWN while so many are only unheard of, DEGRADED while any member is FAILED or on a node that is not

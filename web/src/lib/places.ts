@@ -11,6 +11,8 @@ export interface Place {
   readonly group: 'Project' | 'Publishing' | 'Control' | 'Platform';
   /** The permission keys without which the navigation does not show it. */
   readonly needs: readonly string[];
+  /** Whether the page takes the window's whole width. */
+  readonly wide?: boolean;
 }
 
 /** The places in the navigation's order. */
@@ -94,6 +96,7 @@ export const places = [
     icon: 'launch',
     group: 'Publishing',
     needs: ['manifest.read'],
+    wide: true,
   },
   {
     path: '/gaps',

@@ -61,7 +61,7 @@ export function FailedPage({ error }: { error: unknown }) {
 export function LoadingPage() {
   const place = placeAt(location.pathname);
   return (
-    <div className="page">
+    <div className={place?.wide === true ? 'page wide' : 'page'}>
       {place !== undefined && <PageHead title={place.title} lede={place.lede} />}
       <div className="card">
         <Loading lines={6} />

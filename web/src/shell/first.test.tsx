@@ -31,7 +31,7 @@ async function frame(path: string): Promise<HTMLElement> {
   window.history.replaceState(null, '', path);
   const root = createRootRoute();
   const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell });
-  const pages = ['/workloads', '/volumes', '/workloads/$id'].map((each) =>
+  const pages = ['/workloads', '/volumes', '/releases', '/workloads/$id'].map((each) =>
     createRoute({ getParentRoute: () => shell, path: each, component: LoadingPage }),
   );
   const router = createRouter({
@@ -64,11 +64,13 @@ function parts(drawing: HTMLElement): string[] {
       part.textContent,
       part.getAttribute('href'),
       part.closest('nav') && part.getAttribute('data-status'),
+      part.closest('nav') && part.getAttribute('aria-current'),
+      part.closest('.page')?.className,
     ].join(' '),
   );
 }
 
-it.each(['/workloads', '/volumes', '/workloads/one'])('draws at %s what the frame draws', async (path) => {
+it.each(['/workloads', '/volumes', '/releases', '/workloads/one'])('draws at %s what the frame draws', async (path) => {
   const first = document.createElement('div');
   first.innerHTML = firstDrawing(path);
   expect(parts(first)).toEqual(parts(await frame(path)));

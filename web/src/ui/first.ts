@@ -26,16 +26,25 @@ function racks(): string {
   return `<svg class="login-grid" viewBox="0 0 208 208" aria-hidden="true">${cells.join('')}</svg>`;
 }
 
+/** Takes the place of the lines when the console's own code does not come. */
+export const notLoaded =
+  '<div class="empty" role="alert"><h2>The console could not be loaded</h2><p>It may have a new version, or its server ' +
+  'cannot be reached.</p><a href="">Load the page again</a></div>';
+
 /** Returns the first drawing of the page at a path. It shows nothing of the address: an unknown path has no head. */
 export function firstDrawing(path: string): string {
-  return path === '/login' ? `<div class="login"><section class="login-art">${loginArt}</section></div>` : frame(path);
+  return path.toLowerCase().replace(/\/$/, '') === '/login'
+    ? `<div class="login"><section class="login-art">${loginArt}</section><section class="login-form">${waiting(0)}</section></div>`
+    : frame(path);
 }
 
 /** Returns the frame with the head of the page at a path. */
 function frame(path: string): string {
   const here = placeAt(path);
-  const link = ({ path: to, title }: { path: string; title: string }) =>
-    `<a href="${to}"${to === here?.path || path.startsWith(`${to}/`) ? ' data-status="active"' : ''}>${icon}${title}</a>`;
+  const link = ({ path: to, title }: { path: string; title: string }) => {
+    const chosen = to === here?.path || path.startsWith(`${to}/`);
+    return `<a href="${to}"${chosen ? ' data-status="active" aria-current="page"' : ''}>${icon}${title}</a>`;
+  };
   const nav = placesFor(() => false).map((each) => `<h2>${each.group}</h2>${each.places.map(link).join('')}`);
   const head =
     here === undefined
@@ -46,7 +55,8 @@ function frame(path: string): string {
     `<div class="shell"><header class="top"><i></i><a href="/workloads" class="brand">${logo}GPUaaS</a></header>` +
     `<aside class="side fixed"><a href="/workloads" class="brand">${logo}<span>GPUaaS<small>App Platform</small></span></a>` +
     `${menu}<nav class="nav" aria-label="Main">${nav.join('')}</nav><div class="side-foot">${menu}</div></aside>` +
-    `<main class="main"><div class="page">${head}<div class="card">${waiting(6)}</div></div></main></div>`
+    `<main class="main"><div class="${here?.wide === true ? 'page wide' : 'page'}">${head}` +
+    `<div class="card">${waiting(6)}</div></div></main></div>`
   );
 }
 

@@ -83,7 +83,7 @@ func end(text string, limit int) (string, bool) {
 }
 
 // restart stops and starts containers, one at a time by health, in the release that they have. What they have counted
-// is read before.
+// is read before; where a node does not answer, nothing is stopped.
 func (m *meter) restart(ctx context.Context, call *adapter.Call) (any, error) {
 	var in struct{ Member string }
 	if err := input(call, &in); err != nil {
@@ -93,7 +93,10 @@ func (m *meter) restart(ctx context.Context, call *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.collect(ctx, call, quick)
+	if silent := m.collect(ctx, call, members); len(silent) > 0 {
+		return nil, adapter.Fail("NODE_SILENT", adapter.OwnerNode, true,
+			"nothing was restarted: the node of %s does not answer now; try again", name(silent[0]))
+	}
 	done := []string{}
 	for _, member := range members {
 		if member.Status != string(adapter.MemberActive) {

@@ -47,29 +47,38 @@ func (m *meter) page(ctx context.Context, call *adapter.Call, after string) (ada
 	if err != nil || len(page.Records) > 0 {
 		return page, err
 	}
-	m.collect(ctx, call, askTime)
+	m.collect(ctx, call, call.Of(component))
 	return m.log.Page(call.Instance.ID, after)
 }
 
-// collect reads the counters of a call's members at once, each within a time. A member that cannot be read now is read
-// again later.
-func (m *meter) collect(ctx context.Context, call *adapter.Call, within time.Duration) {
+// collect reads the counters of members at once, and returns those whose nodes do not answer now; they are read again later.
+func (m *meter) collect(ctx context.Context, call *adapter.Call, members []adapter.Member) (silent []adapter.Member) {
 	counters := countersOf(call.Instance)
 	if len(counters) == 0 {
-		return
+		return nil
 	}
+	var mu sync.Mutex
 	var all sync.WaitGroup
-	for _, member := range call.Of(component) {
+	for _, member := range members {
+		if !member.Node.IsReachable() {
+			continue
+		}
 		all.Go(func() {
-			bounded, cancel := context.WithTimeout(ctx, within)
+			bounded, cancel := context.WithTimeout(ctx, askTime)
 			defer cancel()
-			result, err := call.Try(bounded, member, "usage", usageCommand(), adapter.Within(within))
+			result, err := call.Try(bounded, member, "usage", usageCommand(), adapter.Within(askTime))
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				silent = append(silent, member)
+			}
 			if err = m.take(call.Instance.ID, member, counters, result, err); err != nil {
 				call.Log.Warn("a container's counters could not be read; they are read again", "member", member.ID, "error", err)
 			}
 		})
 	}
 	all.Wait()
+	return silent
 }
 
 // ending are the operations that stop containers; what these have counted goes with them.
@@ -84,13 +93,17 @@ func (m *meter) before(do adapter.OperationFunc) adapter.OperationFunc {
 		if len(counters) == 0 {
 			return do(ctx, run)
 		}
+		within := lastTime
+		if run.Force() {
+			within = askTime
+		}
 		_ = run.Each(ctx, run.Of(component), func(ctx context.Context, member adapter.Member) error {
 			if !member.Node.IsReachable() {
 				return nil
 			}
-			bounded, cancel := context.WithTimeout(ctx, lastTime)
+			bounded, cancel := context.WithTimeout(ctx, within)
 			defer cancel()
-			result, err := run.Look(bounded, member, "usage", usageCommand(), adapter.Within(lastTime))
+			result, err := run.Look(bounded, member, "usage", usageCommand(), adapter.Within(within))
 			if err = m.take(run.Instance().ID, member, counters, result, err); err != nil {
 				run.Log().Info("a container's counters were not read before it stops", "member", member.ID, "error", err)
 			}
