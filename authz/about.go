@@ -14,7 +14,7 @@ type About struct {
 
 type aboutKey struct{}
 
-// WithAbout returns a context whose callers note in about which objects they are asked for.
+// WithAbout returns a context in which actors note the objects that permissions are required on.
 func WithAbout(ctx context.Context, about *About) context.Context {
 	return context.WithValue(ctx, aboutKey{}, about)
 }
@@ -30,8 +30,8 @@ func AboutOf(ctx context.Context) Object {
 	return about.object
 }
 
-// Noting returns the actor for one request: one that notes in ctx's About which objects it is asked for. An actor is
-// shared by requests, so it is a copy where there is something to note in.
+// Noting returns the actor for one request: it notes in ctx's About the objects that permissions are required on. An
+// actor is shared by requests, so it is a copy where ctx has an About.
 func Noting(ctx context.Context, actor *Actor) *Actor {
 	about, ok := ctx.Value(aboutKey{}).(*About)
 	if !ok || actor == nil {
@@ -42,15 +42,15 @@ func Noting(ctx context.Context, actor *Actor) *Actor {
 	return &noting
 }
 
-// Note notes in ctx's About that the request needs a permission on the object, where a kept answer spares asking for it.
+// Note notes in ctx's About that the request needs a permission on the object, where a kept answer skips Require.
 func Note(ctx context.Context, object Object) {
 	if about, ok := ctx.Value(aboutKey{}).(*About); ok {
 		about.note(object)
 	}
 }
 
-// note keeps the first object that is of a tenant. One of the same project that names an instance says more than one
-// that does not, and one of the same instance that names its app more still.
+// note keeps the first object that belongs to a tenant. A later one of the same tenant, and of the project if it is
+// known, replaces it if only the later one names a project, an instance or, for the same instance, its app.
 func (a *About) note(object Object) {
 	if a == nil || object.TenantID == "" {
 		return

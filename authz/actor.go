@@ -29,7 +29,7 @@ type Subject struct {
 	ID ids.ID
 	// Name is what to call the subject in the audit log.
 	Name string
-	// CredentialID is the session, key, token or node credential in use, so that it can be told apart and revoked.
+	// CredentialID is the session, key, token or node credential in use, so that it can be distinguished and revoked.
 	CredentialID string
 	// TenantID is a person's home tenant, or the tenant of a machine's project; empty for platform staff.
 	TenantID ids.ID
@@ -43,16 +43,16 @@ type Subject struct {
 	ExpiresAt time.Time
 	// Limits bind a service account further than its keys do.
 	Limits Limits
-	// For is who asked for what an operation's or call's token does; zero when nobody did.
+	// For is who requested what an operation's or call's token does; zero when no one did.
 	For Ref
 }
 
 // Limits are what a service account is bound to beyond its keys; the zero Limits bind nothing.
 type Limits struct {
-	// Objects are the instances, with all that is of them, and allocations that it may touch; none for all of its
-	// project. With any, what is neither of an instance nor an allocation is beyond it.
+	// Objects are the instances, with all that belongs to them, and allocations that it may touch; none for all of its
+	// project. With any, it cannot reach an object that is neither of an instance nor an allocation.
 	Objects []ids.ID `json:"objectIds,omitempty"`
-	// MaxRisk is the highest risk of an app action that it may ask for; empty for any.
+	// MaxRisk is the highest risk of an app action that it may request; empty for any.
 	MaxRisk lifecycle.ActionRisk `json:"maxRisk,omitempty"`
 	// OperationsPerHour is how many operations it may begin in an hour; 0 for no bound.
 	OperationsPerHour int `json:"operationsPerHour,omitempty"`
@@ -167,7 +167,7 @@ func (a *Actor) confine(keys Mask) {
 	}
 }
 
-// refreshBy brings forward when the actor must be built anew.
+// refreshBy moves the moment at which the actor must be built again forward to end, where that is earlier.
 func (a *Actor) refreshBy(end time.Time) {
 	if !end.IsZero() && (a.refreshAt.IsZero() || end.Before(a.refreshAt)) {
 		a.refreshAt = end
@@ -183,8 +183,8 @@ func (a *Actor) union() Mask {
 	return all
 }
 
-// RefreshAt is when the first of the credential and the bindings in use ends: whoever keeps an actor, as a live
-// subscription does, builds it anew then. It is zero for never.
+// RefreshAt is when the first of the credential and the bindings in use ends; zero for never. A caller that keeps an
+// actor, as a live subscription does, builds it again then.
 func (a *Actor) RefreshAt() time.Time { return a.refreshAt }
 
 // tenantRead is what a project binding gives on the project's tenant.

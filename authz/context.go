@@ -12,9 +12,9 @@ type RequestInfo struct {
 	CorrelationID string
 	// Origin is the caller's network address, without a port.
 	Origin string
-	// TraceID is that of the trace that tells of the request, or of the worker's attempt; empty while telemetry is off.
+	// TraceID is the id of the trace of the request, or of the worker's attempt; empty while telemetry is off.
 	TraceID string
-	// Agent is what the caller's program calls itself, where a login asks; empty elsewhere.
+	// Agent is the User-Agent of the caller's program, in a request to the login endpoints; empty elsewhere.
 	Agent string
 }
 
@@ -27,8 +27,8 @@ func WithRequest(ctx context.Context, info RequestInfo) context.Context {
 	return context.WithValue(ctx, requestKey{}, info)
 }
 
-// Request is what is known of the request; zero when nothing is. Its trace is the one that is open in ctx, so that what a
-// worker writes within an attempt bears the attempt's.
+// Request is what is known of the request; zero when nothing is. Its trace is the one that is open in ctx, so that what
+// a worker writes within an attempt carries the attempt's trace.
 func Request(ctx context.Context) RequestInfo {
 	info, _ := ctx.Value(requestKey{}).(RequestInfo)
 	if at := trace.SpanContextFromContext(ctx); at.IsValid() {
@@ -37,8 +37,8 @@ func Request(ctx context.Context) RequestInfo {
 	return info
 }
 
-// VouchedTrace returns the trace that a token made now vouches for: the open one, where it is recorded; empty for none. Of one
-// that is not, whoever gets the token would decide that it is.
+// VouchedTrace returns the trace that a new token vouches for: the open one, if it is recorded; else empty, as the
+// holder of the token could otherwise decide that a trace is recorded.
 func VouchedTrace(ctx context.Context) string {
 	if at := trace.SpanContextFromContext(ctx); at.IsSampled() {
 		return at.TraceID().String()

@@ -9,9 +9,9 @@ import (
 )
 
 // RequireGrant refuses an actor that may not give, or take away, the role in the scope: it must hold the key
-// BindingGrant there, and every key of the role, as nobody gives what they lack. Who holds BindingGrant at platform
-// scope may give any role: that is the root all authority comes from. The faults are those of Require; a key that is
-// lacking is named.
+// BindingGrant there, and every key of the role, as no one gives what they lack. A holder of BindingGrant at platform
+// scope may give any role: that is the root of all authority. The faults are those of Require; a key that is lacking is
+// named.
 func RequireGrant(actor *Actor, role Role, tenantID, projectID ids.ID) error {
 	scope := Binding{TenantID: tenantID, ProjectID: projectID}.Scope()
 	if err := role.BindableAt(scope); err != nil {
@@ -23,11 +23,11 @@ func RequireGrant(actor *Actor, role Role, tenantID, projectID ids.ID) error {
 	return mayDelegate(actor, RoleMask(role), tenantID, projectID)
 }
 
-// never is when what has no end would end.
+// never is the end of what does not end.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// RequireGrantUntil is RequireGrant for a role that lasts until a moment, zero for never, given the bindings that a
-// person holds now: nobody gives a role, to themselves least of all, for longer than they could give it (FORBIDDEN).
+// RequireGrantUntil is RequireGrant for a role that lasts until ends, zero for never. bindings are those that the
+// person holds now: no one gives a role, not even to themselves, for longer than they could give it (FORBIDDEN).
 func RequireGrantUntil(actor *Actor, bindings []Binding, role Role, tenantID, projectID ids.ID, ends time.Time) error {
 	if err := RequireGrant(actor, role, tenantID, projectID); err != nil {
 		return err
@@ -60,7 +60,7 @@ func RequireDelegate(actor *Actor, names []string, tenantID, projectID ids.ID) e
 	return mayDelegate(actor, asked, tenantID, projectID)
 }
 
-// OperationKeys narrows the keys asked for to what an operation's or call's token can hold at most, by name.
+// OperationKeys narrows the keys to those that an operation's or call's token can hold, by name.
 func OperationKeys(keys ...Key) []string {
 	return MaskOf(keys...).Intersect(RoleMask(ceilingOperation)).Names()
 }

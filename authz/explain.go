@@ -33,7 +33,7 @@ const (
 type Ground struct {
 	// Kind is what sort of row it is.
 	Kind GroundKind
-	// ID is the row's; empty for a role that nobody has given yet.
+	// ID is the row's; empty for a role that the person could be given.
 	ID ids.ID
 	// Role is a binding's.
 	Role Role
@@ -43,7 +43,7 @@ type Ground struct {
 	ExpiresAt time.Time
 	// BreakGlass marks a binding that was given in an emergency.
 	BreakGlass bool
-	// Message says it to a person.
+	// Message describes the ground to a person.
 	Message string
 }
 
@@ -58,26 +58,26 @@ type Holding struct {
 	BreakGlass bool
 }
 
-// Case is what a decision rests on: who asks, for which key, on what, and the rows.
+// Case is what a decision rests on: the subject, the key, the object, and the rows.
 type Case struct {
-	// Subject is who asks, with what it is confined to.
+	// Subject is who needs the key, with what it is confined to.
 	Subject Subject
 	// Barred says why no credential of the subject is let in at all; empty when one would be.
 	Barred string
-	// Holdings are a person's bindings; those that ended are looked at for what is missing.
+	// Holdings are a person's bindings; those that ended are read for what is missing.
 	Holdings []Holding
-	// Lapsed are the keys of Allow that whoever made a service account may not give any more.
+	// Lapsed are the keys of Allow that the maker of a service account may not give any more.
 	Lapsed []string
 	// Allow is the allow-list of a service account, or the keys of an operation's token.
 	Allow []string
-	// Key is the permission asked for.
+	// Key is the permission that the decision is about.
 	Key Key
-	// Object is where the thing stands.
+	// Object is what the decision is about, with its scope.
 	Object Object
 	// Anywhere is for what belongs to no tenant but is not for everyone, such as the catalog: holding the key in
 	// any scope will do.
 	Anywhere bool
-	// Risk is that of the app action asked for; empty where it is none, or its risk is not asked about.
+	// Risk is the risk of the app action; empty for another verb, or to leave the risk out of the decision.
 	Risk lifecycle.ActionRisk
 	// Now is the moment of the decision.
 	Now time.Time
@@ -91,11 +91,11 @@ type Verdict struct {
 	Missing []Ground
 }
 
-// Allowed says whether the key is held: what AllowsOn says of the actor that NewActor makes of the same rows, or
-// AllowsAnywhere for a case that is about anywhere.
+// Allowed reports whether the key is held: the result of AllowsOn for the actor that NewActor makes of the same rows,
+// or of AllowsAnywhere where the case's Anywhere is set.
 func (v Verdict) Allowed() bool { return len(v.Because) > 0 }
 
-// Explain decides a case from its rows, one by one, and says which of them it was, or what is missing.
+// Explain decides a case from its rows, one by one, and returns the rows that give the key, or what is missing.
 func Explain(c Case) Verdict {
 	var v Verdict
 	switch c.Subject.Kind {
@@ -222,8 +222,8 @@ func rolesWith(key Key, scope Scope) []Role {
 	return found
 }
 
-// machine looks at what lies between a service account or an operation's token and the object: its ceiling, its list,
-// its project and what it is confined to.
+// machine checks what lies between a service account or an operation's token and the object: its ceiling, its list, its
+// project and what it is confined to.
 func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 	var v Verdict
 	miss := func(kind GroundKind, format string, args ...any) {
@@ -255,7 +255,7 @@ func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 	return v
 }
 
-// node looks at a credential that holds exactly its ceiling, on its own node.
+// node checks a credential that holds exactly its ceiling, on its own node.
 func (c *Case) node(ceiling Role, what string) Verdict {
 	var v Verdict
 	if !holds(ceiling, c.Key) {

@@ -13,7 +13,7 @@ type grants struct {
 	sets []Mask
 }
 
-// newGrants makes room for so many scopes.
+// newGrants returns grants sized for so many scopes.
 func newGrants(scopes int) grants { return grants{at: make(map[ids.ID]uint32, scopes)} }
 
 // add gives more keys in a scope.

@@ -7,8 +7,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
-// Key is a permission key, as its place in the catalogue; the zero Key is none and never held. Places may change
-// between builds: what is stored and published is the key's name.
+// Key is a permission key, as its place in the catalogue; the zero Key is not a permission and is never held. Places
+// may change between builds: what is stored and published is the key's name.
 type Key uint8
 
 // The permission keys.
@@ -275,7 +275,7 @@ var catalogue = [...]KeyEntry{
 	SchedulerMemberExec:     {"scheduler.member.exec", "Run commands in a member, as its root."},
 }
 
-// families are the permission families a manifest may name. Verbs and actions of an app ask for keys of its family.
+// families are the permission families a manifest may name. Verbs and actions of an app require keys of its family.
 var families = []string{"apps", "scheduler"}
 
 // byName finds a key by its name.

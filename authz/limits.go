@@ -46,7 +46,7 @@ func (l *Limits) permit(risk lifecycle.ActionRisk) bool {
 	return l.MaxRisk == "" || at >= 0 && at <= slices.Index(risks, l.MaxRisk)
 }
 
-// told says what more binds an account that holds a key; empty when nothing does.
+// told describes the other limits of an account that holds a key; empty without any.
 func (l *Limits) told() string {
 	text := ""
 	if l.MaxRisk != "" {

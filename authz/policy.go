@@ -18,8 +18,8 @@ var modelText string
 //go:embed policy.csv
 var policyText string
 
-// compiled is what each role, and each ceiling of a machine, holds. Casbin is asked once for each role and key,
-// which takes some tens of milliseconds, at the first use.
+// compiled is what each role, and each ceiling of a machine, holds. Casbin evaluates each role and key once, at the
+// first use, which takes some tens of milliseconds.
 var compiled = sync.OnceValues(func() (map[Role]Mask, error) { return compile(modelText, policyText) })
 
 // Load compiles the embedded policy, so that a program fails at its start and not at its first request. Without
@@ -35,8 +35,8 @@ func RoleMask(role Role) Mask {
 	return masks[role]
 }
 
-// compile asks Casbin about every role and key. It refuses a policy that names a role or a key which is not in
-// the catalogues, as such a row would be a right that nobody can see.
+// compile has Casbin evaluate every role and key. It refuses a policy that names a role or a key which is not in the
+// catalogues, as such a row would be a right that no one can see.
 func compile(modelText, policyText string) (map[Role]Mask, error) {
 	parsed, err := model.NewModelFromString(modelText)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// Object is where a thing stands: what a decision needs to know of it. Empty ids do not apply.
+// Object is what a decision needs to know of a thing: its scope and what it belongs to. Empty ids do not apply.
 type Object struct {
 	// TenantID and ProjectID own it; both are empty for what belongs to the platform.
 	TenantID, ProjectID ids.ID
@@ -72,7 +72,7 @@ func (a *Actor) Holds(tenantID, projectID ids.ID) Mask {
 	return held
 }
 
-// Reach is where an actor holds a key: what a list shows and what row-level security is told.
+// Reach is where an actor holds a key: lists show these scopes, and row-level security is set to them.
 type Reach struct {
 	// Platform is true when it holds the key everywhere; the lists are empty then.
 	Platform bool
@@ -100,9 +100,9 @@ func (a *Actor) Reach(keys ...Key) Reach {
 }
 
 // Require refuses an actor that lacks the key in the scope (see Allows): UNAUTHENTICATED when there is no actor,
-// FORBIDDEN naming the key when it may read anything in the scope, else NOT_FOUND, so that nobody learns of what
-// is not theirs. For what belongs to the platform it is always FORBIDDEN. An operation's token or a node's
-// credential is refused as well: what they may touch goes through RequireOn.
+// FORBIDDEN naming the key when it may read anything in the scope, else NOT_FOUND, so that no caller learns of what is
+// not theirs. For what belongs to the platform it is always FORBIDDEN. An operation's token or a node's credential is
+// refused as well: what they may touch goes through RequireOn.
 func Require(actor *Actor, key Key, tenantID, projectID ids.ID) error {
 	return RequireOn(actor, key, Object{TenantID: tenantID, ProjectID: projectID})
 }

@@ -39,7 +39,7 @@ const (
 type RoleEntry struct {
 	// Role is the stored name.
 	Role Role
-	// Scopes are where it may be bound; none for the ceiling of a machine, which nobody can be bound to.
+	// Scopes are where it may be bound; none for the ceiling of a machine, to which no one can be bound.
 	Scopes []Scope
 	// Description says what it is for, in one sentence.
 	Description string
@@ -64,7 +64,7 @@ func Roles() []RoleEntry {
 	return slices.DeleteFunc(slices.Clone(roles), func(entry RoleEntry) bool { return len(entry.Scopes) == 0 })
 }
 
-// AllRoles lists every role, and after them the ceilings of machines, which nobody can be bound to.
+// AllRoles lists every role, and after them the ceilings of machines, to which no one can be bound.
 func AllRoles() []RoleEntry { return slices.Clone(roles) }
 
 // Known reports whether the role, or ceiling, is in the catalogue.

@@ -7,9 +7,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// Vouched returns those of the keys, by name, that whoever made a thing may still give in the project: all of them for
-// who may give any role, else those that they hold there. What rests on somebody's rights can do no more than they
-// could give now.
+// Vouched returns those of the keys, by name, that the maker of a thing may still give in the project: all of them if
+// the maker may give any role, else those that the maker holds there. So what rests on a person's rights can do no more
+// than the person could give now.
 func Vouched(maker *Actor, names []string, tenantID, projectID ids.ID) []string {
 	if maker.Allows(BindingGrant, "", "") {
 		return names
@@ -21,8 +21,8 @@ func Vouched(maker *Actor, names []string, tenantID, projectID ids.ID) []string 
 	})
 }
 
-// Lasts returns the moment at which the first of a person's bindings ends without which they could not do something;
-// zero for never. They can do it now.
+// Lasts returns the first moment at which a binding of the person ends without which can is false; zero for never. The
+// caller has checked that can is true now.
 func Lasts(subject Subject, bindings []Binding, now time.Time, can func(*Actor) bool) time.Time {
 	var ends []time.Time
 	for _, b := range bindings {

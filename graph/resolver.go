@@ -55,7 +55,7 @@ import (
 type Resolver struct {
 	// DB is the database, for reads that belong to no service of their own.
 	DB *tx.DB
-	// BatchWait is how long the elements of a list, which resolve together, are waited for before what they ask for is
+	// BatchWait is how long to wait for the elements of a list, which resolve together, before what they need is
 	// read at once; zero for a millisecond.
 	BatchWait time.Duration
 	// Instances holds the verbs on instances.
@@ -76,7 +76,7 @@ type Resolver struct {
 	ArtifactSources *source.Service
 	// Deliveries brings artifacts to nodes.
 	Deliveries *delivery.Service
-	// Canaries tells how canaries go.
+	// Canaries reports how canaries do.
 	Canaries *canary.Service
 	// Artifacts holds the verbs on artifacts.
 	Artifacts *artifact.Service
@@ -100,11 +100,11 @@ type Resolver struct {
 	Logs *live.Logs
 	// Retries holds the verb that tries operations again.
 	Retries *retry.Service
-	// Blockers reads what stands in the way.
+	// Blockers reads what keeps operations and instances from where they should be.
 	Blockers *blocker.Service
 	// Triages reports on single requests.
 	Triages *triage.Service
-	// Readiness checks whether versions are ready for everybody.
+	// Readiness checks whether versions are ready to be offered to every tenant.
 	Readiness *onboarding.Service
 	// GapLog holds the verbs on the gap log.
 	GapLog *gap.Service

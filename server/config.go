@@ -21,16 +21,16 @@ import (
 	"github.com/gpuaas/app-platform/service/triage/links"
 )
 
-// Config is everything the server can be told.
+// Config is everything that can be configured in the server.
 type Config struct {
 	DatabaseURL string
-	// Listen are addresses to listen on; ListenFDs are inherited listening descriptors, and NodeListenFDs such that only
-	// nodes reach, which serve them and nothing else: no console, no logins.
+	// Listen are addresses to listen on; ListenFDs are inherited listening descriptors. NodeListenFDs are those that
+	// only nodes reach: they serve nodes and nothing else, so no console and no logins.
 	Listen        []string
 	ListenFDs     []int
 	NodeListenFDs []int
-	// PublicURL is the address people and links use; GraphQLURL the one adapters are told, NodeURL the one nodes fetch
-	// artifacts from.
+	// PublicURL is the address people and links use; GraphQLURL the one that adapters receive, NodeURL the one nodes
+	// fetch artifacts from.
 	PublicURL  string
 	GraphQLURL string
 	NodeURL    string
@@ -41,16 +41,16 @@ type Config struct {
 	KeysDir string
 	// SecretsKeeper names the keeper of secrets by URL; empty for a local key in KeysDir.
 	SecretsKeeper string
-	// SecretsKeepersBefore still unwrap what they wrapped, until it was wrapped anew.
+	// SecretsKeepersBefore still unwrap what they wrapped, until it is wrapped again (Rewrap).
 	SecretsKeepersBefore []string
-	// KeyLife is the longest life of a service account's key, and that of one that is made without an end; 0 for no bound.
+	// KeyLife is the longest life of a service account's key, and that of a key created without an end; 0: no bound.
 	KeyLife time.Duration
 	// PullTokens are registries that take the platform's own pull tokens: host:port.
 	PullTokens []string
 	// Roles are what this process does: api, worker, billing.
 	Roles []string
-	// BillingEvery is how often usage is booked; BillingCurrency and BillingGrace are those of tenants without a billing
-	// account.
+	// BillingEvery is how often usage is booked; BillingCurrency and BillingGrace are those of tenants without a
+	// billing account.
 	BillingEvery    time.Duration
 	BillingCurrency string
 	BillingGrace    time.Duration
@@ -72,7 +72,7 @@ type Config struct {
 	InsecureRegistries []string
 	// AlsoRegistries are hosts that artifact sources may send the platform on to: their token and blob servers.
 	AlsoRegistries []string
-	// MemberAddresses and MemberRanges are the pools of the members' network, in CIDR form; empty for those that are set.
+	// MemberAddresses and MemberRanges are the pools of the members' network, as CIDR; empty keeps the stored ones.
 	MemberAddresses string
 	MemberRanges    string
 	Origins         []string
@@ -86,7 +86,7 @@ type Config struct {
 	Links links.Templates
 	// OIDC is the identity provider that people log in at.
 	OIDC OIDCConfig
-	// Edge is what stands between the network and the API.
+	// Edge configures what a request passes between the network and the API.
 	Edge EdgeConfig
 	// Clock is this machine's; nil means the system's. It is compared with the database's, and decides nothing.
 	Clock func() time.Time `json:"-"`
@@ -260,7 +260,7 @@ func (c *Config) complete() error {
 	return c.Edge.complete()
 }
 
-// developing refuses development on what others reach: a login link of an administrator's logs in as anybody of a
+// developing refuses --dev where other machines reach the server: an administrator's login link logs in as anyone of a
 // tenant.
 func (c *Config) developing() error {
 	if !c.Dev {

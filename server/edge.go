@@ -35,7 +35,7 @@ const (
 // standardMetrics is where metrics are served unless another address is given: for this machine alone.
 const standardMetrics = "127.0.0.1:9464"
 
-// EdgeConfig is what stands between the network and the API.
+// EdgeConfig configures what a request passes between the network and the API.
 type EdgeConfig struct {
 	// TLSCert and TLSKey are files; empty serves plain HTTP, as behind a proxy.
 	TLSCert, TLSKey string
@@ -106,19 +106,19 @@ func newGate(config *EdgeConfig) (*gate, error) {
 	return &gate{proxies: proxies, limits: edge.NewLimits(config.Limits), guesses: edge.NewGuesses()}, nil
 }
 
-// around wraps the handler of everything: what knows whom a request comes from, and counts it.
+// around wraps the handler of everything: it finds the address that a request comes from, and counts the request.
 func (g *gate) around(next http.Handler) http.Handler {
 	return g.proxies.Handler(g.limits.Handler(next))
 }
 
-// admit counts an operation for the credential that asks for it. Nobody has verified it yet, so that
-// a forged one does not count against whom it was forged of.
+// admit counts an operation for the fingerprint of its credential. The credential is not verified yet, so that a forged
+// one must not count against the subject that it names.
 func (g *gate) admit(ctx context.Context) (release func(), err error) {
 	return g.limits.Subject(subject(ctx))
 }
 
-// malformed is the answer to a credential that needs no database to be told wrong: a bad checksum, a
-// bad signature. A token that was right and is over is no guess.
+// malformed is the answer to a credential that is refused without the database: a bad checksum, a bad signature. A
+// token that was valid and has expired does not count as a guess.
 func (g *gate) malformed(attempt edge.Attempt, err error) error {
 	if !fault.Is(err, fault.Unauthenticated) {
 		return err
@@ -139,7 +139,7 @@ func subject(ctx context.Context) string {
 	return credential.Fingerprint()
 }
 
-// whose names the subject of a subscription that was authorised: the person or account, whatever it showed.
+// whose names the subject of an authorised subscription: the person or account, whichever credential was shown.
 func (p *platform) whose(ctx context.Context) string {
 	if actor := p.caller(ctx); actor != nil {
 		return string(actor.Kind) + " " + string(actor.ID)
@@ -147,10 +147,10 @@ func (p *platform) whose(ctx context.Context) string {
 	return subject(ctx)
 }
 
-// heldKey is of whether the credential of a context was found to hold, since the request or socket began.
+// heldKey is the context key of whether the credential was found valid since the request or socket began.
 type heldKey struct{}
 
-// entered returns who asked, once the credential was found to hold. Its id alone proves nothing: anybody may show it.
+// entered returns the caller once the credential was found valid. Its id alone proves nothing: anyone may show it.
 func (p *platform) entered(ctx context.Context) *authz.Actor {
 	if held, ok := ctx.Value(heldKey{}).(*atomic.Bool); ok && held.Load() {
 		return p.caller(ctx)
@@ -158,7 +158,7 @@ func (p *platform) entered(ctx context.Context) *authz.Actor {
 	return nil
 }
 
-// caller returns who asked by the credential's id, or nil when that is not known.
+// caller returns the caller by the credential's id, or nil when that is not known.
 func (p *platform) caller(ctx context.Context) *authz.Actor {
 	if credential, shown := tx.CredentialFrom(ctx); shown {
 		return p.db.Seen(credential)
@@ -221,8 +221,8 @@ func (p *platform) serveApart(ctx context.Context, group *errgroup.Group, what s
 	group.Go(func() error { return p.shutDown(ctx, own) })
 }
 
-// listenMetrics opens an address for metrics. A second server of one machine, which nobody gave an address, takes a
-// free port instead of the standard one.
+// listenMetrics opens an address for metrics. A second server of one machine, started without an address for metrics,
+// takes a free port instead of the standard one.
 func (p *platform) listenMetrics(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if address == standardMetrics && errors.Is(err, syscall.EADDRINUSE) {
@@ -233,7 +233,7 @@ func (p *platform) listenMetrics(address string) (net.Listener, error) {
 	return listener, err
 }
 
-// ended is why a server stopped, unless it was asked to.
+// ended is why a server stopped; nil when it was shut down.
 func ended(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

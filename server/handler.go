@@ -83,7 +83,7 @@ func (p *platform) handler(ctx context.Context, group *errgroup.Group) (*serves,
 		nodes: gate.around(edge.Headers(log.Plain(nodes, graphqlPath))), metrics: own}, nil
 }
 
-// hostCookies notes on every request that browsers reach this installation by TLS, where its public address says so.
+// hostCookies notes on every request that browsers reach this installation by TLS, where its public address is https.
 func (p *platform) hostCookies(next http.Handler) http.Handler {
 	if !p.config.secure() {
 		return next
@@ -104,8 +104,8 @@ func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// api adds GraphQL, logins, the published keys and the console; for nodes, what they ask for. It returns what serves
-// the hosts of apps around the rest.
+// api adds GraphQL, logins, the published keys and the console; for nodes, the endpoints that nodes call. It returns
+// what serves the hosts of apps around the rest.
 func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux, nodes *http.ServeMux,
 	registry *prometheus.Registry) (apps func(http.Handler) http.Handler, err error) {
 	sentinel := live.NewSentinel(p.db)
@@ -178,14 +178,14 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	return p.relay(ctx, group, gate, sentinel, resolver, mux, nodes, registry), nil
 }
 
-// manifestSchema answers the JSON Schema of manifest documents, for editors and other tools.
+// manifestSchema writes the JSON Schema of manifest documents, for editors and other tools.
 func (p *platform) manifestSchema(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/schema+json")
 	w.Header().Set("Cache-Control", "public, max-age=3600")
 	p.answers.Answer(w, r, http.StatusOK, manifest.DocumentSchema())
 }
 
-// publish answers the keys that verify our tokens, as they are now.
+// publish writes the keys that verify our tokens, as they are now.
 func (p *platform) publish(w http.ResponseWriter, r *http.Request) {
 	keys, err := p.ring.Public()
 	if err != nil {
@@ -239,8 +239,8 @@ func (p *platform) authenticate(gate *gate) func(context.Context, transport.Cred
 	}
 }
 
-// stranger records that somebody came with a credential that does not hold; repeats from one address are counted in one
-// row. Whose it was is known only of a signed token.
+// stranger records a request with a credential that is not valid; repeats from one address are counted in one row. Only
+// a signed token shows whose it was.
 func (p *platform) stranger(ctx context.Context, err error, object ids.ID) {
 	refused, ok := fault.As(err)
 	if !ok { // it was not looked at
@@ -250,8 +250,8 @@ func (p *platform) stranger(ctx context.Context, err error, object ids.ID) {
 		ObjectID: string(object), At: p.db.Now()})
 }
 
-// watch ends a socket whose credential is unknown, has been revoked or is over, within the few seconds
-// that the sentinel takes for a round.
+// watch ends a socket whose credential is unknown, was revoked or has expired, within the few seconds that the sentinel
+// takes for a round.
 func (p *platform) watch(sentinel *live.Sentinel) func(context.Context, func(wsapi.CloseReason)) func() {
 	ask := func(ctx context.Context) error {
 		_, err := p.db.Read(ctx)

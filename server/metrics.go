@@ -27,9 +27,9 @@ func verbs() map[string]string {
 	return found
 }
 
-// count publishes what this process counts: requests, operations, calls; what the reconcilers find and mend, what became
-// of webhooks, what is metered, and what was delivered to nodes. A process that works publishes how the installation is,
-// too.
+// count publishes what this process counts: requests, operations and calls, the findings and repairs of the
+// reconcilers, outcomes of webhooks, metered usage, and deliveries to nodes. A process with the worker role also
+// publishes the state of the installation.
 func (p *platform) count(registry *prometheus.Registry) {
 	registry.MustRegister(p.metrics, metrics.Pools(p.db.Pools()))
 	if p.config.has("worker") {

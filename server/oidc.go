@@ -12,9 +12,9 @@ import (
 	"github.com/gpuaas/app-platform/graph/authhttp"
 )
 
-// OIDCConfig is the identity provider that people log in at; without an issuer there is none.
+// OIDCConfig is the identity provider that people log in at; an empty Issuer means no provider.
 type OIDCConfig struct {
-	// Issuer is the provider's identifier, exactly as it stands in its tokens.
+	// Issuer is the provider's identifier, exactly as it is in its tokens.
 	Issuer   string
 	ClientID string
 	// SecretFile holds our secret at the provider; empty for a public client.
@@ -69,7 +69,7 @@ func (c *OIDCConfig) complete() error {
 	return nil
 }
 
-// provider is the identity provider for the logins; nil when there is none.
+// provider is the identity provider for the logins; nil without an issuer.
 func (c *OIDCConfig) provider(publicURL string) *authhttp.OIDC {
 	if c.Issuer == "" {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 )
 
-// ownPullLife is how long the platform may take to look at an artifact itself.
+// ownPullLife is how long the platform may take to read an artifact itself.
 const ownPullLife = time.Minute
 
-// pullKeychain shows registries that take the platform's pull tokens one of its own, for the repository that it looks
-// at; for all others it is anonymous.
+// pullKeychain shows registries that take the platform's pull tokens one of its own, for the repository that it reads;
+// for all others it is anonymous.
 type pullKeychain struct {
 	ring  *token.Keyring
 	hosts []string

@@ -36,7 +36,7 @@ type RewrapConfig struct {
 	// Keeper wraps from now on; those of Previous have wrapped until now. As for the server.
 	Keeper   string
 	Previous []string
-	// All wraps anew what Keeper wrapped already, as after it has rotated its own key.
+	// All wraps again what Keeper wrapped already, as after Keeper has rotated its own key.
 	All bool
 }
 
@@ -48,9 +48,9 @@ type rewrapper struct {
 	wrapped, failed int
 }
 
-// Rewrap has the key of every value in custody wrapped by the first keeper, row by row, while everything runs, and says
-// on out how far it is. What is wrapped so already is skipped: after an interruption it is simply run again. A value
-// that cannot be unwrapped is named, left as it is, and makes the whole fail at the end.
+// Rewrap has the key of every value in custody wrapped by the first keeper, row by row, while everything runs, and
+// reports its progress on out. It skips what that keeper has wrapped already: after an interruption it is simply run
+// again. A value that cannot be unwrapped is named, left as it is, and makes the whole fail at the end.
 func Rewrap(ctx context.Context, config RewrapConfig, out io.Writer) error {
 	if config.DatabaseURL == "" {
 		return errors.New("--database-url or DATABASE_URL is required")
@@ -121,8 +121,8 @@ func scanStored(row pgx.CollectableRow) (out stored, err error) {
 	return out, row.Scan(into...)
 }
 
-// row wraps the values of one row. One that changed meanwhile is sealed by a server that has the new keeper already, or
-// is gone.
+// row wraps the values of one row. If a value changed meanwhile, a server that has the new keeper already has sealed
+// it, or the row was deleted.
 func (r *rewrapper) row(ctx context.Context, pool *pgxpool.Pool, table string, columns []string, keeper string,
 	row stored) error {
 	for i, value := range row.values {

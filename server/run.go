@@ -39,7 +39,7 @@ func Migrate(ctx context.Context, dsn string) error {
 	return migrations.Up(ctx, dsn)
 }
 
-// Bootstrap makes the first operator and answers a one-time login code.
+// Bootstrap creates the first operator and returns a one-time login code.
 func Bootstrap(ctx context.Context, dsn, email, name string) (string, error) {
 	if dsn == "" {
 		return "", fmt.Errorf("--database-url or DATABASE_URL is required")
@@ -162,8 +162,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return p.await(ctx, group)
 }
 
-// whyNot is why a server did not begin. That what ran beside it was canceled for it is no reason: a process that was
-// canceled ends well.
+// whyNot is why a server did not begin. It drops ended where that is context.Canceled: this is only the consequence, as
+// the tasks beside it were canceled for err.
 func whyNot(err, ended error) error {
 	if errors.Is(ended, context.Canceled) {
 		return err

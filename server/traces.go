@@ -24,9 +24,9 @@ func (p *platform) ended(log *telemetry.Log) func(context.Context, *transport.En
 	}
 }
 
-// vouched returns the trace that the platform made a request's credential in; "" for none. Only a signed token says one:
-// it is the platform's own word, so the adapter that was called within a trace goes on with it, and nobody joins
-// another's.
+// vouched returns the trace that the platform issued a request's credential in; "" for none. Only a signed token names
+// one: the platform itself vouches for it, so the adapter that was called within a trace continues it, and no caller
+// can join the trace of another.
 func (p *platform) vouched(r *http.Request) string {
 	shown, refused := transport.RequestCredential(r)
 	if refused != nil || shown.Source != transport.SourceBearer || strings.HasPrefix(shown.Raw, "gpu_") {

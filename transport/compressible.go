@@ -7,9 +7,9 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// Compressible reports whether the length of an operation's answer may depend on its content alone: not that of a
-// mutation, which may show a credential for the only time, and not where the document asks for one of
-// Config.Uncompressed.
+// Compressible reports whether an operation's answer may be compressed, though its length then reveals something of its
+// content. That of a mutation may not, since it may show a credential for the only time, nor that of a document which
+// selects a field of Config.Uncompressed.
 func (e *Engine) Compressible(op *graphql.OperationContext) bool {
 	if op.Operation.Operation == ast.Mutation {
 		return false

@@ -26,7 +26,7 @@ func CorrelationID(ctx context.Context) string {
 	return id
 }
 
-// WithTraceID puts the id of the trace that tells of a request in ctx; errors say it.
+// WithTraceID puts the id of the request's trace in ctx; errors carry it.
 func WithTraceID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, traceKey{}, id)
 }
@@ -37,7 +37,7 @@ func TraceID(ctx context.Context) string {
 	return id
 }
 
-// ValidCorrelationID tells whether id may be taken over from a caller: 1 to 64 characters
+// ValidCorrelationID reports whether id may be taken over from a caller: 1 to 64 characters
 // of A-Z a-z 0-9 . _ -
 func ValidCorrelationID(id string) bool {
 	if id == "" || len(id) > 64 {

@@ -11,8 +11,8 @@ import (
 const (
 	// SessionCookie is the name of the browser's HttpOnly session cookie where browsers speak plain HTTP to us.
 	SessionCookie = "gpuaas_session"
-	// HostPrefix begins the names of cookies where browsers speak TLS to us: they take such a cookie from this very host
-	// alone, so that no sibling host can set one (RFC 6265bis, 4.1.3.2).
+	// HostPrefix begins the names of cookies where browsers speak TLS to us. A browser takes such a cookie only from
+	// this very host, so that no sibling host can set one (RFC 6265bis, 4.1.3.2).
 	HostPrefix = "__Host-"
 )
 
@@ -100,15 +100,15 @@ func WithSecure(ctx context.Context) context.Context {
 	return context.WithValue(ctx, secureKey{}, true)
 }
 
-// Secure tells whether the caller speaks TLS, as far as is known.
+// Secure reports whether the caller speaks TLS, as far as is known.
 func Secure(r *http.Request) bool {
 	noted, _ := r.Context().Value(secureKey{}).(bool)
 	return noted || r.TLS != nil
 }
 
-// OriginAllowed tells whether a browser on this page may talk to us: the page's origin is
-// the host that was asked, under the scheme that it was asked with, or is on the allow-list
-// ("https://console.example:8443"). Without an Origin header it returns absent.
+// OriginAllowed reports whether a browser on this page may talk to us: the page's origin is the requested host, and not
+// under http where the caller speaks TLS, or is on the allow-list ("https://console.example:8443"). Without an Origin
+// header it returns absent.
 func OriginAllowed(r *http.Request, allowed []string, absent bool) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -138,8 +138,8 @@ func withoutDefaultPort(host, scheme string) string {
 	return strings.TrimSuffix(host, ":80")
 }
 
-// SameOrigin tells whether a cookie may authenticate this request: the browser must say,
-// in Sec-Fetch-Site or Origin, that our own page sent it. Each that is there must agree.
+// SameOrigin reports whether a cookie may authenticate this request: its Origin is on the allow-list, or the browser
+// states, in Sec-Fetch-Site or Origin, that our own page sent it. Each of the two that is present must agree.
 func SameOrigin(r *http.Request, allowed []string) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && slices.Contains(allowed, origin) {
 		return OriginAllowed(r, allowed, false)

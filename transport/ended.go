@@ -19,7 +19,7 @@ type Ended struct {
 	Verbs []string
 	// Code is that of the first error; "" when there was none.
 	Code string
-	// Cost is the number of values that the operation may have asked for.
+	// Cost is the number of values that the operation may request.
 	Cost int64
 	// Took is the time from the request's arrival to the answer; of a subscription, until it had begun.
 	Took time.Duration
@@ -34,8 +34,8 @@ type report struct {
 
 type reportKey struct{}
 
-// Begin returns the context of Config.Began, whose operation is told to Config.Ended by End. Nothing is kept when Ended
-// is not set.
+// Begin returns the context of Config.Began. End reports its operation to Config.Ended; nothing is kept when Ended is
+// not set.
 func (e *Engine) Begin(ctx context.Context) context.Context {
 	if e.config.Began != nil {
 		ctx = e.config.Began(ctx)
@@ -46,7 +46,7 @@ func (e *Engine) Begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, reportKey{}, &report{began: time.Now()})
 }
 
-// End tells of the operation that began in ctx, with the errors of its answer. Calls after the first do nothing.
+// End reports the operation that began in ctx, with its answer's errors, to Config.Ended. Later calls do nothing.
 func (e *Engine) End(ctx context.Context, list gqlerror.List) {
 	r, ok := ctx.Value(reportKey{}).(*report)
 	if !ok {
@@ -61,7 +61,7 @@ func (e *Engine) End(ctx context.Context, list gqlerror.List) {
 	})
 }
 
-// reported notes what ctx's operation asks for.
+// reported notes the kind, the cost and the root fields of ctx's operation.
 func reported(ctx context.Context, op *graphql.OperationContext, cost int64) {
 	r, ok := ctx.Value(reportKey{}).(*report)
 	if !ok {
@@ -75,7 +75,7 @@ func reported(ctx context.Context, op *graphql.OperationContext, cost int64) {
 	}
 }
 
-// Roots returns the root fields that an operation asks for, with those of its fragments.
+// Roots returns the root fields that an operation selects, with those of its fragments.
 func Roots(op *graphql.OperationContext) []graphql.CollectedField {
 	return graphql.CollectFields(op, op.Operation.SelectionSet, rootTypes)
 }

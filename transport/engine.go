@@ -20,14 +20,14 @@ import (
 	"github.com/gpuaas/app-platform/transport/guard"
 )
 
-// Config is what an Engine is made of.
+// Config holds what an Engine needs.
 type Config struct {
 	// Schema is the generated schema. Required.
 	Schema graphql.ExecutableSchema
 	// Limits bound a document; zero fields take guard's defaults.
 	Limits guard.Limits
-	// Suggestions lets validation say what a misspelt name may have meant: it tells the schema to
-	// whoever guesses, so it is for development.
+	// Suggestions lets validation say what a misspelt name may have meant. It reveals the schema to
+	// callers that guess, so it is for development.
 	Suggestions bool
 	// Present maps an error of a resolver, of Authenticate or of Streams.Open to what the
 	// caller sees, code included. An error without a code, or nil, becomes INTERNAL and is
@@ -40,11 +40,11 @@ type Config struct {
 	// Began, when set, returns the context that an operation runs in, before anything of it is looked at. It must not
 	// block.
 	Began func(ctx context.Context) context.Context
-	// Ended, when set, is told of each operation once it is answered or refused, and of a subscription once it has
+	// Ended, when set, receives each operation once it is answered or refused, and a subscription once it has
 	// begun. The context is that of the operation, with its caller where one was found. It must not block.
 	Ended func(ctx context.Context, ended *Ended)
-	// Uncompressed are fields, as "Type.field", that may hold a secret beside text of somebody else's: no answer with one
-	// of them is compressed, since its length would tell how much the two have in common.
+	// Uncompressed are fields, as "Type.field", that may hold a secret beside text of another party. No answer with one
+	// of them is compressed, since its length would reveal how much the two have in common.
 	Uncompressed []string
 	// Extensions are added to the executor (tracing, metrics).
 	Extensions []graphql.HandlerExtension

@@ -37,7 +37,7 @@ const (
 	CodeInternal         = "INTERNAL"
 )
 
-// Codes returns every code of this package, so that a test can hold them against the
+// Codes returns every code of this package, so that a test can check them against the
 // platform's catalogue.
 func Codes() []string {
 	return []string{
@@ -56,7 +56,7 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
-// SetRetryAfter tells the caller in the header of an HTTP answer how long to wait, in whole seconds.
+// SetRetryAfter sets the Retry-After header of an HTTP answer, in whole seconds, where the error has a wait.
 func (e *Error) SetRetryAfter(header http.Header) {
 	if e.RetryAfter > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
@@ -98,8 +98,8 @@ func (e *Engine) Present(ctx context.Context, err error) *gqlerror.Error {
 	return complete(ctx, shown)
 }
 
-// PresentCredentialError presents an error of Authenticate: whatever does not say that
-// the credential is over, the caller is forbidden or too fast, or that we are unable to check, is UNAUTHENTICATED.
+// PresentCredentialError presents an error of Authenticate. Its code becomes UNAUTHENTICATED, unless it states that
+// the credential has expired, the caller is forbidden or too fast, or that we are unable to check.
 func (e *Engine) PresentCredentialError(ctx context.Context, err error) *gqlerror.Error {
 	shown := e.config.Present(ctx, err)
 	var own *Error
@@ -119,7 +119,7 @@ func (e *Engine) PresentCredentialError(ctx context.Context, err error) *gqlerro
 	return e.Present(ctx, Refuse(CodeUnauthenticated, "the credential is missing, unknown or no longer valid"))
 }
 
-// hidden replaces an error that nobody mapped; only its place is kept.
+// hidden replaces an error that has no mapping; only its place is kept.
 func hidden(from *gqlerror.Error) *gqlerror.Error {
 	shown := &gqlerror.Error{Message: "internal error", Extensions: map[string]any{"code": CodeInternal}}
 	if from != nil {

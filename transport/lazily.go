@@ -7,8 +7,8 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// lazily is a schema that prepares the execution of a query only when an extension leaves the answer to it. Preparing makes
-// a table of all inputs, which is a tenth of what a kept answer takes.
+// lazily is a schema that prepares the execution of a query only when no extension has answered it. Preparing makes a
+// table of all inputs, which costs a tenth of what a kept answer takes.
 type lazily struct{ graphql.ExecutableSchema }
 
 // Exec returns what executes the operation of ctx. A subscription begins here, as gqlgen expects.

@@ -15,10 +15,10 @@ import (
 // ErrNoObject says that a text is not one JSON object in UTF-8.
 var ErrNoObject = errors.New("not one JSON object in UTF-8")
 
-// Params reads a request object, {query, operationName, variables, extensions}. The error is ErrNoObject, or an *Error that
-// names the member that is wrong. Other members are ignored, as the specification asks, and of one that is there twice the
-// last counts. Within a member nothing may be there twice: what one reader approved another would never see. Numbers stay
-// json.Number, so that none loses precision.
+// Params reads a request object, {query, operationName, variables, extensions}. The error is ErrNoObject, or an *Error
+// that names the member that is wrong. Other members are ignored, as the specification requires, and of a member that
+// is given twice the last counts. Within a member no name may occur twice: one reader could approve a value that
+// another never sees. Numbers stay json.Number, so that none loses precision.
 func Params(text []byte) (*graphql.RawParams, error) {
 	members, err := membersOf(text)
 	if err != nil {

@@ -16,17 +16,17 @@ type Streams interface {
 	// op. Open may send into sink before it returns, and from any goroutine after. An error
 	// is presented and ends the operation.
 	//
-	// stop, when not nil, is called exactly once when the operation has ended, whoever
-	// ended it, and never from within a call of sink.
+	// stop, when not nil, is called exactly once when the operation has ended, for whatever
+	// reason, and never from within a call of sink.
 	Open(ctx context.Context, op *graphql.OperationContext, sink Sink) (stop func(), ok bool, err error)
 }
 
 // Sink is one subscriber's bounded queue. Payload bytes are shared by many sinks and must
 // never be modified; each is a whole GraphQL response ({"data":…}). No method blocks.
 type Sink interface {
-	// Send queues one payload. false: the subscriber is gone, or was just cut because its
-	// queue is over its bound (its socket is closed with a code that says: resume from
-	// your cursor).
+	// Send queues one payload. It returns false when the operation has ended, or was just cut
+	// because its queue is over its bound (its socket is closed with a code that says: resume
+	// from your cursor).
 	Send(payload []byte) bool
 	// SendAll queues payloads in order, all or none.
 	SendAll(payloads [][]byte) bool
@@ -40,7 +40,7 @@ type Sink interface {
 
 // Pace waits until at most half of the subscriber's queue is taken, so that a replay of any
 // length fits a bounded queue: send a page, pace, send the next. It returns ctx's error, or
-// ErrGone when the operation has ended. A sink that cannot wait is taken to have room.
+// ErrGone when the operation has ended. A sink without a method Pace is not waited for.
 func Pace(ctx context.Context, sink Sink) error {
 	if paced, ok := sink.(interface{ Pace(context.Context) error }); ok {
 		return paced.Pace(ctx)
@@ -48,8 +48,8 @@ func Pace(ctx context.Context, sink Sink) error {
 	return ctx.Err()
 }
 
-// PaceAll paces many sinks that are handed the same pages: it returns when each has room or
-// is gone, or when patience is over, whichever is first. Call it between the pages of a burst;
+// PaceAll paces many sinks that get the same pages. It returns when each has space or has
+// ended, or when patience has passed, whichever is first. Call it between the pages of a burst:
 // without it a burst longer than a queue cuts every subscriber, with it only those that stay
 // behind for longer than patience. One slow subscriber delays the others by that much at most.
 func PaceAll(ctx context.Context, patience time.Duration, sinks iter.Seq[Sink]) {
@@ -62,5 +62,5 @@ func PaceAll(ctx context.Context, patience time.Duration, sinks iter.Seq[Sink]) 
 	}
 }
 
-// ErrGone says that the subscriber has gone.
+// ErrGone reports that the subscription has ended.
 var ErrGone = errors.New("the subscriber is gone")

@@ -50,7 +50,7 @@ func (c *coercion) value(want *ast.Type, v any) *gqlerror.Error {
 	}
 }
 
-// list checks each element; a single value stands for a list of one.
+// list checks each element; a single value counts as a list of one.
 func (c *coercion) list(want *ast.Type, v any) *gqlerror.Error {
 	values, ok := v.([]any)
 	if !ok {
@@ -130,7 +130,7 @@ func (c *coercion) refuse(message string) *gqlerror.Error {
 	return &gqlerror.Error{Message: message, Path: slices.Clone(c.path)}
 }
 
-// integer tells whether a decoded number is whole and in range.
+// integer reports whether a decoded number is whole and in range.
 func integer(v any, low, high int64) bool {
 	switch v := v.(type) {
 	case json.Number:

@@ -42,7 +42,7 @@ const graphiqlPolicy = "default-src 'none'; script-src 'self'; worker-src 'self'
 const (
 	// minCoded is the size in bytes below which a file is not worth compressing.
 	minCoded = 1024
-	// brotliLevel is a tenth of a second for the largest file of the frame; the best level is two seconds, for 7 % less.
+	// brotliLevel takes a tenth of a second for the frame's largest file; the best level two seconds for 7 % less.
 	brotliLevel = 9
 )
 
@@ -75,7 +75,7 @@ type file struct {
 	gzip, brotli form
 }
 
-// form is a file compressed, once for all who ask: at the first request for it. It has no body where that saves nothing.
+// form is a compressed file. The first request for it compresses it. It has no body where that saves nothing.
 type form struct {
 	once sync.Once
 	body []byte

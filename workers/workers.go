@@ -34,11 +34,11 @@ import (
 // stopTimeout bounds what is left to do when the workers stop.
 const stopTimeout = 5 * time.Second
 
-// Config is what the workers are made of.
+// Config holds what the workers need.
 type Config struct {
 	// DB is the database; its hints should reach Hub.
 	DB *tx.DB
-	// Hub wakes the workers; somebody runs it.
+	// Hub wakes the workers; the caller runs it.
 	Hub *event.Hub
 	// Keys sign requests to adapters and the tokens they get.
 	Keys *token.Keyring
@@ -53,7 +53,7 @@ type Config struct {
 	Concurrency int
 	// Trust is how adapters off this machine are known to be the ones that are meant.
 	Trust adapterclient.Trust
-	// Pace is how often things are looked at that tell by themselves when they change; zero for the product's.
+	// Pace is how often things are polled whose changes also wake the platform; zero for the product's.
 	Pace parts.Pace
 	// Stats counts what the reconcilers find and mend; nil makes its own.
 	Stats *reconcile.Stats
@@ -63,13 +63,13 @@ type Config struct {
 	NodeGrace time.Duration
 	// Vault opens the signing secrets of webhooks; nil leaves webhooks to other processes.
 	Vault *custody.Vault
-	// WebhookDial is where webhooks may be sent besides the public Internet, WebhookStats counts what is sent; nil makes
-	// its own.
+	// WebhookDial is where webhooks may be sent besides the public Internet, WebhookStats counts what is sent; nil
+	// makes its own.
 	WebhookDial  dial.Policy
 	WebhookStats *webhook.Stats
 	// Traces makes the spans of attempts and of what is called for them; nil for none.
 	Traces *telemetry.Source
-	// Metrics counts what is done; nil for nobody.
+	// Metrics counts what is done; nil counts nothing.
 	Metrics *metrics.Set
 }
 

@@ -36,7 +36,7 @@ const maxKey = 4 << 10
 // Authorities sign certificates. They are safe for concurrent use.
 type Authorities struct{ people, hosts *token.Keyring }
 
-// Load reads the keys of both authorities below the folder of signing keys, and makes first ones where there are none.
+// Load reads the keys of both authorities below the folder of signing keys; an authority without a key gets one.
 func Load(dir string) (*Authorities, error) {
 	people, err := token.LoadKeyring(filepath.Join(dir, PeopleDir), PeopleDir)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// CallerLife is how long an app may take a caller's token for good.
+// CallerLife is how long an app may accept a caller's token.
 const CallerLife = time.Minute
 
-// callerType tells a caller's token from every other that the platform signs.
+// callerType distinguishes a caller's token from every other that the platform signs.
 const callerType = "caller+jwt"
 
-// Caller is who calls an app through an endpoint, as the platform tells the app. It is no credential: the platform
-// takes it nowhere.
+// Caller is who calls an app through an endpoint, as the platform reports it to the app. It is not a credential: no API
+// of the platform accepts it.
 type Caller struct {
 	// Instance is the audience: the instance that is called.
 	Instance ids.ID
@@ -24,7 +24,7 @@ type Caller struct {
 	Kind, Name string
 	// Tenant and Project are the instance's.
 	Tenant, Project ids.ID
-	// Endpoint is the name of what was opened, and Permission the key by which.
+	// Endpoint is the name of the endpoint that was opened, and Permission the key that allowed it.
 	Endpoint, Permission string
 }
 

@@ -16,7 +16,7 @@ import (
 const (
 	// MaxDeliveryLife is the longest life of a delivery token.
 	MaxDeliveryLife = 10 * time.Minute
-	// deliveryAudience and deliveryType tell a delivery token from every other that the platform signs.
+	// deliveryAudience and deliveryType distinguish a delivery token from every other that the platform signs.
 	deliveryAudience = "app-platform-deliveries"
 	deliveryType     = "delivery+jwt"
 )
@@ -79,8 +79,8 @@ func (r *Keyring) VerifyDelivery(text string, now time.Time) (Delivery, error) {
 	return out, nil
 }
 
-// saidOfDelivery is what a delivery token says whose signature holds, remembered when the same text was seen before: a
-// node shows one token for every part.
+// saidOfDelivery returns the claims of a delivery token with a valid signature. It remembers the text, as a node shows
+// one token for every part.
 func (r *Keyring) saidOfDelivery(text string) (delivered, error) {
 	sum := sha256.Sum256([]byte(text))
 	if known, ok := r.deliveries.recall(sum); ok && r.publishes(known.keyID) {

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// PublishedFor is how long the published key set may be kept by those who read it.
+	// PublishedFor is how long a reader may keep the published key set.
 	PublishedFor = time.Minute
-	// ReloadEvery is how often a process looks at the folder of keys anew.
+	// ReloadEvery is how often a process reads the folder of keys again.
 	ReloadEvery = time.Minute
 	// signsAfter is how old a key must be before it signs: by then every process has loaded it, and every copy
 	// of the published set that lacks it is over.
@@ -29,7 +29,7 @@ const (
 	maxKeyFiles = 100
 )
 
-// nameLayout is how a key's file is named: by when it was made, in UTC.
+// nameLayout is the layout of the name of a key's file: its time of creation, in UTC.
 const nameLayout = "20060102T150405"
 
 // Keyring signs and verifies tokens. All keys of its folder are published and verify; the newest of those that
@@ -52,7 +52,7 @@ type keySet struct {
 	signer jose.Signer
 }
 
-// ringKey is a private key with when it was made.
+// ringKey is a private key with its time of creation.
 type ringKey struct {
 	jose.JSONWebKey
 	made time.Time
@@ -64,13 +64,13 @@ type KeyInfo struct {
 	ID string
 	// File is the name of its file.
 	File string
-	// MadeAt is when it was made.
+	// MadeAt is when it was created.
 	MadeAt time.Time
 	// Signs says whether it signs now; every key verifies.
 	Signs bool
 }
 
-// LoadKeyring reads every *.pem of a folder (PKCS#8-less raw seeds) and makes a first key where there is none.
+// LoadKeyring reads every *.pem of a folder (raw Ed25519 seeds, not PKCS#8) and creates a first key in an empty one.
 // issuer is the platform's public address.
 func LoadKeyring(dir, issuer string) (*Keyring, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -99,8 +99,8 @@ func NewKeyring(issuer string) (*Keyring, error) {
 	return ring, ring.take([]ringKey{{webKey(private), ring.now()}})
 }
 
-// AddKey makes a new key in the folder and answers its id. Running processes take it up within ReloadEvery; it
-// signs once it is three minutes old.
+// AddKey creates a new key in the folder and returns its id. Running processes load it within ReloadEvery; it signs
+// once it is three minutes old.
 func AddKey(dir string) (string, error) {
 	if err := folderOfServers(dir); err != nil {
 		return "", err
@@ -113,7 +113,7 @@ func AddKey(dir string) (string, error) {
 	return key.KeyID, err
 }
 
-// folderOfServers refuses a folder that no server has made: a key in it would sign nothing.
+// folderOfServers refuses a folder that no server has created: a key in it would sign nothing.
 func folderOfServers(dir string) error {
 	if found, err := os.Stat(dir); err != nil || !found.IsDir() {
 		return fmt.Errorf("signing keys: there is no folder %s: name the --keys-dir of the servers", dir)
@@ -121,7 +121,7 @@ func folderOfServers(dir string) error {
 	return nil
 }
 
-// Reload reads the folder anew. On failure, an empty folder too, the ring keeps what it has.
+// Reload reads the folder again. On failure, an empty folder too, the ring keeps what it has.
 func (r *Keyring) Reload() error {
 	if r.dir == "" {
 		return nil
@@ -220,7 +220,7 @@ func ListKeys(dir string) ([]KeyInfo, error) {
 	return found, nil
 }
 
-// makeKey writes a new key; of two made in one second the later gets the next second's name.
+// makeKey writes a new key; of two created in one second the later gets the next second's name.
 func makeKey(dir string, now time.Time) (string, error) {
 	var seed [ed25519.SeedSize]byte
 	_, _ = rand.Read(seed[:])

@@ -12,7 +12,7 @@ import (
 // peerLife is how long a process of the platform may show a token to another one.
 const peerLife = 30 * time.Second
 
-// peerAudience and peerType tell a peer's token from every other that the platform signs.
+// peerAudience and peerType distinguish a peer's token from every other that the platform signs.
 const (
 	peerAudience = "app-platform-peers"
 	peerType     = "peer+jwt"
@@ -26,7 +26,7 @@ func (r *Keyring) SignPeer(process string, now time.Time) (string, error) {
 	})
 }
 
-// VerifyPeer returns the process that a peer's token names; UNAUTHENTICATED when it is none, or over.
+// VerifyPeer returns the process that a peer's token names; UNAUTHENTICATED for any other text and when it has expired.
 func (r *Keyring) VerifyPeer(text string, now time.Time) (process string, err error) {
 	refused := fault.New(fault.Unauthenticated, "the token is not valid")
 	if len(text) > MaxSigned {

@@ -12,13 +12,13 @@ import (
 // MaxPullLife is the longest life of a pull token.
 const MaxPullLife = 15 * time.Minute
 
-// Pull is what a pull token says: what may be pulled from where, and for whom it was made.
+// Pull is what a pull token allows: what may be pulled from where, and by whom.
 type Pull struct {
 	// Registry is the registry's host, with its port if it has one: the token's audience.
 	Registry string
-	// Repository and Digest are what may be pulled: the artifact, and what else of the repository it is made of.
+	// Repository and Digest are what may be pulled: the artifact, and the other parts of it in the repository.
 	Repository, Digest string
-	// Subject is the node or the instance that it was made for, and Secret the runtime secret that it is.
+	// Subject is the node or the instance that the token is for, and Secret the runtime secret that the token is.
 	Subject, Secret ids.ID
 	// ExpiresAt is when it ends, at most MaxPullLife from now.
 	ExpiresAt time.Time

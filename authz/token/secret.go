@@ -1,9 +1,9 @@
 // Package token makes and reads credentials: opaque secrets that are looked up by id and compared
 // by hash, and signed tokens that are verified without the database.
 //
-// A secret reads gpu_<kind>_<id>_<32 random bytes in base62><checksum>: the prefix lets scanners
-// find a leaked one, the checksum refuses a mistyped one before the database is asked, and at 256
-// random bits a plain SHA-256 is enough to store.
+// A secret reads gpu_<kind>_<id>_<32 random bytes in base62><checksum>: the prefix lets scanners find a leaked one, the
+// checksum refuses a mistyped one before the database is queried, and at 256 random bits a plain SHA-256 is enough to
+// store.
 package token
 
 import (

@@ -8,9 +8,9 @@ import (
 // maxSeen bounds the tokens of one sort whose signature is remembered; at some 300 bytes each.
 const maxSeen = 4_096
 
-// seen remembers which tokens' signatures held, so that the many calls that show the same token cost one
-// verification. Only what a signature has covered is remembered: time, issuer and audience are judged at every
-// sight, and a token whose key is no longer published is not known.
+// seen remembers the tokens whose signature is valid, so that many calls with the same token cost one verification.
+// Only what a signature has covered is remembered: time, issuer and audience are checked at every call, and a token
+// whose key is no longer published is not known.
 type seen[T any] struct {
 	mu     sync.RWMutex
 	tokens map[[sha256.Size]byte]sighting[T]

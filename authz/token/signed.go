@@ -17,10 +17,10 @@ import (
 // Audience is what tokens for the public API are bound to.
 const Audience = "app-platform-api"
 
-// tokenType is the `typ` of every token for the API, which tells it from what else a key may sign.
+// tokenType is the `typ` of every token for the API: it distinguishes it from what else a key may sign.
 const tokenType = "at+jwt"
 
-// MaxSigned is the longest signed token that is looked at, in bytes.
+// MaxSigned is the longest signed token that is read, in bytes.
 const MaxSigned = 8 << 10
 
 // Claims are what a signed token says: whom it speaks for and what it may do at most.
@@ -29,26 +29,26 @@ type Claims struct {
 	Operation ids.ID `json:"op,omitempty"`
 	// Instance is the instance it is confined to.
 	Instance ids.ID `json:"ins,omitempty"`
-	// ServiceKey is the key of a service account that it was exchanged for; nothing else is said then but Keys, or what
+	// ServiceKey is the key of a service account that it was exchanged for. Nothing else is set then but Keys, or what
 	// Operator needs.
 	ServiceKey ids.ID `json:"sak,omitempty"`
-	// Operator is the service account that it speaks for on Instance alone, by the adapter whose ServiceKey it was requested
-	// with.
+	// Operator is the service account that it speaks for, on Instance alone. ServiceKey is then the key by which the
+	// adapter requested the token.
 	Operator ids.ID `json:"opr,omitempty"`
 	// Keys are the permission keys it holds at most; none in an exchanged token for all that its account has.
 	Keys []string `json:"keys"`
-	// Act is who asked for what the token is used for; nil when nobody did.
+	// Act is who requested what the token is used for; nil when no one did.
 	Act *Requester `json:"act,omitempty"`
-	// Trace is the trace that the token was made in, 32 hexadecimal digits: a request with it that continues this trace
-	// belongs to it. Empty where nothing was traced.
+	// Trace is the trace in which the token was issued, 32 hexadecimal digits: a request with it that continues this
+	// trace belongs to it. Empty where nothing was traced.
 	Trace string `json:"trc,omitempty"`
-	// ID tells tokens of one subject apart.
+	// ID distinguishes tokens of one subject.
 	ID string `json:"-"`
 	// ExpiresAt is when it ends.
 	ExpiresAt time.Time `json:"-"`
 }
 
-// Requester is who asked for what a token is used for.
+// Requester is who requested what a token is used for.
 type Requester struct {
 	// Subject is the requester's id, and Kind what sort of subject it is.
 	Subject string `json:"sub"`
@@ -81,7 +81,7 @@ type payload struct {
 	Claims
 }
 
-// said is what a token says whose signature holds, remembered when the same text was seen before.
+// said returns the claims of a token with a valid signature. It remembers the texts that it verified.
 func (r *Keyring) said(text string) (payload, error) {
 	sum := sha256.Sum256([]byte(text))
 	if known, ok := r.seen.recall(sum); ok && r.publishes(known.keyID) {

@@ -1,7 +1,7 @@
-// Command hello-cluster-controller is the adapter of hello-cluster, the smallest app with everything
-// an app has: members that are plain processes and do work, a config, actions, every operation on
-// instance and members, plans, probes, honest teardown. It needs nothing on the nodes but a POSIX
-// shell, and works on nodes without root. Read it before you write your own.
+// Command hello-cluster-controller is the adapter of hello-cluster, the smallest app that has every part of an app:
+// members that are plain processes and do work, a config, actions, every operation on an instance and its members,
+// plans, probes, and a teardown that is proved. On a node it needs only a POSIX shell, and no root. Read it before you
+// write your own.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/controller"
 )
 
-// build rises with the manifest's version: conformance.json and tenancy.json beside it are of this build.
+// build rises with the manifest's version: conformance.json and tenancy.json are the reports of a run of this build.
 const build = "1.3.0"
 
 //go:embed manifest.json

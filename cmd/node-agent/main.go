@@ -168,7 +168,7 @@ func openTraces(ctx context.Context, node string) (*traces.Source, error) {
 // lastSpans bounds the time in which the last spans are sent.
 const lastSpans = 3 * time.Second
 
-// closeTraces sends the last spans. A receiver that is away is no failure of the agent's.
+// closeTraces sends the last spans. A receiver that does not answer is not a failure of the agent.
 func closeTraces(source *traces.Source, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), lastSpans)
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 // maxDelivery bounds the delivery that pull reads, in bytes.
 const maxDelivery = 4 << 20
 
-// pulled is what pull says of itself.
+// pulled is the report of pull.
 type pulled struct {
 	// Bytes came over the network, in Seconds, until the last of them was verified and on the disk.
 	Bytes   int64   `json:"bytes"`
@@ -30,7 +30,7 @@ type pulled struct {
 	PeakBytes int64 `json:"peakBytes"`
 }
 
-// pullCommand fetches one artifact as a task would, without a task: to see how fast a node gets it, and why it does
+// pullCommand fetches one artifact as a task would, without a task, to show how fast a node gets it, or why it does
 // not.
 func pullCommand() *cobra.Command {
 	var dir string

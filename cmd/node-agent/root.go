@@ -13,7 +13,7 @@ const rootLong = `Builds the root that members start from, in a folder that hold
 The same node gives the same version, which is not built again. Versions that no process uses are deleted with --prune.
 An agent is told of a root by --member-root; without one it builds its own.`
 
-// rootCommand is for images of nodes, and for several agents on one machine that shall share a root.
+// rootCommand builds the root ahead: for images of nodes, and for several agents on one machine that share a root.
 func rootCommand() *cobra.Command {
 	var store rootfs.Store
 	var prune bool

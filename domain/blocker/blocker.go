@@ -1,5 +1,5 @@
-// Package blocker is the rules of what keeps an operation or an instance from where it should be:
-// pure, from facts that others have read. The rules are a table; their order is the order of mending,
+// Package blocker holds the rules of what keeps an operation or an instance from where it should be:
+// pure functions of facts that the caller has read. The rules are a table in the order of mending,
 // so that the first blocker of a list is the root of the others.
 package blocker
 
@@ -16,7 +16,7 @@ const (
 	OwnerNode     = "node"
 )
 
-// Blocker is one thing that stands in the way.
+// Blocker is one thing that keeps an operation or an instance from where it should be.
 type Blocker struct {
 	// Code is a stable name in UPPER_SNAKE.
 	Code string
@@ -24,12 +24,12 @@ type Blocker struct {
 	Message string
 	// Owner is who can clear it: adapter, platform, user or node.
 	Owner string
-	// Subject is the object that it is about, by id or name; empty when it is about none.
+	// Subject is the id or name of the object that it is about; empty when it is about no object.
 	Subject string
-	// Since is since when it stands.
+	// Since is when it began.
 	Since time.Time
-	// NextRetryAt is when it is looked at or tried again; nil when something else must come first.
+	// NextRetryAt is when it is read or tried again; nil when something else must happen first.
 	NextRetryAt *time.Time
-	// PermissionKey is the key with which somebody can clear it; empty when there is none.
+	// PermissionKey is the key with which a user can clear it; empty when no key helps.
 	PermissionKey string
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Catalogue is the table as a document for people, in Markdown.
+// Catalogue returns the table as a document for people, in Markdown.
 func Catalogue() string {
 	var out strings.Builder
 	out.WriteString(catalogueHead)
@@ -27,7 +27,7 @@ func Catalogue() string {
 	return out.String()
 }
 
-// keyWords says a rule's key for the document.
+// keyWords returns a rule's key in words, for the document.
 func keyWords(key string) string {
 	switch key {
 	case "":

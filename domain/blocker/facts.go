@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/nodehealth"
 )
 
-// Facts is what the rules look at: one open operation, or one instance with none of its own, and
-// everything round it. What is well is left out of the lists, as their comments say.
+// Facts is the input of the rules: one open operation, or one instance without its operations, and
+// everything that they depend on. The lists leave out what is well, as their comments say.
 type Facts struct {
 	// Now is the moment that everything is judged at.
 	Now time.Time
@@ -44,9 +44,9 @@ type Facts struct {
 
 // Pulse is a sign of life.
 type Pulse struct {
-	// Alive says that it was heard within the time that a lease lasts.
+	// Alive says that its last heartbeat is not older than a lease lasts.
 	Alive bool
-	// Heard is when it was last heard; nil when never, or when it has said good-bye.
+	// Heard is the last heartbeat; nil before the first, and after it has signed off.
 	Heard *time.Time
 }
 
@@ -90,7 +90,7 @@ type Step struct {
 	Name, Message string
 	State         lifecycle.StepState
 	Started       time.Time
-	// WaitCode and WaitOwner are what it noted to wait for; empty when it noted nothing.
+	// WaitCode and WaitOwner are what it noted that it waits for; empty when it noted nothing.
 	WaitCode  fault.Code
 	WaitOwner string
 	// Troubled says that its last try failed; the message says why.
@@ -102,7 +102,7 @@ type Step struct {
 // Work is something that an operation waits for.
 type Work struct {
 	ID, Name, MemberID string
-	// Message is what the adapter says of it, such as why it does not end.
+	// Message is what the adapter reports of it, such as why it does not end.
 	Message string
 	Since   *time.Time
 }
@@ -123,13 +123,13 @@ type Instance struct {
 	AppSlug       string
 	AppVersion    string
 	ManifestStage lifecycle.Stage
-	// Inspects says that its manifest names what the adapter may run while it only looks.
+	// Inspects says that its manifest names the commands that the adapter may run in calls that change nothing.
 	Inspects bool
 	// EntitlementEnded is when the project lost the right to the app; nil while it has it.
 	EntitlementEnded *time.Time
 	// Open says that an operation on it has not ended.
 	Open bool
-	// Last is its newest operation; nil when there is none.
+	// Last is its newest operation; nil before the first.
 	Last *Last
 	// Created is when it was launched.
 	Created time.Time
@@ -165,7 +165,7 @@ type Adapter struct {
 	Unauthenticated bool
 	// Seen is when its feed last answered; nil when never.
 	Seen *time.Time
-	// Narrow says that its calls that only look run what manifests name, and nothing else.
+	// Narrow says that its calls that change nothing may run what manifests name, and nothing else.
 	Narrow bool
 	// Busy says that workers make no further calls to it now: it has the most that one adapter may have, or does not
 	// answer.
@@ -194,7 +194,7 @@ type Node struct {
 	Startless string
 	// Barring are the conditions that its agent's checks found and that keep new members away, the worst first.
 	Barring []nodehealth.Condition
-	// Drain is the wish that no work is left there; nil for none.
+	// Drain is the request that no work is left there; nil without one.
 	Drain *nodehealth.Drain
 }
 
@@ -212,7 +212,7 @@ type Task struct {
 	Node         Node
 	Kind         lifecycle.NodeTaskKind
 	State        lifecycle.NodeTaskState
-	// Platform says that the platform asked for it by itself.
+	// Platform says that the platform itself requested it, and no adapter.
 	Platform bool
 	// Name is a probe's name.
 	Name                    string

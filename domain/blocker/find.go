@@ -20,17 +20,17 @@ const (
 	feedQuiet    = time.Minute
 )
 
-// one is a list of a single finding, about nothing by name.
+// one returns a list of a single finding without a subject.
 func one(since time.Time, words ...string) []finding {
 	return []finding{{since: since, words: words}}
 }
 
-// forced says that the operation goes on by force, and so waits for no node that cannot be reached.
+// forced reports whether the operation goes on by force, and so waits for no node that cannot be reached.
 func (f *Facts) forced() bool {
 	return f.Operation != nil && (f.Operation.Force || f.Operation.ForcedAt != nil)
 }
 
-// next is when the operation is looked at again; nil while a worker holds it, or it is due.
+// next returns when a worker reads the operation again; nil while a worker holds it, or it is due.
 func (f *Facts) next() *time.Time {
 	if f.Operation == nil || f.Operation.Claimed || !f.Operation.Due.After(f.Now) {
 		return nil
@@ -39,7 +39,7 @@ func (f *Facts) next() *time.Time {
 	return &at
 }
 
-// began is when the step under way began, or the operation was asked for.
+// began returns when the step under way began, or the operation was requested.
 func (f *Facts) began() time.Time {
 	switch {
 	case f.Operation == nil && f.Instance != nil:
@@ -89,13 +89,13 @@ func planUnknown(f *Facts) []finding {
 	return one(since, "kind", words(f.Operation.Kind))
 }
 
-// waits says that the operation has been due for a while, and no worker took it though some could.
+// waits reports whether the operation has been due for a while, and no worker took it though some could.
 func (f *Facts) waits() bool {
 	op := f.Operation
 	return f.Workers.Alive && !op.Claimed && !op.Unknown && f.Now.Sub(op.Due) >= queuedAfter
 }
 
-// busy says that workers make no further calls to the operation's adapter.
+// busy reports whether workers make no further calls to the operation's adapter.
 func (f *Facts) busy() bool { return f.Adapter != nil && f.Adapter.Busy }
 
 func queued(f *Facts) []finding {
@@ -218,7 +218,7 @@ func compensating(f *Facts) []finding {
 	return []finding{{since: f.began(), next: f.next(), words: []string{"step", text}}}
 }
 
-// stepRunning is what is left when nothing else was found: it says what the step says.
+// stepRunning is the finding when no other rule has one: it repeats the step's message.
 func stepRunning(f *Facts) []finding {
 	op := f.Operation
 	if op.State == lifecycle.OperationCompensating || op.State == lifecycle.OperationCanceling || f.onAdapter() {
@@ -235,7 +235,7 @@ func stepRunning(f *Facts) []finding {
 	return []finding{found}
 }
 
-// words is a name in capitals as a person reads it.
+// words returns a name in capitals as a person reads it.
 func words[S ~string](name S) string {
 	return strings.ToLower(strings.ReplaceAll(string(name), "_", " "))
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// adapterSteps are the steps that speak to the adapter and cannot end without it.
+// adapterSteps are the steps that call the adapter and cannot end without it.
 var adapterSteps = []string{"dispatch", "await"}
 
 // withdrawStep asks the adapter to stop, before what it did is taken back.
 const withdrawStep = "withdraw"
 
-// adapterCodes are what a step notes that waits for its adapter.
+// adapterCodes are the codes that a step notes while it waits for its adapter.
 var adapterCodes = []fault.Code{fault.AdapterUnavailable, fault.AdapterInvalid, fault.DialRefused}
 
-// onAdapter says that the operation cannot go on without its adapter now.
+// onAdapter reports whether the operation cannot go on without its adapter now.
 func (f *Facts) onAdapter() bool {
 	op := f.Operation
 	switch {
@@ -31,12 +31,12 @@ func (f *Facts) onAdapter() bool {
 	if op.Step == nil {
 		return false
 	}
-	// The step before has made the dispatch number; what comes after is noted when it lets go.
+	// "prepare" has drawn the dispatch number; the step after it is written only when the worker lets go of its claim.
 	sending := op.Claimed && op.Step.Name == "prepare" && op.Dispatches > 0
 	return sending || slices.Contains(adapterSteps, op.Step.Name) || slices.Contains(adapterCodes, op.Step.WaitCode)
 }
 
-// speaks says whether the adapter is needed: by the open operation, or by the instance at all.
+// speaks reports whether the adapter is needed: by the open operation, or by the instance at all.
 func (f *Facts) speaks() bool {
 	if f.Operation != nil {
 		return f.onAdapter()
@@ -44,12 +44,12 @@ func (f *Facts) speaks() bool {
 	return f.AdapterName != "" && f.Instance != nil
 }
 
-// failing says that the step's last try failed.
+// failing reports whether the step's last try failed.
 func (f *Facts) failing() bool {
 	return f.Operation != nil && f.Operation.Step != nil && f.Operation.Step.Troubled && f.Operation.Failures > 0
 }
 
-// adapterSince is when an adapter's trouble began: its last good answer if that is known.
+// adapterSince returns when an adapter's problem began: its last good answer if that is known.
 func (f *Facts) adapterSince() time.Time {
 	switch {
 	case f.Adapter == nil || f.Adapter.Problem == "":
@@ -68,7 +68,7 @@ func (f *Facts) adapterTrouble(reason string) []finding {
 }
 
 func notRegistered(f *Facts) []finding {
-	// Whatever step comes to need it first fails.
+	// The first step that needs the adapter fails.
 	needed := f.speaks() || (f.failing() && f.Operation.State != lifecycle.OperationCompensating)
 	if f.Adapter != nil || f.AdapterName == "" || !needed {
 		return nil
@@ -100,7 +100,7 @@ func adapterInvalid(f *Facts) []finding {
 	return f.adapterTrouble(f.Operation.Step.Message)
 }
 
-// adapterUnavailable holds the adapter's silence to be what its feed met, or what the step met last.
+// adapterUnavailable reports the last error of the step's calls to the adapter, or else the error of its feed.
 func adapterUnavailable(f *Facts) []finding {
 	if f.Adapter == nil || !f.speaks() {
 		return nil

@@ -24,7 +24,7 @@ func memberFailed(f *Facts) []finding {
 	return found
 }
 
-// after joins a text to a sentence; empty when there is none.
+// after returns a text behind its mark, to end a sentence with; empty for an empty text.
 func after(mark, text string) string {
 	if text == "" {
 		return ""
@@ -40,8 +40,8 @@ func repairStopped(f *Facts) []finding {
 	return []finding{{subject: string(in.ID), since: in.HealthSince, words: []string{"reason", in.RepairStopped}}}
 }
 
-// operationFailed is left out of an instance that is lost: that says so itself, and a launch is not
-// tried again.
+// operationFailed leaves out a failed launch: its instance is FAILED, which instanceFailed reports, and a launch is
+// not tried again.
 func operationFailed(f *Facts) []finding {
 	in := f.Instance
 	if in == nil || in.Open || in.Last == nil || in.Last.State != lifecycle.OperationFailed ||
@@ -57,7 +57,7 @@ func operationFailed(f *Facts) []finding {
 			in.Last.Code + ": " + in.Last.Message, "way", byForce(in.Last.Kind)}}}
 }
 
-// byForce names the way out of an operation that keeps failing, where its kind has one.
+// byForce returns the way out of an operation that keeps failing, where its kind has one.
 func byForce(kind lifecycle.OperationKind) string {
 	if !kind.Effects().Forcible {
 		return ""

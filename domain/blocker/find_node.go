@@ -18,17 +18,17 @@ const (
 	taskGrace   = time.Minute      // beyond a task's own time
 )
 
-// lost says that the node's agent is not heard.
+// lost reports whether the node's agent is silent.
 func (n Node) lost(now time.Time) bool {
 	return n.Status != lifecycle.NodeOnline || now.Sub(n.Seen) > NodeSilence
 }
 
-// touched says whether the open operation acts on the member; an instance is touched by all of its own.
+// touched reports whether the open operation acts on the member; without an operation, every member counts.
 func (f *Facts) touched(member Member) bool {
 	return f.Operation == nil || len(f.Operation.Targets) == 0 || slices.Contains(f.Operation.Targets, member.ID)
 }
 
-// lostNodes are the nodes in the way that are not heard, each with the member that lives on it.
+// lostNodes returns the nodes in the way whose agents are silent, each with the member that lives on it.
 func (f *Facts) lostNodes(retired bool) []finding {
 	if f.forced() {
 		return nil
@@ -61,7 +61,7 @@ func nodeOffline(f *Facts) []finding {
 		f.Operation.Step.WaitCode != fault.NodeUnreachable {
 		return found
 	}
-	// The step knows of a node that this reader cannot see, or that has come back since.
+	// The step waits for a node that the caller may not read, or that has come back since.
 	return []finding{{since: f.began(), next: f.next(),
 		words: []string{"node", strings.TrimPrefix(f.Operation.Step.Message, "waits for the agent of node ")}}}
 }
@@ -127,7 +127,7 @@ func taskOverdue(f *Facts) []finding {
 	return found
 }
 
-// taskRunning tells of the oldest task under way.
+// taskRunning reports the oldest task under way.
 func taskRunning(f *Facts) []finding {
 	for _, task := range f.Open {
 		if !task.Node.lost(f.Now) {
@@ -147,8 +147,8 @@ func taskFailed(f *Facts) []finding {
 	return nil
 }
 
-// bad are the members on which the newest of the platform's own tasks of a kind came to nothing good,
-// with the first of those in a row.
+// bad returns the members on which the newest of the platform's own tasks of a kind did not end well, each since
+// the first such end in a row.
 func (f *Facts) bad(kind lifecycle.NodeTaskKind) []finding {
 	type place struct{ member, probe string }
 	var order []place

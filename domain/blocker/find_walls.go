@@ -7,13 +7,13 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// wallCodes are what a node agent refuses a member with before it starts anything of it.
+// wallCodes are the codes with which a node agent refuses a member before it starts anything of it.
 var wallCodes = []fault.Code{
 	fault.RuntimeMissing, fault.RuntimeTooOld, fault.ClassUnavailable, fault.ProfileUnavailable, fault.DeviceNotAllocated,
 	fault.DeviceMissing, fault.MemberIDsExhausted, fault.VolumeUnavailable,
 }
 
-// nodeStartless are the nodes that are heard and can start no member, each with the first member that is touched there.
+// nodeStartless returns the nodes that report but can start no member, each with the first touched member there.
 func nodeStartless(f *Facts) []finding {
 	var found []finding
 	for _, member := range f.Members {
@@ -30,8 +30,8 @@ func nodeStartless(f *Facts) []finding {
 	return found
 }
 
-// nodeRefuses is the newest task, when its node could not build the member's walls: what the catalogue says of the code
-// is the remedy.
+// nodeRefuses returns the newest task, when its node could not build the member's walls. The catalogue's text of the
+// code is the remedy.
 func nodeRefuses(f *Facts) []finding {
 	if len(f.Open) > 0 || len(f.Ended) == 0 || f.Ended[0].State != lifecycle.TaskFailed ||
 		!slices.Contains(wallCodes, f.Ended[0].Code) {

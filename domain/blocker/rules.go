@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Scope is what a rule speaks of.
+// Scope is what a rule is about.
 type Scope string
 
 // The scopes.
@@ -25,7 +25,7 @@ const (
 	family    = "<family>."
 )
 
-// byFinding is the owner of a rule whose findings say it.
+// byFinding is the owner of a rule whose findings name the owner.
 const byFinding = ""
 
 // Rule is one row of the table: a reason why something does not go on.
@@ -34,19 +34,19 @@ type Rule struct {
 	Code string
 	// Scope is whose blockers it appears among.
 	Scope Scope
-	// Owner is who can clear it; empty when the finding says.
+	// Owner is who can clear it; empty when the finding names the owner.
 	Owner string
 	// Key is the permission key that clears it, as the constants say; empty for none.
 	Key string
-	// When says for the catalogue when it stands.
+	// When is the condition under which it is found, for the catalogue.
 	When string
-	// Clears says for the catalogue what ends it.
+	// Clears is what ends it, for the catalogue.
 	Clears string
-	// Since says for the catalogue since when it stands.
+	// Since is from when it counts, for the catalogue.
 	Since string
 	// Message is for a person; words in braces are the finding's.
 	Message string
-	// UnderWay says that nothing is wrong: the blocker tells what goes on.
+	// UnderWay says that nothing is wrong: the blocker only reports what is being done.
 	UnderWay bool
 
 	find func(f *Facts) []finding
@@ -69,7 +69,7 @@ func Rules() []Rule { return slices.Clone(rules) }
 func Of(f *Facts) []*Blocker { return merge(f) }
 
 // OfInstance lists what keeps an instance from where it should be: its own findings, and those of its
-// open operations, in the order of the table. Findings of the same are told once.
+// open operations, in the order of the table. Two with one code and subject are listed once.
 func OfInstance(instance *Facts, operations []*Facts) []*Blocker {
 	return merge(append(slices.Clone(operations), instance)...)
 }
@@ -100,7 +100,7 @@ func merge(all ...*Facts) []*Blocker {
 	return list
 }
 
-// roots are what is wrong with the operation that another one waits for: it is told before it.
+// roots returns what is wrong with the operation that another one waits for: it is listed before the wait.
 func (f *Facts) roots(rule Rule) (list []*Blocker) {
 	if f.Behind == nil || rule.Code != codeBehind {
 		return nil
@@ -138,7 +138,7 @@ func (r Rule) blocker(f *Facts, found finding) *Blocker {
 	}
 }
 
-// key is the permission key that a rule's key means here.
+// key returns the permission key that a rule's key means for these facts.
 func (f *Facts) key(wanted string) string {
 	suffix, ofFamily := strings.CutPrefix(wanted, family)
 	switch {
@@ -156,7 +156,7 @@ func (f *Facts) key(wanted string) string {
 	return wanted
 }
 
-// forceKey is the key with which force can be chosen: of the open operation's kind, or for an instance
+// forceKey returns the key with which force can be chosen: of the open operation's kind, or for an instance
 // that of replacing a member.
 func (f *Facts) forceKey() string {
 	switch {

@@ -1,10 +1,10 @@
 package blocker
 
-// codeBehind is the rule before whose finding the other operation's own blockers are told.
+// codeBehind is the rule before whose finding the other operation's own blockers are listed.
 const codeBehind = "OPERATION_AHEAD"
 
-// rules is the table, in the order of mending: what must run at all; what the operation speaks to; the
-// ground it stands on; what was found there; what people decide; what is merely under way.
+// rules is the table, in the order of mending: what must run at all; the adapter that the operation calls; the
+// nodes and allocations under it; what was found there; what people decide; what is merely under way.
 var rules = []Rule{
 	{Code: "NO_WORKER", Scope: OfOperations, Owner: OwnerPlatform,
 		When:   "an operation is open and no worker process has given a sign of life within 10 s",

@@ -1,6 +1,6 @@
 // Package evidence reads the reports that publishers bring for a manifest: those of the adapter conformance suite, of
-// which the tests between tenants are a part. What a report says is held against the clauses that every adapter must
-// have passed; a report that was cut down to what is comfortable does not pass.
+// which the tests between tenants are a part. What a report says is checked against the clauses that every adapter must
+// have passed; a report that leaves out one of them does not pass.
 package evidence
 
 import (
@@ -83,8 +83,8 @@ type digested struct {
 
 var clauseID = regexp.MustCompile(`^[a-z]+\.[a-z_]{1,60}$`)
 
-// Parse reads a report of at most MaxReport bytes. It fails with INVALID_ARGUMENT at "input.report" when it is none,
-// and with DIGEST_MISMATCH there when what it says is not what its own digest is over.
+// Parse reads a report of at most MaxReport bytes. It fails with INVALID_ARGUMENT at "input.report" for anything else,
+// and with DIGEST_MISMATCH there when the report's own digest is not that of its content.
 func Parse(kind lifecycle.EvidenceKind, data []byte) (Summary, error) {
 	if len(data) > MaxReport {
 		return Summary{}, bad("must be at most %d bytes", MaxReport)

@@ -3,7 +3,7 @@ package fault
 // Code names a kind of refusal; it is part of the public contract and never changes its meaning.
 type Code string
 
-// Codes that stand at the top of an error.
+// Codes that an error itself can carry.
 const (
 	Unauthenticated      Code = "UNAUTHENTICATED"
 	TokenExpired         Code = "TOKEN_EXPIRED"
@@ -76,7 +76,7 @@ const (
 	Internal             Code = "INTERNAL"
 )
 
-// Codes that stand only in the reasons of another code.
+// Codes that appear only in the reasons of an error with another code.
 const (
 	Required               Code = "REQUIRED"
 	BadValue               Code = "BAD_VALUE"
@@ -134,9 +134,9 @@ const (
 type Entry struct {
 	// Code is the public name.
 	Code Code
-	// HTTP is the status of an HTTP answer that carries the code; 0 for codes that stand only in reasons.
+	// HTTP is the status of an HTTP answer that carries the code; 0 for codes that appear only in reasons.
 	HTTP int
-	// Retryable is the default word on whether the same request may succeed later, unchanged.
+	// Retryable is the default of whether the same request may succeed later, unchanged.
 	Retryable bool
 	// Text says what the code means and what the caller can do, in one sentence.
 	Text string
@@ -301,7 +301,7 @@ var catalogue = []Entry{
 // Catalogue lists every code with its meaning, in the order of the documentation.
 func Catalogue() []Entry { return append([]Entry(nil), catalogue...) }
 
-// Lookup is the catalogue's entry of the code; a code that is not in it is treated as INTERNAL.
+// Lookup returns the catalogue's entry of the code; a code that is not in it is treated as INTERNAL.
 func Lookup(code Code) Entry {
 	for _, entry := range catalogue {
 		if entry.Code == code {

@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// MaxReasons bounds the reasons of one Fault; what is beyond is dropped, as nobody reads a hundred of them.
+// MaxReasons bounds the reasons of one Fault; further ones are dropped, as no one reads a hundred of them.
 const MaxReasons = 50
 
 // Fault is an error of the catalogue. Build it with New; its methods return changed copies.
@@ -32,7 +32,7 @@ type Fault struct {
 
 // Reason is one cause of a Fault.
 type Reason struct {
-	// Code is a code of the catalogue, often one that stands only in reasons.
+	// Code is a code of the catalogue, often one that appears only in reasons.
 	Code Code `json:"code"`
 	// Message says what is wrong with this one thing.
 	Message string `json:"message"`
@@ -40,25 +40,25 @@ type Reason struct {
 	Path string `json:"path,omitempty"`
 }
 
-// New is a Fault with a formatted message. A %w in the format is kept as its cause.
+// New returns a Fault with a formatted message. A %w in the format is kept as its cause.
 func New(code Code, format string, args ...any) *Fault {
 	err := fmt.Errorf(format, args...)
 	return &Fault{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// At is the fault with one more reason: its own code and message, at the path of the input field.
+// At returns the fault with one more reason: its own code and message, at the path of the input field.
 func (f *Fault) At(path string) *Fault {
 	return f.With(Reason{Code: f.Code, Message: f.Message, Path: path})
 }
 
-// Because is the fault with err as the cause that is logged and found by errors.Is and errors.As.
+// Because returns the fault with err as the cause that is logged and found by errors.Is and errors.As.
 func (f *Fault) Because(err error) *Fault {
 	copied := *f
 	copied.Err = err
 	return &copied
 }
 
-// With is the fault with more reasons, at most MaxReasons in all.
+// With returns the fault with more reasons, at most MaxReasons in all.
 func (f *Fault) With(reasons ...Reason) *Fault {
 	copied := *f
 	copied.Reasons = append(slices.Clip(f.Reasons), reasons...)
@@ -68,14 +68,14 @@ func (f *Fault) With(reasons ...Reason) *Fault {
 	return &copied
 }
 
-// Retry is the fault with its own word on whether the same request may succeed later.
+// Retry returns the fault with Retryable set: whether the same request may succeed later.
 func (f *Fault) Retry(retryable bool) *Fault {
 	copied := *f
 	copied.Retryable = &retryable
 	return &copied
 }
 
-// CanRetry reports whether the same request may succeed later, unchanged: the fault's own word, or the catalogue's.
+// CanRetry reports whether the same request may succeed later, unchanged: by Retryable, else by the catalogue.
 func (f *Fault) CanRetry() bool {
 	if f.Retryable != nil {
 		return *f.Retryable
@@ -83,10 +83,10 @@ func (f *Fault) CanRetry() bool {
 	return Lookup(f.Code).Retryable
 }
 
-// HTTPStatus is the status of an HTTP answer that carries this fault.
+// HTTPStatus returns the status of an HTTP answer that carries this fault.
 func (f *Fault) HTTPStatus() int { return cmp.Or(Lookup(f.Code).HTTP, Lookup(Internal).HTTP) }
 
-// Error is for logs: code, message, the reasons' paths and the cause.
+// Error returns the text for logs: code, message, the reasons' messages and paths, and the cause.
 func (f *Fault) Error() string {
 	text := string(f.Code) + ": " + f.Message
 	for _, reason := range f.Reasons {
@@ -103,7 +103,7 @@ func (f *Fault) Error() string {
 	return text
 }
 
-// Unwrap is the cause, nil where there is none.
+// Unwrap returns the cause; nil without one.
 func (f *Fault) Unwrap() error { return f.Err }
 
 // As finds the Fault in err's chain.
@@ -114,14 +114,14 @@ func As(err error) (*Fault, bool) {
 }
 
 // Is reports whether err's chain holds a Fault whose code is code. Only the outermost Fault counts: it is what
-// the caller is told.
+// the caller receives.
 func Is(err error, code Code) bool {
 	found, ok := As(err)
 	return ok && found.Code == code
 }
 
-// From is err as a Fault: the one in its chain, else INTERNAL with err as the cause and nothing of its text. It
-// is nil for a nil error.
+// From returns err as a Fault: the one in its chain, else INTERNAL with err as the cause and nothing of its text.
+// It returns nil for a nil error.
 func From(err error) *Fault {
 	if err == nil {
 		return nil
@@ -132,7 +132,7 @@ func From(err error) *Fault {
 	return New(Internal, "the platform failed to do this").Because(err)
 }
 
-// Prefixed is the reasons with a prefix before each path, joined with a dot: what a verb does with the reasons
+// Prefixed returns the reasons with a prefix before each path, joined with a dot: a verb calls it for the reasons
 // of a rule that does not know where its input came from.
 func Prefixed(prefix string, reasons []Reason) []Reason {
 	out := make([]Reason, len(reasons))
@@ -148,8 +148,8 @@ func Prefixed(prefix string, reasons []Reason) []Reason {
 	return out
 }
 
-// NoSuch is the one NOT_FOUND of the platform. Its text is the same whether the object does not exist or is
-// hidden from the caller, so that the answer cannot tell the two apart.
+// NoSuch returns the one NOT_FOUND of the platform. Its text is the same whether the object does not exist or is
+// hidden from the caller, so that the answer does not reveal which.
 func NoSuch() *Fault {
 	return New(NotFound, "there is no such object, or the caller may not know of it")
 }

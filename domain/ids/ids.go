@@ -1,7 +1,7 @@
-// Package ids is the identity of everything the platform keeps: a short prefix that names the kind, an
+// Package ids is the identity of everything that the platform keeps: a short prefix that names the kind, an
 // underscore, and 26 characters of Crockford base32 (lower case) that hold a UUIDv7, for example
 // "ins_01jd3v6x2c7w8vd0z9k4m5n6p7". Ids of one kind sort by the time they were minted. They are text in the
-// database, in the API and in logs, so that an id can be pasted anywhere and tells what it is.
+// database, in the API and in logs, so that an id can be pasted anywhere and names its kind.
 package ids
 
 import (

@@ -4,7 +4,7 @@ package isolation
 
 import "slices"
 
-// Class is what stands between a member and the others on its machine, from the weakest to the strongest.
+// Class is what separates a member from the others on its machine, from the weakest to the strongest.
 type Class string
 
 // The classes, each at least as strong as the one before.

@@ -14,7 +14,7 @@ type Walls struct {
 	Classes []Class `json:"classes"`
 	// Profiles are those that it offers to new members.
 	Profiles []Profile `json:"profiles"`
-	// Runtime is the OCI runtime's name, such as "crun", and RuntimeVersion its version; empty when there is none.
+	// Runtime is the OCI runtime's name, such as "crun", and RuntimeVersion its version; empty without a runtime.
 	Runtime        string `json:"runtime"`
 	RuntimeVersion string `json:"runtimeVersion"`
 	// CgroupVersion is 1 or 2; 0 when members have no cgroup.

@@ -1,6 +1,6 @@
 package lifecycle
 
-// PolicyScope is the level that a policy overlay stands on.
+// PolicyScope is the level that a policy overlay belongs to.
 type PolicyScope string
 
 // The levels, widest first; a lower one only narrows.
@@ -13,7 +13,7 @@ const (
 // Values lists every PolicyScope as it is stored and published.
 func (PolicyScope) Values() []string { return names(PolicyPlatform, PolicyTenant, PolicyProject) }
 
-// ShareStatus is where the offer of a shared control plane to a project stands.
+// ShareStatus is the state of the offer of a shared control plane to a project.
 type ShareStatus string
 
 // The states of a share. DECLINED, WITHDRAWN and DETACHED are its ends.
@@ -70,7 +70,7 @@ func (SecretDelivery) Values() []string { return names(DeliverOnce, DeliverUntil
 // WebhookStatus is whether a webhook is served.
 type WebhookStatus string
 
-// The states of a webhook. FAILING is one whose deliveries have failed for so long that it is no longer tried.
+// The states of a webhook. FAILING is one whose deliveries have failed for so long that it is not tried any more.
 const (
 	WebhookActive  WebhookStatus = "ACTIVE"
 	WebhookPaused  WebhookStatus = "PAUSED"
@@ -82,7 +82,7 @@ func (WebhookStatus) Values() []string {
 	return names(WebhookActive, WebhookPaused, WebhookFailing)
 }
 
-// DeliveryState is where the delivery of an event to a webhook stands.
+// DeliveryState is the state of the delivery of an event to a webhook.
 type DeliveryState string
 
 // The states of a delivery. DEAD is one that was given up after its last try.

@@ -1,6 +1,6 @@
 package lifecycle
 
-// AllocationStatus is where an allocation of capacity stands.
+// AllocationStatus is the state of an allocation of capacity.
 type AllocationStatus string
 
 // The states of an allocation. FAILED is not the end: a failed allocation can still be released.

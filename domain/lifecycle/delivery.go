@@ -1,6 +1,6 @@
 package lifecycle
 
-// SourceKind is the protocol by which an artifact source is asked.
+// SourceKind is the protocol by which an artifact source is read.
 type SourceKind string
 
 // The protocols.
@@ -23,7 +23,7 @@ type SignaturePolicy string
 const (
 	// SignatureRequired refuses it: nothing is stored.
 	SignatureRequired SignaturePolicy = "REQUIRED"
-	// SignatureQuarantine stores it in quarantine, where nobody gets it.
+	// SignatureQuarantine stores it in quarantine, which serves it to no one.
 	SignatureQuarantine SignaturePolicy = "QUARANTINE"
 	// SignatureOptional takes what has no signature; one that is there and wrong is quarantined all the same.
 	SignatureOptional SignaturePolicy = "OPTIONAL"
@@ -50,18 +50,18 @@ const (
 // Values lists every ArtifactKind as it is stored and published.
 func (ArtifactKind) Values() []string { return names(ArtifactImage, ArtifactOCI, ArtifactBlob) }
 
-// SignatureState is what was found of an artifact's signatures when it was last looked at.
+// SignatureState is what was found of an artifact's signatures when they were last checked.
 type SignatureState string
 
 // The states.
 const (
-	// SignatureVerified is a signature by a key that its source trusts.
+	// SignatureVerified means that it has a signature by a key that its source trusts.
 	SignatureVerified SignatureState = "VERIFIED"
-	// SignatureMissing is no signature at all.
+	// SignatureMissing means that it has no signature at all.
 	SignatureMissing SignatureState = "UNSIGNED"
-	// SignatureUntrusted is signatures, none of them by a key that its source trusts.
+	// SignatureUntrusted means that none of its signatures is by a key that its source trusts.
 	SignatureUntrusted SignatureState = "UNTRUSTED"
-	// SignatureNotChecked is a source that has no keys.
+	// SignatureNotChecked means that its source has no keys.
 	SignatureNotChecked SignatureState = "NOT_CHECKED"
 )
 
@@ -103,11 +103,11 @@ type CanaryVerdict string
 
 // The verdicts.
 const (
-	// CanaryTooEarly is too few launches to tell.
+	// CanaryTooEarly means too few launches for a verdict.
 	CanaryTooEarly CanaryVerdict = "TOO_EARLY"
-	// CanaryNoWorse is enough launches, and no sign of more failures.
+	// CanaryNoWorse means enough launches, and no sign of more failures.
 	CanaryNoWorse CanaryVerdict = "NO_WORSE"
-	// CanaryWorse is clearly more failures: the canary is halted.
+	// CanaryWorse means clearly more failures: the canary is halted.
 	CanaryWorse CanaryVerdict = "WORSE"
 )
 

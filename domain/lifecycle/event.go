@@ -1,6 +1,6 @@
 package lifecycle
 
-// EventType names an entry of a timeline. It is stored and published as it stands, and only ever added to.
+// EventType names an entry of a timeline. It is stored and published as spelled here; the list only ever grows.
 type EventType string
 
 // The types of event. The first five are the domain events that other systems rely on.

@@ -1,6 +1,6 @@
 package lifecycle
 
-// InstanceStatus is where an app instance stands in its life. Health stands beside it, never in it.
+// InstanceStatus is the state of an app instance in its life. Health is a field beside it, never a part of it.
 type InstanceStatus string
 
 // The states of an instance. STOPPED and FAILED are the end of service; a failed instance is still torn down.

@@ -2,7 +2,7 @@ package lifecycle
 
 import "slices"
 
-// OperationKind is a durable change that can be asked for.
+// OperationKind is a durable change that can be requested.
 type OperationKind string
 
 // The kinds of operation.
@@ -55,10 +55,10 @@ type Effects struct {
 	Wire string
 	// Scope is what it excludes.
 	Scope OperationScope
-	// Permission is the suffix of the key it asks for, below the manifest's permission family; for the platform's
+	// Permission is the suffix of the key that it needs, below the manifest's permission family; for the platform's
 	// own kinds it is the whole key.
 	Permission string
-	// Cancelable says whether it can be asked to stop once it was sent to the adapter.
+	// Cancelable says whether it can still be canceled after it was sent to the adapter.
 	Cancelable bool
 	// Forcible says whether the caller may choose force, at once or at the deadline.
 	Forcible bool

@@ -1,6 +1,6 @@
 package lifecycle
 
-// MemberStatus is where one realised member of an instance stands. Cordoned is a flag beside it.
+// MemberStatus is the state of one realised member of an instance. Cordoned is a flag beside it.
 type MemberStatus string
 
 // The states of a member.

@@ -2,10 +2,10 @@ package lifecycle
 
 import "github.com/gpuaas/app-platform/sdk/nodetask"
 
-// NodeStatus is where a node stands. Cordoned is a flag beside it.
+// NodeStatus is the state of a node. Cordoned is a flag beside it.
 type NodeStatus string
 
-// The states of a node. One that has just enrolled is OFFLINE until its agent is heard.
+// The states of a node. One that has just enrolled is OFFLINE until its agent reports.
 const (
 	NodeOnline  NodeStatus = "ONLINE"
 	NodeOffline NodeStatus = "OFFLINE"
@@ -28,7 +28,7 @@ func (s NodeStatus) CanMove(to NodeStatus) error { return nodeMachine.check(s, t
 // Terminal reports whether no state follows: RETIRED.
 func (s NodeStatus) Terminal() bool { return nodeMachine.terminal(s) }
 
-// NodeTaskState is where a task on a node stands.
+// NodeTaskState is the state of a task on a node.
 type NodeTaskState string
 
 // The states of a node task.
@@ -84,7 +84,7 @@ const (
 // Values lists every NodeTaskKind as it is stored and published.
 func (NodeTaskKind) Values() []string { return names(nodetask.Kinds()...) }
 
-// Health is the adapter's word on an instance or a member, beside the status. UNKNOWN is never read as good.
+// Health is what the adapter reports of an instance or a member, beside the status. UNKNOWN is never read as good.
 type Health string
 
 // The healths.
@@ -103,7 +103,7 @@ func (Health) Values() []string {
 // NodeIsolation is how members are kept apart on a node.
 type NodeIsolation string
 
-// The isolations: PROCESS is the weaker one, and its evidence says so.
+// The isolations: PROCESS is the weaker one, and its evidence states that.
 const (
 	IsolationNamespace NodeIsolation = "NAMESPACE"
 	IsolationProcess   NodeIsolation = "PROCESS"

@@ -1,6 +1,6 @@
 package lifecycle
 
-// OperationState is where a requested change stands.
+// OperationState is the state of a requested change.
 type OperationState string
 
 // The states of an operation.
@@ -45,7 +45,7 @@ func (s OperationState) CanMove(to OperationState) error { return operationMachi
 // Terminal reports whether no state follows: SUCCEEDED, FAILED and CANCELED.
 func (s OperationState) Terminal() bool { return operationMachine.terminal(s) }
 
-// StepState is where one step of an operation stands.
+// StepState is the state of one step of an operation.
 type StepState string
 
 // The states of a step.
@@ -87,7 +87,7 @@ func (s StepState) Terminal() bool { return stepMachine.terminal(s) }
 // Outcome says how well a success is proved.
 type Outcome string
 
-// The outcomes of an operation that SUCCEEDED. FORCED and UNVERIFIED exist only where the caller asked for force.
+// The outcomes of an operation that SUCCEEDED. FORCED and UNVERIFIED exist only where the caller requested force.
 const (
 	OutcomeNormal     Outcome = "NORMAL"
 	OutcomeForced     Outcome = "FORCED"
@@ -154,7 +154,7 @@ func (DeadlineOutcome) Values() []string { return names(DeadlineFail, DeadlineFo
 // OrphanKind is what an operation has left behind.
 type OrphanKind string
 
-// The kinds: something of a member may be left on a node, or an allocation is held that nobody asked to keep.
+// The kinds: something of a member may be left on a node, or an allocation is held that no one requested to keep.
 const (
 	OrphanNodeResidue OrphanKind = "NODE_RESIDUE"
 	OrphanAllocation  OrphanKind = "ALLOCATION"

@@ -2,10 +2,10 @@ package lifecycle
 
 import "time"
 
-// Pause is the shortest time between an event of an instance and one of mere progress that follows it: the instance's
-// row is hot. What an operation says in turn is to be in the timeline too, so a phase that begins waits least, and
-// another message within it a little longer. That a try failed is no news of the work: it is a blocker, and has the
-// pace of percentages.
+// Pause returns the shortest time between an event of an instance and an event of mere progress that follows it, as
+// the instance's row is hot. Each phase and message of an operation is to reach the timeline: a new phase waits least,
+// and a message within a phase a little longer. A failed try is not progress: it is a blocker, and waits as long as a
+// change of a percentage.
 func Pause(phase, message, failedTry bool) time.Duration {
 	switch {
 	case failedTry:

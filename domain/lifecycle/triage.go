@@ -1,9 +1,9 @@
 package lifecycle
 
-// TriageStand is where what somebody requested is now.
+// TriageStand is the state of what somebody requested.
 type TriageStand string
 
-// The stands.
+// The values of TriageStand.
 const (
 	// TriageUnderWay is open, and nothing is wrong.
 	TriageUnderWay TriageStand = "UNDER_WAY"

@@ -45,7 +45,7 @@ func spanOf(shapes []string) NetworkSpan {
 	return SpanMultiAllocation
 }
 
-// AllocationShape is what compatibility looks at in an allocation.
+// AllocationShape is what compatibility depends on in an allocation.
 type AllocationShape struct {
 	// Shape is how much of a node it takes.
 	Shape lifecycle.CapacityShape
@@ -63,7 +63,7 @@ type AllocationShape struct {
 
 // Verdict is whether an app fits, and why not.
 type Verdict struct {
-	// OK is true when there are no reasons.
+	// OK is true without a reason.
 	OK bool
 	// Reasons are everything in the way, with the paths "allocations.0" and "components.KEY".
 	Reasons []fault.Reason

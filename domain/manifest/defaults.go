@@ -7,9 +7,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
-// ApplyDefaults is the configuration with every absent field that the schema gives a default for, also in nested
+// ApplyDefaults returns the configuration with every absent field that the schema has a default for, also in nested
 // objects. An empty configuration counts as {}. Members come out sorted, so that equal configurations have equal
-// bytes. It fails with CONFIG_INVALID when the configuration is no JSON object within the bounds; it does not
+// bytes. It fails with CONFIG_INVALID when the configuration is not a JSON object within the bounds; it does not
 // validate otherwise: ValidateConfig does, before or after.
 func ApplyDefaults(schema, config json.RawMessage) (json.RawMessage, error) {
 	if strings.TrimSpace(string(config)) == "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // Endpoint is something that people reach of an instance: a port of a component's members, which the platform opens to
-// those who hold a permission key. It needs no open port on the members' network.
+// callers that have a permission key. It needs no open port on the members' network.
 type Endpoint struct {
 	// Name is unique in the manifest, and part of the host name that HTTP endpoints have: at most 35 characters.
 	Name string `json:"name"`
@@ -21,7 +21,7 @@ type Endpoint struct {
 	Protocol string `json:"protocol"`
 	// PermissionKey is the key of the manifest's family that opens it.
 	PermissionKey string `json:"permissionKey"`
-	// HealthPath is asked for, by GET, to see whether an HTTP endpoint works; empty for its port alone.
+	// HealthPath is requested by GET to find out whether an HTTP endpoint works; empty to try its port alone.
 	HealthPath string `json:"healthPath,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func (m *Manifest) Endpoint(name string) (*Endpoint, bool) {
 	return nil, false
 }
 
-// endpoints holds each endpoint against the components and the permission family.
+// endpoints checks each endpoint against the components and the permission family.
 func (l *linter) endpoints(m *Manifest) {
 	l.unique(len(m.Endpoints), func(i int) string { return m.Endpoints[i].Name }, at("endpoints", "name"))
 	for i, endpoint := range m.Endpoints {

@@ -13,7 +13,7 @@ import (
 type Inspection struct {
 	// Name is unique in the manifest.
 	Name string `json:"name"`
-	// Command is the program and its arguments. An argument's name in braces, as in "--job={job}", stands for its value.
+	// Command is the program and its arguments. An argument's name in braces, as in "--job={job}", means its value.
 	Command []string `json:"command"`
 	// Arguments are the values that differ from call to call.
 	Arguments []InspectionArgument `json:"arguments,omitempty"`
@@ -23,7 +23,7 @@ type Inspection struct {
 
 // InspectionArgument is a typed value of an inspection's command.
 type InspectionArgument struct {
-	// Name stands in braces in the command.
+	// Name is what the command has in braces.
 	Name string `json:"name"`
 	// Type is "integer", "word" (letters, digits and . _ : @ -, not first a dash) or "choice".
 	Type string `json:"type"`
@@ -73,7 +73,7 @@ func (m *Manifest) Inspects(command []string, user string) (name string, ok bool
 	return "", false
 }
 
-// inspections holds each argument against its command.
+// inspections checks each argument against its command.
 func (l *linter) inspections(m *Manifest) {
 	l.unique(len(m.Inspections), func(i int) string { return m.Inspections[i].Name }, at("inspections", "name"))
 	for i, one := range m.Inspections {

@@ -55,7 +55,7 @@ func (m *Manifest) Grant(allocation AllocationShape, path string) (isolation.Cla
 	return allocation.Walls.Grant(want, allocation.Shape == lifecycle.ShapeBaremetal, path)
 }
 
-// isolation holds the demand for whole nodes against the capacity that the app runs on.
+// isolation checks the demand for whole nodes against the capacity that the app runs on.
 func (l *linter) isolation(m *Manifest) {
 	if m.Isolation == nil || isolation.Class(strings.ToUpper(m.Isolation.Class)) != isolation.WholeNode {
 		return

@@ -134,7 +134,7 @@ func checkNumber(number json.Number, path string) *fault.Reason {
 	return nil
 }
 
-// notJSON is the finding for text that is no JSON.
+// notJSON returns the finding for text that is not JSON.
 func notJSON(path string) *fault.Reason {
 	return &fault.Reason{Code: fault.BadValue, Message: "is not valid JSON", Path: path}
 }

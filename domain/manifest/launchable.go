@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
-// launchable is what lint looks at in the runtime profile of a manifest of artifactKind "launchable", whose shape
+// launchable is what lint reads of the runtime profile of a manifest of artifactKind "launchable", whose shape
 // the document's schema has checked. Everything else in it is its adapter's to act on.
 type launchable struct {
 	Image string `json:"image"`
@@ -31,7 +31,7 @@ type launchable struct {
 	} `json:"usage"`
 }
 
-// profile holds a launchable manifest's runtime profile against its artifacts, and its parts against each other.
+// profile checks a launchable manifest's runtime profile against its artifacts, and its parts against each other.
 func (l *linter) profile(m *Manifest) {
 	if m.ArtifactKind != launchableKind || len(m.RuntimeProfile) == 0 {
 		return
@@ -62,7 +62,7 @@ func (l *linter) profile(m *Manifest) {
 	l.counters(m, &p)
 }
 
-// slots holds what a container has of slots against the manifest's. A slot that the profile does not name is at its
+// slots checks what a container has of slots against the manifest's. A slot that the profile does not name is at its
 // own path, where nothing else may be.
 func (l *linter) slots(m *Manifest, p *launchable) {
 	named := make(map[string]bool)
@@ -87,7 +87,7 @@ func (l *linter) slots(m *Manifest, p *launchable) {
 	}
 }
 
-// counters holds what a container counts against the manifest's ports and dimensions.
+// counters checks what a container counts against the manifest's ports and dimensions.
 func (l *linter) counters(m *Manifest, p *launchable) {
 	if p.Usage == nil {
 		return

@@ -13,8 +13,8 @@ const SchemaV1 = "gpuaas.app/manifest/v1"
 //go:embed manifest.schema.json
 var documentSchema []byte
 
-// DocumentSchema is the JSON Schema of a manifest document, for tools that write them. It covers shape and
-// bounds; Parse also holds the parts against each other.
+// DocumentSchema returns the JSON Schema of a manifest document, for tools that write them. It covers shape and
+// bounds; Parse also checks the parts against each other.
 func DocumentSchema() []byte { return slices.Clone(documentSchema) }
 
 // Manifest is a parsed manifest, which Parse has found to hold together.
@@ -36,7 +36,7 @@ type Manifest struct {
 	Artifacts []Artifact `json:"artifacts"`
 	// Adapter is the registered name of the adapter that runs the app.
 	Adapter string `json:"adapter"`
-	// PermissionFamily is one of Families: verbs and actions ask for keys below it.
+	// PermissionFamily is one of Families: verbs and actions need keys below it.
 	PermissionFamily string `json:"permissionFamily"`
 	// Compatibility says what capacity an instance needs.
 	Compatibility Compatibility `json:"compatibility"`
@@ -48,11 +48,11 @@ type Manifest struct {
 	Components []Component `json:"components"`
 	// ConfigSchema is the JSON Schema of an instance's configuration, an object.
 	ConfigSchema json.RawMessage `json:"configSchema"`
-	// Actions are what the app can be asked to do.
+	// Actions are the requests that the app takes.
 	Actions []Action `json:"actions"`
 	// Work is which actions list, show and stop what the app works on; nil where it does not say.
 	Work *Work `json:"work,omitempty"`
-	// Inspections are the commands that the adapter may run while it only looks, at most 64.
+	// Inspections are the commands that the adapter may run in calls that change nothing, at most 64.
 	Inspections []Inspection `json:"inspections,omitempty"`
 	// Readiness are the probes that must pass, on every member of their component, before an instance is running.
 	Readiness []Readiness `json:"readiness"`
@@ -67,7 +67,7 @@ type Manifest struct {
 	// UsageDimensions are what the app's use is metered in.
 	UsageDimensions []UsageDimension `json:"usageDimensions"`
 	// RuntimeProfile is the adapter's own; the platform reads no meaning into it. Of ArtifactKind "launchable" its
-	// shape is the document schema's $defs/runtimeProfile, and lint holds its names against Artifacts.
+	// shape is the document schema's $defs/runtimeProfile, and lint checks its names against Artifacts.
 	RuntimeProfile json.RawMessage `json:"runtimeProfile,omitempty"`
 	// Lifecycle is how it upgrades, rolls back and is deleted, as its publisher declares; a controller is not staged
 	// without.
@@ -113,7 +113,7 @@ type Runbook struct {
 
 // TriageStep is one step from a symptom to its cause.
 type TriageStep struct {
-	// By is what the reader holds then: one of TriageBy.
+	// By is what the reader has then: one of TriageBy.
 	By string `json:"by"`
 	// Do is what the reader does with it, at most 500 characters.
 	Do string `json:"do"`
@@ -157,7 +157,7 @@ type Component struct {
 	Default int `json:"default"`
 }
 
-// Action is something an app can be asked to do, passed through to its adapter.
+// Action is a request that an app takes, passed through to its adapter.
 type Action struct {
 	// Name is unique in the manifest, such as "queue.submit".
 	Name string `json:"name"`
@@ -182,14 +182,14 @@ type Readiness struct {
 	Probe Probe `json:"probe"`
 }
 
-// Probe is a check with its patience; exactly one of Exec, TCP and HTTP is set. Its JSON is the spec of a node
-// task of kind PROBE.
+// Probe is a check with its tries and times; exactly one of Exec, TCP and HTTP is set. Its JSON is the spec of a
+// node task of kind PROBE.
 type Probe struct {
 	// Exec runs a command in the member; exit code 0 passes.
 	Exec *ExecProbe `json:"exec,omitempty"`
 	// TCP connects to a port.
 	TCP *TCPProbe `json:"tcp,omitempty"`
-	// HTTP asks for a path.
+	// HTTP requests a path by GET.
 	HTTP *HTTPProbe `json:"http,omitempty"`
 	// Attempts is how often it is tried, 1 to 120.
 	Attempts int `json:"attempts"`
@@ -221,7 +221,7 @@ type HTTPProbe struct {
 	Path string `json:"path"`
 	// Host is empty for the member itself.
 	Host string `json:"host,omitempty"`
-	// ExpectStatus is the status that passes; 0 for any of 200 to 299.
+	// ExpectStatus is the status that passes; 0 for any of 200 to 399. Redirects are not followed.
 	ExpectStatus int `json:"expectStatus,omitempty"`
 }
 

@@ -32,7 +32,7 @@ type OpenPort struct {
 	Port     int    `json:"port"`
 }
 
-// network holds names and components against each other.
+// network checks names and components against each other.
 func (l *linter) network(m *Manifest) {
 	if m.Network == nil {
 		return
@@ -48,7 +48,7 @@ func (l *linter) network(m *Manifest) {
 	}
 }
 
-// known notes a component that the manifest does not have; empty stands for all.
+// known reports a component that the manifest does not have; an empty key means all components.
 func (l *linter) known(m *Manifest, key, path string) {
 	for _, component := range m.Components {
 		if key == component.Key {

@@ -38,8 +38,8 @@ func Parse(data []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// Stored reads a document that was linted when it was published, and lints it no more: what is stored stays readable
-// when the rules change.
+// Stored reads a document that was linted when it was published, and does not lint it again: what is stored stays
+// readable when the rules change.
 func Stored(document []byte) (*Manifest, error) {
 	m := &Manifest{}
 	if err := json.Unmarshal(document, m); err != nil {
@@ -78,7 +78,7 @@ func (l *linter) add(code fault.Code, path, text string) {
 	l.reasons = append(l.reasons, fault.Reason{Code: code, Message: text, Path: path})
 }
 
-// unique notes every value that stands twice in a list; at is a value's path.
+// unique reports every value that a list holds twice; at returns a value's path.
 func (l *linter) unique(count int, value func(int) string, at func(int) string) {
 	seen := make(map[string]bool, count)
 	for i := range count {
@@ -89,7 +89,7 @@ func (l *linter) unique(count int, value func(int) string, at func(int) string) 
 	}
 }
 
-// lint holds the parts of a manifest, whose shape is right, against each other.
+// lint checks the parts of a manifest, whose shape is right, against each other.
 func lint(m *Manifest) []fault.Reason {
 	l := &linter{}
 	if !semver.IsValid("v" + m.Version) { // the shape has made sure of its three numbers
@@ -114,8 +114,8 @@ func lint(m *Manifest) []fault.Reason {
 	return l.reasons
 }
 
-// artifacts holds each reference against its digest. A blob's address says nothing of its digest, which stands
-// beside it alone.
+// artifacts checks each reference against its digest. A blob's address does not hold its digest, which is only
+// in the field beside it.
 func (l *linter) artifacts(m *Manifest) {
 	l.unique(len(m.Artifacts), func(i int) string { return m.Artifacts[i].Name }, at("artifacts", "name"))
 	for i, artifact := range m.Artifacts {
@@ -142,7 +142,7 @@ func (l *linter) promises(m *Manifest) {
 	}
 }
 
-// components holds the bounds of each component against each other.
+// components checks the bounds of each component against each other.
 func (l *linter) components(m *Manifest) {
 	l.unique(len(m.Components), func(i int) string { return m.Components[i].Key }, at("components", "key"))
 	for i, c := range m.Components {
@@ -158,7 +158,7 @@ func (l *linter) components(m *Manifest) {
 // riskRead is the risk of an action that changes nothing.
 const riskRead = "read"
 
-// actions holds each action against the permission family, and its risk against its key.
+// actions checks each action against the permission family, and its risk against its key.
 func (l *linter) actions(m *Manifest) {
 	l.unique(len(m.Actions), func(i int) string { return m.Actions[i].Name }, at("actions", "name"))
 	for i, action := range m.Actions {
@@ -180,7 +180,7 @@ func (l *linter) outside(m *Manifest, path string) {
 		strings.Join(familyKeys(m.PermissionFamily), ", "))
 }
 
-// readiness holds each probe against the components.
+// readiness checks each probe against the components.
 func (l *linter) readiness(m *Manifest) {
 	l.unique(len(m.Readiness), func(i int) string {
 		return m.Readiness[i].ComponentKey + "\n" + m.Readiness[i].Name

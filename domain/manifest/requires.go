@@ -7,17 +7,17 @@ const IdentitiesPOSIX = "posix"
 
 // Requires is what an app needs of the platform beyond capacity.
 type Requires struct {
-	// Identities is IdentitiesPOSIX where the requester of an action comes with the name and ids of an account; empty for
-	// apps that do not tell people apart by accounts.
+	// Identities is IdentitiesPOSIX where an action brings the name and ids of its requester's account; empty for
+	// apps that do not distinguish people by accounts.
 	Identities string `json:"identities,omitempty"`
 }
 
-// ActsAsPeople reports whether the app needs the POSIX identity of whoever requests an action.
+// ActsAsPeople reports whether the app needs the POSIX identity of the requester of an action.
 func (m *Manifest) ActsAsPeople() bool {
 	return m.Requires != nil && m.Requires.Identities == IdentitiesPOSIX
 }
 
-// requires holds the need for identities against the actions, which alone bring them.
+// requires checks the need for identities against the actions, which alone bring them.
 func (l *linter) requires(m *Manifest) {
 	if m.ActsAsPeople() && len(m.Actions) == 0 {
 		l.add(fault.BadValue, "requires.identities", "needs an action, with whose requester an identity comes")

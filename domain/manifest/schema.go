@@ -19,7 +19,7 @@ import (
 // maxMessage bounds the text of one finding, in bytes.
 const maxMessage = 300
 
-// Validate holds a JSON document against a JSON Schema and returns what does not fit, at most fault.MaxReasons
+// Validate checks a JSON document against a JSON Schema and returns what does not fit, at most fault.MaxReasons
 // findings, each with its path below root. An empty document counts as {}. The schema must be one that Parse has
 // accepted; any other that does not compile is itself the finding.
 func Validate(schema, document json.RawMessage, root string) []fault.Reason {
@@ -37,7 +37,7 @@ func Validate(schema, document json.RawMessage, root string) []fault.Reason {
 	return check(compiled, value, root)
 }
 
-// ValidateConfig holds an instance's configuration against the manifest's schema; paths begin with "config".
+// ValidateConfig checks an instance's configuration against the manifest's schema; paths begin with "config".
 func ValidateConfig(schema, config json.RawMessage) []fault.Reason {
 	return Validate(schema, config, "config")
 }
@@ -127,7 +127,7 @@ func describe(found jsonschema.ErrorKind) string {
 	return text
 }
 
-// compile checks and compiles a JSON Schema; path is where it stands in its own document.
+// compile checks and compiles a JSON Schema; path is its place in its own document.
 func compile(schema json.RawMessage, path string) (*jsonschema.Schema, *fault.Reason) {
 	value, reason := decode(schema, MaxDocument, path)
 	if reason != nil {

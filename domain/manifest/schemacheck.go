@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxSchemaCost bounds how many subschemas one value may be held against, with every reference written out.
+// maxSchemaCost bounds how many subschemas one value may be checked against, with every reference written out.
 const maxSchemaCost = 2000
 
 // forbidden are the keywords that could make a schema depend on something outside of it, or be recursive without

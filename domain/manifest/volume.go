@@ -41,7 +41,7 @@ func (m *Manifest) VolumeSlot(name string) (*VolumeSlot, bool) {
 	return nil, false
 }
 
-// volumes holds each slot against the components and the other slots.
+// volumes checks each slot against the components and the other slots.
 func (l *linter) volumes(m *Manifest) {
 	l.unique(len(m.Volumes), func(i int) string { return m.Volumes[i].Name }, at("volumes", "name"))
 	for i, slot := range m.Volumes {

@@ -70,7 +70,7 @@ func (o object) needsOnly(field string) bool {
 	return !slices.ContainsFunc(o.Required, func(name string) bool { return name != field })
 }
 
-// work holds the declaration of work against the actions that it names.
+// work checks the declaration of work against the actions that it names.
 func (l *linter) work(m *Manifest) {
 	if m.Work == nil {
 		return
@@ -98,7 +98,7 @@ func (l *linter) work(m *Manifest) {
 	}
 }
 
-// workList holds the fields of the list against the output of its action.
+// workList checks the fields of the list against the output of its action.
 func (l *linter) workList(m *Manifest, list WorkList) {
 	in, out, ok := l.workAction(m, "work.list", list.Action, true)
 	if !ok {
@@ -124,7 +124,7 @@ func (l *linter) workList(m *Manifest, list WorkList) {
 	}
 }
 
-// workAction finds an action with its schemas; a finding, and not ok, where there is none or its risk is another.
+// workAction returns an action with its schemas. It adds a finding and returns false when it is missing or unfit.
 func (l *linter) workAction(m *Manifest, path, name string, reads bool) (in, out object, ok bool) {
 	action, found := m.Action(name)
 	switch {

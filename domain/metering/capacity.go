@@ -9,12 +9,12 @@ import (
 // Bounds of proof.
 const (
 	// Slice is the longest record of capacity. Records are cut at its multiples, so that the same seconds are the same
-	// records whoever writes them and when.
+	// records, whichever process writes them and when.
 	Slice = time.Minute
-	// WriteOff is the longest silence of a node that its agent can still answer for when it is back. Longer silence is the
-	// platform's.
+	// WriteOff is the longest silence of a node for which its agent can still prove usage when it is back. The platform
+	// bears longer ones.
 	WriteOff = time.Hour
-	// margin is for how much longer an open silence is waited for: a heartbeat may be under way.
+	// margin is how much longer to wait before an open silence counts: a heartbeat may be under way.
 	margin = 2 * time.Minute
 )
 
@@ -72,7 +72,7 @@ type Proof struct {
 	Gaps []Gap
 }
 
-// Maker is the operation that asked for an allocation.
+// Maker is the operation that requested an allocation.
 type Maker struct {
 	// EndedAt is zero while it goes on.
 	EndedAt time.Time
@@ -84,7 +84,7 @@ type Allocation struct {
 	ID, TenantID, ProjectID string
 	// GPUs is how many GPUs it holds; 0 for a whole node.
 	GPUs int
-	// Maker is the operation that asked for it; nil for a person.
+	// Maker is the operation that requested it; nil when a person did.
 	Maker *Maker
 	// Facts are in their order.
 	Facts []Fact
@@ -98,13 +98,13 @@ type Metered struct {
 	Records []Record
 	// To is until when every second is recorded; zero when nothing is.
 	To time.Time
-	// Ended says that nothing comes any more.
+	// Ended says that no further record follows.
 	Ended bool
 }
 
 // Meter returns the allocation's records from a time on (zero for the beginning, or where the last call ended), of at
-// most as many slices as the bound. It is a function of what is proved: whoever calls it, in whatever steps, gets the
-// same records. No second is in two of them, and none is later than its proof.
+// most as many slices as the bound. It is a function of what is proved: every caller, in whatever steps, gets the same
+// records. No second is in two of them, and none is later than its proof.
 func (a *Allocation) Meter(from, now time.Time, bound int) Metered {
 	start, end := a.begun(), a.released()
 	if start.IsZero() || (!end.IsZero() && !start.Before(end)) {

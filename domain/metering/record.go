@@ -1,9 +1,9 @@
 // Package metering holds the rules of metered usage: what a record is and how its content is identified, how the states
 // of an allocation become records of capacity, and which records of an adapter are taken.
 //
-// Capacity and volumes are metered by the platform alone, an app's own dimensions by its adapter. The two cannot meet: the
-// platform's meters are names that no dimension may bear, and a dimension in a unit of capacity is refused when its
-// manifest is published, unless it is only shown.
+// Capacity and volumes are metered by the platform alone, an app's own dimensions by its adapter. The two cannot
+// overlap: no dimension may have the name of a meter of the platform, and a dimension in a unit of capacity is refused
+// when its manifest is published, unless it is only shown.
 package metering
 
 import (
@@ -77,9 +77,9 @@ type Record struct {
 	BorneReason, BorneOwner string
 }
 
-// Digest is the SHA-256 of the record's canonical form: each field in a fixed order, with its length, so that no two
-// contents have one form. Operation and correlation are not content: a record that is sent again may have been caused
-// anew.
+// Digest returns the SHA-256 of the record's canonical form: each field in a fixed order, with its length, so that no
+// two contents have one form. Operation and correlation are not content: another operation may have caused a record to
+// be sent again.
 func (r *Record) Digest() []byte {
 	hash := sha256.New()
 	for _, field := range []string{r.Source, r.Meter, r.UsageID, string(r.Basis), r.TenantID, r.ProjectID, r.InstanceID,

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// VolumeGiBSeconds is the meter of volumes: the size that a project has asked for, second by second, by storage class.
+// VolumeGiBSeconds is the meter of volumes: the size that a project has requested, second by second, by storage class.
 const VolumeGiBSeconds = "volume_gib_seconds"
 
 // GiBSecond is its unit.
@@ -23,7 +23,7 @@ const DeletionWaits = "DELETION_WAITS"
 // VolumeState is how a volume was from the moment of a fact on.
 type VolumeState string
 
-// The states of a volume that facts tell. What was never proved to exist has none.
+// The states of a volume that facts report. A volume that was never proved to exist has no fact.
 const (
 	VolumePresent  VolumeState = "PRESENT"  // a node has proved that it exists
 	VolumeDeleting VolumeState = "DELETING" // its deletion was requested
@@ -54,8 +54,8 @@ type Volume struct {
 }
 
 // Meter returns the volume's records from a time on (zero for the beginning, or where the last call ended), of at most
-// as many slices as the bound. It is a function of the facts: whoever calls it, in whatever steps, gets the same
-// records. The slice that the present moment lies in is recorded once it has passed, or when the volume has ended in it.
+// as many slices as the bound. It is a function of the facts: every caller, in whatever steps, gets the same records.
+// The slice of the present moment is recorded once it has passed, or when the volume has ended in it.
 func (v *Volume) Meter(from, now time.Time, bound int) Metered {
 	if len(v.Facts) == 0 {
 		return Metered{To: from}

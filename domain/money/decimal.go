@@ -20,8 +20,8 @@ const (
 	Scale = 12
 	// digits bounds what is read: 26 before the point, as numeric(38,12) has them.
 	digits = 26
-	// precision is more than the product of two stored numbers and a sum of 10^20 of them needs, so that no operation of
-	// this package rounds unless its name says so.
+	// precision is more than the product of two stored numbers and a sum of 10^20 of them needs, so that an operation
+	// of this package rounds only where its name states it.
 	precision = 120
 )
 

@@ -13,7 +13,7 @@ import (
 // State is what a check found.
 type State string
 
-// The states, from the best to the worst. Unknown is a check that did not end, or could not tell.
+// The states, from the best to the worst. Unknown is a check that did not end, or had no result.
 const (
 	Good    State = "GOOD"
 	Warning State = "WARNING"

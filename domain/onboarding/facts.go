@@ -7,10 +7,10 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 )
 
-// MaxInstances bounds the instances of a version that are looked at, the newest first.
+// MaxInstances bounds the instances of a version that are read, the newest first.
 const MaxInstances = 50
 
-// Facts are what was recorded of a version of an app, as far as whoever looks may see it.
+// Facts are what was recorded of a version of an app, as far as the caller may read it.
 type Facts struct {
 	// App and Version are the version; Adapter runs it, and Build is what the adapter describes itself as now.
 	App, Version, Adapter, Build string

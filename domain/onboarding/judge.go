@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 )
 
-// contracts holds everything that was recorded of the version's instances against the public contract. What the
-// database was told past every call leaves rows that no call accounts for.
+// contracts checks everything that was recorded of the version's instances against the public contract. Something that
+// was written to the database without a call shows as rows that no call accounts for.
 func contracts(f *Facts) *Check {
 	const remedy = "launch the version in a project that is entitled to the app, and let its adapter do everything by the " +
 		"operation's token over the public API"
@@ -132,7 +132,7 @@ func RequiredEvents() []string {
 	return out
 }
 
-// events holds the timelines of the version's instances against what is required of them.
+// events checks the timelines of the version's instances against what is required of them.
 func events(f *Facts) *Check {
 	const remedy = "launch the version, let it run and decommission it; where an event of a timeline lacks a field, raise a gap"
 	var bad, good []*Evidence
@@ -169,7 +169,7 @@ func events(f *Facts) *Check {
 		"project_id, app_slug and app_instance_id", count(complete, "instance"))
 }
 
-// sources holds each pinned artifact against where it comes from.
+// sources checks each pinned artifact against where it comes from.
 func sources(f *Facts) *Check {
 	const remedy = "publish each artifact from a registered source whose signatures are checked (appctl source list), and pin " +
 		"that in a version"

@@ -1,9 +1,9 @@
-// Package onboarding is the baseline for every app team as a pure function: from what was recorded of a version of an app
-// follow seven verdicts, each with what it rests on and when that was. An app is ready for onboarding when all seven have
-// passed.
+// Package onboarding is the baseline for every app team as a pure function: it derives seven verdicts from what was
+// recorded of a version of an app, each with its evidence and the time of that. An app is ready for onboarding when
+// all seven have passed.
 //
-// A verdict is not the platform's opinion of an app. What was never recorded is NOT_KNOWN, and is no more enough than a
-// failure.
+// A verdict is not the platform's opinion of an app. What was never recorded is NOT_KNOWN, which is as little enough
+// as a failure.
 package onboarding
 
 import (
@@ -54,8 +54,8 @@ func (Condition) Values() []string {
 	return out
 }
 
-// Gap is the kind of gap that a failure of the condition is noted as. It is a first guess: whoever decides the gap may
-// find another cause.
+// Gap returns the kind of gap that a failure of the condition is noted as. It is a first guess: the person who decides
+// the gap may find another cause.
 func (c Condition) Gap() lifecycle.GapKind {
 	switch c {
 	case ContractsOnly:
@@ -68,7 +68,7 @@ func (c Condition) Gap() lifecycle.GapKind {
 	return lifecycle.GapPrimitive
 }
 
-// Verdict is how a condition stands.
+// Verdict is the result for a condition.
 type Verdict string
 
 // The verdicts.
@@ -110,7 +110,7 @@ type Owner struct {
 	Instance ids.ID `json:"instance,omitempty"`
 	// Family is the permission family of the instance that it is of; empty for none.
 	Family string `json:"family,omitempty"`
-	// Kind is whose key it needs; empty for what whoever reads the version may read.
+	// Kind is the sort of row whose key it needs; empty when every reader of the version may read it.
 	Kind Kind `json:"kind,omitempty"`
 }
 

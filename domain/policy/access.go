@@ -15,5 +15,5 @@ const (
 
 var accessWords = []string{string(AccessEndpoints), string(AccessExec), string(AccessLogs)}
 
-// Access asks for a way of access.
+// Access checks a way of access.
 func (e *Effective) Access(way Access, path string) error { return e.word(access, string(way), path) }

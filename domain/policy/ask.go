@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/money"
 )
 
-// codes are what a reason says of each dimension.
+// The codes of a reason, by dimension.
 var (
 	listCodes = [lists]fault.Code{fault.RegionDenied, fault.SKUDenied, fault.SourceDenied, fault.AppDenied,
 		fault.VersionDenied,
@@ -22,27 +22,27 @@ var (
 		fault.InstancesCeiling, fault.VolumesCeiling}
 )
 
-// Region asks for a region, such as that of an allocation.
+// Region checks a region, such as that of an allocation. It returns nil or POLICY_DENIED, as all checks here do.
 func (e *Effective) Region(region, path string) error { return e.word(regions, region, path) }
 
-// SKU asks for a SKU.
+// SKU checks a SKU.
 func (e *Effective) SKU(sku, path string) error { return e.word(skus, sku, path) }
 
-// StorageClass asks for a storage class by its name.
+// StorageClass checks a storage class by its name.
 func (e *Effective) StorageClass(name, path string) error { return e.word(storageClasses, name, path) }
 
-// App asks for an app by its slug.
+// App checks an app by its slug.
 func (e *Effective) App(slug, path string) error { return e.word(apps, slug, path) }
 
-// Purpose asks for a purpose of runtime secrets; the path is "input.purpose".
+// Purpose checks a purpose of runtime secrets; the path is "input.purpose".
 func (e *Effective) Purpose(name string) error { return e.word(purposes, name, "input.purpose") }
 
-// Mode asks for an operating mode and a control-plane scope.
+// Mode checks an operating mode and a control-plane scope.
 func (e *Effective) Mode(mode lifecycle.OperatingMode, scope lifecycle.ControlPlaneScope, path string) error {
 	return Join(e.word(modes, string(mode), path), e.word(planes, string(scope), path))
 }
 
-// Version asks for a version of an app, without a leading v. An allow list of versions rules the apps that it
+// Version checks a version of an app, without a leading v. An allow list of versions rules the apps that it
 // names and no others.
 func (e *Effective) Version(slug, version, path string) error {
 	in := func(list []span) bool {
@@ -54,8 +54,8 @@ func (e *Effective) Version(slug, version, path string) error {
 	})
 }
 
-// Source asks for an artifact by its reference, host/repository@digest, or by its address as a file. One that cannot be
-// read is refused.
+// Source checks an artifact by its reference, host/repository@digest, or by its address as a file. One that cannot be
+// parsed is refused.
 func (e *Effective) Source(ref, path string) error {
 	from, ok := sourceOf(ref)
 	shown, _, _ := strings.Cut(ref, "@")
@@ -67,7 +67,7 @@ func (e *Effective) Source(ref, path string) error {
 	return e.from(from, shown, path)
 }
 
-// Location asks for the whole of what an artifact source covers: host[:port][/path], or an address that ends with a
+// Location checks the whole of what an artifact source covers: host[:port][/path], or an address that ends with a
 // slash.
 func (e *Effective) Location(location, path string) error {
 	from, ok := locationOf(location)
@@ -78,7 +78,7 @@ func (e *Effective) Location(location, path string) error {
 	return e.from(from, location, path)
 }
 
-// from asks for a place that artifacts come from.
+// from checks a place that artifacts come from.
 func (e *Effective) from(from source, shown, path string) error {
 	in := func(words map[string]bool) bool {
 		return len(words) > 0 && from.within(func(word string) bool { return words[word] })
@@ -94,7 +94,7 @@ func (e *Effective) word(of list, word, path string) error {
 	})
 }
 
-// ask asks every level and gathers those that say no; after a final rule nobody else is asked.
+// ask checks every level and gathers the refusals; after a final rule it checks no further level.
 func (e *Effective) ask(of list, word, path string, holds func(t *tables) (allowed, denied, final bool)) error {
 	var reasons []fault.Reason
 	for i := range e.levels {
@@ -123,7 +123,7 @@ func (e *Effective) ask(of list, word, path string, holds func(t *tables) (allow
 
 func rulePath(names ...string) string { return strings.Join(names, ".") }
 
-// denial is a fault with the reasons; nil without any.
+// denial returns a fault with the reasons; nil without any.
 func denial(reasons []fault.Reason) error {
 	if len(reasons) == 0 {
 		return nil
@@ -131,8 +131,8 @@ func denial(reasons []fault.Reason) error {
 	return fault.New(fault.PolicyDenied, "policy forbids this: %s", reasons[0].Message).With(reasons...)
 }
 
-// Join makes one POLICY_DENIED fault of the answers to many questions; nil when none of them is a refusal. What
-// is no refusal of policy is answered as it is.
+// Join returns one POLICY_DENIED fault for the results of many checks; nil when none of them is a refusal. An error
+// that is not a refusal of policy is returned as it is.
 func Join(answers ...error) error {
 	var reasons []fault.Reason
 	for _, err := range answers {
@@ -148,21 +148,21 @@ func Join(answers ...error) error {
 	return denial(reasons)
 }
 
-// MembersOfInstance asks whether one instance may have n members.
+// MembersOfInstance checks that one instance may have n members.
 func (e *Effective) MembersOfInstance(n int, path string) error {
 	return e.below(membersOfInstance, n, path)
 }
 
-// Members asks whether the project may have n members.
+// Members checks that the project may have n members.
 func (e *Effective) Members(n int, path string) error { return e.below(members, n, path) }
 
-// GPUs asks whether the project may hold n GPUs.
+// GPUs checks that the project may hold n GPUs.
 func (e *Effective) GPUs(n int, path string) error { return e.below(gpus, n, path) }
 
-// Instances asks whether the project may have n instances.
+// Instances checks that the project may have n instances.
 func (e *Effective) Instances(n int, path string) error { return e.below(instances, n, path) }
 
-// VolumeGiB asks whether the project may have volumes of n GiB.
+// VolumeGiB checks that the project may have volumes of n GiB.
 func (e *Effective) VolumeGiB(n int, path string) error { return e.below(volumeGiB, n, path) }
 
 func (e *Effective) below(of ceiling, n int, path string) error {
@@ -175,13 +175,13 @@ func (e *Effective) below(of ceiling, n int, path string) error {
 			ceilingNouns[of], n, ceilingNames[of])}})
 }
 
-// Counts says whether anything of a project is counted: members, GPUs, instances or money. When nothing is, what
-// the project has need not be known.
+// Counts reports whether anything of a project is counted: members, GPUs, instances or money. When nothing is, the
+// caller need not read what the project has.
 func (e *Effective) Counts() bool {
 	return e.ceilings[members].value >= 0 || e.ceilings[gpus].value >= 0 || e.ceilings[instances].value >= 0 || e.Spends()
 }
 
-// Spends says whether there is a spending ceiling.
+// Spends reports whether there is a spending ceiling.
 func (e *Effective) Spends() bool {
 	return slices.ContainsFunc(e.levels, func(l compiled) bool { return l.Document.cost != nil })
 }
@@ -194,8 +194,8 @@ type Spending struct {
 	Unpriced []string
 }
 
-// HourlyCost asks whether the project may spend this. What is not priced in the ceiling's currency cannot be held
-// below it, and is refused.
+// HourlyCost checks that the project may spend this. What is not priced in the ceiling's currency cannot be compared
+// with it, and is refused.
 func (e *Effective) HourlyCost(spent Spending, path string) error {
 	var reasons []fault.Reason
 	for i := range e.levels {
@@ -229,5 +229,5 @@ const microPlaces = 6
 
 func (c Cost) amount() money.Decimal { return money.Shift(c.AmountMicros, microPlaces) }
 
-// String is the amount for a person.
+// String returns the amount for a person.
 func (c Cost) String() string { return c.amount().Fixed(microPlaces) + " " + c.Currency }

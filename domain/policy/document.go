@@ -17,7 +17,7 @@ type Document struct {
 	cost     *Cost
 }
 
-// words are an allow list, nil when there is none, and a deny list. An allow list without a word lets nothing
+// words are an allow list, nil when everything is allowed, and a deny list. An allow list without a word lets nothing
 // through.
 type words struct{ allow, deny []string }
 

@@ -10,11 +10,10 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// Effective is what the overlays leave of a project's choices. It does not change once it is made, and may be
-// asked by many at once.
+// Effective is what the overlays leave of a project's choices. It is immutable: concurrent callers may share it.
 type Effective struct {
 	levels []compiled
-	// ceilings are the lowest of each, and where they stand; -1 for none.
+	// ceilings are the lowest of each, and the levels that set them; -1 for none.
 	ceilings [ceilings]limit
 }
 
@@ -22,7 +21,7 @@ type Effective struct {
 type compiled struct {
 	Level
 	lists [lists]tables
-	// implied marks allow lists that the platform has without being told.
+	// implied marks the platform's default allow lists, which no overlay holds.
 	implied [lists]bool
 }
 
@@ -37,13 +36,14 @@ type limit struct {
 	value, level int
 }
 
-// implied is what the platform allows of a dimension when it says nothing; nil for everything.
+// implied is what the platform allows of a dimension without an allow list of its own; nil for everything.
 var implied = [lists][]string{
 	modes:    {string(lifecycle.ModeTenantDedicated)},
 	purposes: {"artifact_pull"},
 }
 
-// Merge puts the overlays of the levels together, widest first. Without one of the platform its defaults hold.
+// Merge returns what the overlays of the levels, widest first, leave together. Without one of the platform, the
+// platform's defaults apply.
 func Merge(levels ...Level) *Effective {
 	e := unbound()
 	if !slices.ContainsFunc(levels, func(l Level) bool { return l.Scope == lifecycle.PolicyPlatform }) {
@@ -63,7 +63,7 @@ func unbound() *Effective {
 	return e
 }
 
-// single is what one level leaves.
+// single returns what one level leaves.
 func single(level Level) *Effective {
 	e := unbound()
 	made := compiled{Level: level}
@@ -103,7 +103,7 @@ func set(words []string) map[string]bool {
 	return made
 }
 
-// spans are the constraints of each app.
+// spans returns the constraints of each app.
 func spans(words []string) map[string][]span {
 	made := make(map[string][]span, len(words))
 	for _, word := range words {
@@ -114,7 +114,7 @@ func spans(words []string) map[string][]span {
 	return made
 }
 
-// and is what both leave; below stands under e.
+// and returns what both leave; the levels of below are narrower than those of e.
 func (e *Effective) and(below *Effective) *Effective {
 	out := &Effective{levels: append(slices.Clip(e.levels), below.levels...), ceilings: e.ceilings}
 	for i, low := range below.ceilings {
@@ -137,14 +137,14 @@ func (e *Effective) Hash() string {
 	return hex.EncodeToString(digest.Sum(nil))
 }
 
-// Choice is what is left of regions or SKUs, for those who choose one of many: those in Only, or any when it is
-// nil, without those in Not.
+// Choice is what is left of regions or SKUs, for callers that choose one: those in Only, or any when it is nil,
+// without those in Not.
 type Choice struct{ Only, Not []string }
 
-// Regions are those that are left.
+// Regions returns the regions that are left.
 func (e *Effective) Regions() Choice { return e.choice(regions) }
 
-// SKUs are those that are left.
+// SKUs returns the SKUs that are left.
 func (e *Effective) SKUs() Choice { return e.choice(skus) }
 
 func (e *Effective) choice(of list) Choice {
@@ -170,7 +170,7 @@ func (e *Effective) choice(of list) Choice {
 	return out
 }
 
-// ref is an overlay's name in a sentence.
+// ref returns an overlay's name in a sentence.
 func (c *compiled) ref() string {
 	name := "the " + strings.ToLower(string(c.Scope)) + "'s policy"
 	if c.OverlayID != nil {
@@ -179,7 +179,7 @@ func (c *compiled) ref() string {
 	return name
 }
 
-// id is the overlay's id, nil for a rule that it does not hold.
+// id returns the overlay's id, nil for a rule that it does not hold.
 func (c *compiled) id(of list, effect Effect) *ids.ID {
 	if effect == Allow && c.implied[of] {
 		return nil

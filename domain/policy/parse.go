@@ -59,7 +59,7 @@ func Parse(scope lifecycle.PolicyScope, text []byte) (*Document, error) {
 	return p.into, nil
 }
 
-// tooLong counts without the spaces between the words, which whoever stores a document may add.
+// tooLong counts without the spaces between the words, which a database that stores a document may add.
 func tooLong(text []byte) bool {
 	const spaced = 4 * MaxDocument
 	if len(text) <= MaxDocument || len(text) > spaced {
@@ -80,7 +80,7 @@ func (p *parser) refusal() error {
 		p.reasons[0].Message).With(p.reasons...)
 }
 
-// object reads an object and hands over each member's name; what is no object is a reason.
+// object reads an object and calls member with each name in it; anything else adds a reason.
 func (p *parser) object(path string, member func(path, name string) error) error {
 	open, err := p.decoder.Token()
 	if err != nil {

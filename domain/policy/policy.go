@@ -1,15 +1,15 @@
 // Package policy is what overlays on the platform, a tenant and a project leave of a project's choices:
 // intersections of allows, unions of denies, the lowest of ceilings. A lower level only narrows.
 //
-// An overlay is a Document. Merge takes those of the three levels, widest first, and makes an Effective of
-// them: sets and prefix tables that answer each question in a few look-ups, however many rules there are.
-// What is asked for must be let through by every level, so that no order of merging and no lower overlay
-// can give back what a level takes away. Without any overlay the platform lets through everything but two
+// An overlay is a Document. Merge takes those of the three levels, widest first, and returns an Effective of
+// them: sets and prefix tables that need a few look-ups for each check, however many rules there are.
+// Every level must allow what is checked, so that no order of merging and no lower overlay
+// can give back what a level takes away. Without any overlay the platform allows everything but two
 // things that it must allow by name: a control plane that it runs itself, and secrets for other purposes
 // than pulling artifacts.
 //
-// A question is answered with nil or with a POLICY_DENIED fault. Its reasons, one for each level that says
-// no, name the rule, its level and the input field. Join makes one fault of the answers to many questions.
+// A check returns nil or a POLICY_DENIED fault. Its reasons, one for each level that refuses, name the rule,
+// its level and the input field. Join makes one fault of the results of many checks.
 package policy
 
 import (
@@ -48,13 +48,13 @@ type Rule struct {
 	Values []string
 	// Limit is the ceiling; nil for others.
 	Limit *int
-	// Origin is the level it stands on, and OverlayID the overlay that holds it; nil for what the platform does
-	// without being told.
+	// Origin is the level that it belongs to, and OverlayID the overlay that holds it; nil for a default of the
+	// platform.
 	Origin    lifecycle.PolicyScope
 	OverlayID *ids.ID
-	// Final is the platform's last word.
+	// Final says that it is a rule of the platform that no lower level can change.
 	Final bool
-	// Message says it for a person.
+	// Message is the rule for a person.
 	Message string
 }
 

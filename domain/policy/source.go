@@ -14,9 +14,9 @@ type source struct {
 	path       string // "/a/b", or empty for every repository
 }
 
-// parseSource reads a rule's source, or a reference without its digest; false when it is malformed. A host
-// has more than one name: its case and a closing dot do not tell it apart, nor do the two of the one
-// registry that has an alias.
+// parseSource reads a rule's source, or a reference without its digest; false when it is malformed. Names of
+// one host become equal: in any case, with a closing dot or without, and docker.io, the alias of
+// index.docker.io.
 func parseSource(text string) (source, bool) {
 	text = strings.ToLower(text)
 	if host, path, _ := strings.Cut(text, "/"); strings.HasSuffix(host, ".") {
@@ -33,7 +33,7 @@ func parseSource(text string) (source, bool) {
 	return out, true
 }
 
-// String is the normal form.
+// String returns the normal form.
 func (s source) String() string {
 	if s.port == "" {
 		return s.host + s.path
@@ -41,8 +41,8 @@ func (s source) String() string {
 	return s.host + ":" + s.port + s.path
 }
 
-// sourceOf is where a pinned reference, host/repository@digest, or a file's address comes from. Without a port it is
-// that of HTTPS.
+// sourceOf returns where a pinned reference, host/repository@digest, or a file's address comes from. Without a port it
+// is that of HTTPS.
 func sourceOf(ref string) (source, bool) {
 	if address, file := fileAddress(ref); file {
 		out, ok := parseFile(address)
@@ -61,7 +61,7 @@ func sourceOf(ref string) (source, bool) {
 	return out, ok && out.path != ""
 }
 
-// locationOf is what an artifact source covers: host[:port][/path], or an address that ends with a slash.
+// locationOf returns what an artifact source covers: host[:port][/path], or an address that ends with a slash.
 func locationOf(location string) (source, bool) {
 	if address, file := fileAddress(location); file {
 		return parseFile(strings.TrimSuffix(address, "/"))
@@ -73,14 +73,14 @@ func locationOf(location string) (source, bool) {
 	return out, ok
 }
 
-// fileAddress is a file's address without its scheme; false for a reference.
+// fileAddress returns a file's address without its scheme; false for a reference.
 func fileAddress(ref string) (string, bool) {
 	scheme, address, ok := strings.Cut(ref, "://")
 	return address, ok && (scheme == "https" || scheme == "http")
 }
 
-// parseFile reads a file's address without its scheme: its path holds more letters than a repository's, and must
-// go down with each step. Rules are in lower case, so that case does not tell paths apart.
+// parseFile reads a file's address without its scheme: its path may hold more characters than a repository's, and must
+// go down with each step. Rules are in lower case, so paths that differ in case alone are equal.
 func parseFile(address string) (source, bool) {
 	host, path, deep := strings.Cut(address, "/")
 	out, ok := parseSource(host)
@@ -100,7 +100,7 @@ func parseFile(address string) (source, bool) {
 	return out, true
 }
 
-// within says whether one of the words, in their normal form, is the source or holds it: the host at any port
+// within reports whether one of the words, in their normal form, is the source or holds it: the host at any port
 // or at the same, and the path or one above it.
 func (s source) within(has func(word string) bool) bool {
 	for _, port := range []string{"", s.port} {

@@ -19,7 +19,7 @@ type span struct {
 var comparator = regexp.MustCompile(`^(>=|<=|>|<|=|)(0|[1-9][0-9]{0,8})(?:\.(0|[1-9][0-9]{0,8}))?(?:\.(0|[1-9][0-9]{0,8}))?(-[0-9A-Za-z.-]+)?$`)
 
 // parseSpan reads a constraint: comparators with spaces between, all of which must hold, or * for every
-// version. A comparator that names no pre-release looks at the release alone, so that 2.0.0-rc.1 is not
+// version. A comparator that names no pre-release compares the release alone, so that 2.0.0-rc.1 is not
 // below 2; only = with all three numbers means exactly that version.
 func parseSpan(text string) (span, bool) {
 	parts := strings.Fields(text)

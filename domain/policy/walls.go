@@ -7,7 +7,7 @@ func (e *Effective) ClassAllowed(class isolation.Class) bool {
 	return e.word(classes, string(class), "") == nil
 }
 
-// Classes asks for one of some isolation classes, the weakest first: it refuses when every one of them is denied.
+// Classes checks that one of some isolation classes is allowed, the weakest first: it refuses when all are denied.
 func (e *Effective) Classes(some []isolation.Class, path string) error {
 	var answers []error
 	for _, class := range some {
@@ -20,7 +20,7 @@ func (e *Effective) Classes(some []isolation.Class, path string) error {
 	return Join(answers...)
 }
 
-// Profile asks for a profile of members.
+// Profile checks a profile of members.
 func (e *Effective) Profile(profile isolation.Profile, path string) error {
 	return e.word(profiles, string(profile), path)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
-// Widens lists what an overlay would allow though what stands above it does not: words of its allow lists that
-// are not let through above, and ceilings that are higher. An overlay that widens is refused when it is
-// written. One that came to lie above a narrower one later loses all the same, since all levels are asked.
+// Widens lists what an overlay would allow though the levels above it do not: words of its allow lists that
+// are not allowed above, and ceilings that are higher. An overlay that widens is refused when it is written. If a
+// level above becomes narrower later, the overlay still gives nothing back, since every level is checked.
 func Widens(above *Effective, below *Document) []fault.Reason {
 	var reasons []fault.Reason
 	add := func(code fault.Code, path, format string, args ...any) {
@@ -44,7 +44,7 @@ func Widens(above *Effective, below *Document) []fault.Reason {
 	return reasons
 }
 
-// widened says why a word of an allow list is not let through; an empty message when it is.
+// widened returns why a word of an allow list is not allowed; an empty message when it is.
 func (e *Effective) widened(of list, word string) (fault.Code, string) {
 	for i := range e.levels {
 		level := &e.levels[i]
@@ -63,7 +63,7 @@ func (e *Effective) widened(of list, word string) (fault.Code, string) {
 	return "", ""
 }
 
-// contains holds a rule's word, which may stand for many values, against the tables: all of it must be
+// contains checks a rule's word, which may cover many values, against the tables: all of it must be
 // allowed, and it is denied when nothing of it is left.
 func (t *tables) contains(of list, word string) (allowed, denied, final bool) {
 	switch of {

@@ -1,4 +1,4 @@
-// Package posix makes names of POSIX accounts from what people and service accounts are called.
+// Package posix derives names of POSIX accounts from the names of people and service accounts.
 package posix
 
 import (
@@ -20,7 +20,7 @@ const (
 // MaxName bounds a name, in bytes.
 const MaxName = 31
 
-// anonymous is the name of whoever is called nothing that a name can be made of.
+// anonymous is the name for a person whose texts give no name.
 const anonymous = "user"
 
 //go:embed reserved.txt
@@ -30,22 +30,22 @@ var document string
 // makes each a free name.
 var reserved = names(document)
 
-// names reads a name of each line that is not empty and no comment.
+// names reads a name from each line that is not empty and not a comment.
 func names(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
 		return line == "" || strings.HasPrefix(line, "#")
 	})
 }
 
-// Reserved lists the names that nobody gets as they are.
+// Reserved lists the names that no account gets unchanged.
 func Reserved() []string { return slices.Clone(reserved) }
 
-// IsReserved reports whether nobody gets the name as it is.
+// IsReserved reports whether no account gets the name unchanged.
 func IsReserved(name string) bool { return slices.Contains(reserved, name) }
 
-// Name makes a name of the first text that holds a letter or a digit of ASCII: lower case, without accents, each run of
-// other characters a dash, of at most MaxName bytes. It begins with a letter and does not end in a dash. It may be
-// reserved, or somebody's already.
+// Name returns a name from the first text that holds a letter or a digit of ASCII: lower case, without accents, each
+// run of other characters a dash, of at most MaxName bytes. It begins with a letter and does not end in a dash. It may
+// be reserved, or already in use.
 func Name(texts ...string) string {
 	for _, text := range texts {
 		if name := plain(text); name != "" {

@@ -18,13 +18,13 @@ type Line struct {
 	// Key names the line: it is the same whenever the period is rated again.
 	Key string `json:"key"`
 	Heading
-	// Price is the origin of the price; empty when nothing is priced, and then there is no amount.
+	// Price is the origin of the price; empty when nothing is priced, and then the amount is 0.
 	Price string `json:"price,omitempty"`
 	// Quantity is what was used, and Billed what is paid for: sessions are rounded up.
 	Quantity money.Decimal `json:"quantity"`
 	Billed   money.Decimal `json:"billed"`
-	// Exact is the amount at twelve places, and Amount the amount in minor units of the currency, each rounded once, half
-	// to even.
+	// Exact is the amount at twelve places, and Amount the amount in minor units of the currency, each rounded once,
+	// half to even.
 	Exact  money.Decimal `json:"exact"`
 	Amount money.Decimal `json:"amount"`
 	// Shares are the uses, whose amounts sum to the line's.

@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/money"
 )
 
-// AnyCapacity stands for every meter of capacity in a price: what an allocation costs, whatever it is metered by.
+// AnyCapacity is every meter of capacity in a price: what an allocation costs, whatever it is metered by.
 const AnyCapacity = "capacity"
 
 // Scope is for whom a price is: the narrower one wins.
@@ -55,18 +55,18 @@ type Terms struct {
 	Measure Measure `json:"measure"`
 	// Per is how many units a tier's price is for: 3600 for the hourly price of something that is metered in seconds.
 	Per money.Decimal `json:"per"`
-	// Tiers are the steps by quantity in a period, graduated: each unit is paid at the price of the step that it lies in.
+	// Tiers are the steps by quantity in a period, graduated: each unit is paid at the price of the step that it is in.
 	Tiers []Tier `json:"tiers"`
 	// Minimum is the least amount of a line with any usage; 0 for none.
 	Minimum money.Decimal `json:"minimum"`
-	// RoundUpTo rounds the quantity of each session up to a multiple: 60 for "per started minute" of seconds; 0 for none.
+	// RoundUpTo rounds each session's quantity up to a multiple: 60 for "per started minute" of seconds; 0 for none.
 	RoundUpTo money.Decimal `json:"roundUpTo"`
 }
 
 // Price is a version in the price book. Versions of one shelf are never valid at the same instant.
 type Price struct {
-	// ID names the version, and Origin the version whose terms it carries on: what is booked under one is booked under the
-	// other when a validity is cut. The Origin of a first version is its ID.
+	// ID names the version, and Origin the version whose terms it carries on: what is booked under one is booked under
+	// the other when a validity is cut. The Origin of a first version is its ID.
 	ID     string `json:"id"`
 	Origin string `json:"origin"`
 	// Meter, SKU and Region are what is priced; an empty SKU or Region is any, and AnyCapacity every meter of capacity.
@@ -156,7 +156,7 @@ func (e *Engine) applies(p *Price, s subject) bool {
 		(p.Region == "" || p.Region == s.region)
 }
 
-// at is the price that is valid at an instant; nil when there is none.
+// at returns the price that is valid at an instant; nil without one.
 func (l *list) at(moment time.Time) *Price {
 	for _, p := range l.prices {
 		if p.at(moment) {

@@ -12,7 +12,7 @@ import (
 // recoveries is how many recoveries of a member may fail before it is replaced.
 const recoveries = 2
 
-// ordinary is the policy for members that an ordinary event has ended, whatever their instance's policy is.
+// ordinary is the policy for members that an ordinary event has ended, whatever the policy of their instance is.
 var ordinary = Policy{Mode: Automatic, Budget: 3, BackOffSeconds: 10}
 
 // Member is a member that is FAILED, or that a repair works on.
@@ -24,11 +24,11 @@ type Member struct {
 	Order int
 	// Failure is why it was lost; empty for one that failed in an operation, which is left to people.
 	Failure lifecycle.MemberFailure
-	// NodeUp reports whether its node's agent is heard.
+	// NodeUp reports whether its node is ONLINE: its agent reports.
 	NodeUp bool
 	// Busy reports whether an operation works on it.
 	Busy bool
-	// Proving reports that the operation has done its work at the adapter, and that the node's proof is awaited: that may
+	// Proving reports that the operation has done its work at the adapter and waits for the node's proof: that may
 	// need members of later components, as a scheduler's first job needs a worker.
 	Proving bool
 	// Tries are the repairs of it that began within Window and have ended, oldest first.
@@ -138,8 +138,8 @@ func (f Facts) of(m Member, begun int) (step *Step, stopped string, spent bool) 
 	return &Step{Member: m.ID, Kind: kind, Reason: reason(m, kind)}, "", false
 }
 
-// spent says that a budget leaves no further repair; empty while it does. An instance's own policy bounds all its
-// repairs within Window; one that an ordinary event asks for bounds those of each member that did not help.
+// spent returns why a budget leaves no further repair; empty while it leaves one. An instance's own policy bounds all
+// its repairs within Window; the ordinary policy bounds, for each member, the repairs in a row that did not help.
 func (f Facts) spent(policy Policy, m Member, begun int) string {
 	if f.Policy.Mode == Automatic && begun >= policy.Budget {
 		return fmt.Sprintf("repair has stopped: its budget of %d within an hour is spent, and %s is still lost",

@@ -8,11 +8,11 @@
 //
 // # The test
 //
-// The null hypothesis is that the canary is no worse: among launches that end about the same time, those of
+// The null hypothesis is that the canary is not worse: among launches that end about the same time, those of
 // the canary fail no more often than those of the active version. The test bets against it, and its evidence
 // is what the stake has grown to: on average it does not grow while the null holds, whatever the failure rate
-// is, however it moves over time, whatever the arms' shares are, and however often one looks. So it reaches
-// Threshold, 100, with a chance of at most 1 in 100 (Ville's inequality), once and for all looks together.
+// is, however it moves over time, whatever the arms' shares are, and however often it is read. So it reaches
+// Threshold, 100, with a chance of at most 1 in 100 (Ville's inequality), for all readings together.
 //
 // Launches are taken in the order in which they ended, in blocks: a block closes when it holds two of each arm.
 // For a block of a launches of the active version and c of the canary and a bet that these fail with chances A
@@ -20,24 +20,24 @@
 // active version's f failures and by the like with C for the canary's. That is a product of 1 + l·(y - P) over
 // the block's launches, y being 1 for a failure, with one l of each arm and a·l(active) + c·l(canary) = 0. Its mean is
 // at most exp(sum of l·(chance - P)) = exp(c·l(canary)·(mean chance of the canary - mean chance of the active
-// version)), and at most 1 when the canary is no worse. The stake is spread evenly over eight bets. Such bets are from
+// version)), and at most 1 when the canary is not worse. The stake is spread evenly over eight bets. Such bets are from
 // R. J. Turner, A. Ly, P. D. Grünwald, Generic E-variables for exact sequential k-sample tests that allow for optional
 // stopping, J. Stat. Plan. Inference 230 (2024).
 //
-// It supposes that which arm a launch belongs to does not hang on how other launches went, and that launches of
+// It supposes that the arm of a launch does not depend on how other launches went, and that launches of
 // one block do not fail together because of one project alone: a project that repeats a launch which fails for
-// its own reasons speaks as often as it launches.
+// its own reasons counts as often as it launches.
 //
-// Where no launch of an active version has ended, there is nothing to stand beside. The canary is then held
-// against a failure rate of Tolerance, 20 %, with bets of its own and the same bound. It is not halted so before it has
-// ended 8 launches, or 30 where there is an active version: its launches are given the time to end.
+// Where no launch of an active version has ended, there is nothing to compare with. The canary is then compared
+// with a failure rate of Tolerance, 20 %, by bets of its own and with the same bound. This halts it only after 8
+// of its launches have ended, or 30 where there is an active version, whose launches need time to end.
 //
-// Where the active version is launched no more, a block would stay open, and the evidence where it was. From its
-// seventh launch of the canary on (the thirteenth with one of the active version), these stand alone until the block
-// closes: they are held against a failure rate of 20 %, or the highest that the active version's launches so far allow
-// for, if that is more. Which launches these are is decided before their outcomes, and they are in no block, so that
-// the two stakes multiply. What the active version allows for misleads with a chance of at most 1 in 200, which adds to
-// the bound; and it supposes that the rate has not moved since, as Tolerance does.
+// Where the active version is not launched any more, a block would stay open, and the evidence would not change. From
+// the block's seventh launch of the canary on (the thirteenth with one of the active version), these count alone until
+// the block closes: they are compared with a failure rate of 20 %, or the highest that the active version's launches so
+// far allow for, if that is more. Which launches these are is decided before their outcomes, and they are in no block,
+// so that the two stakes multiply. What the active version allows for misleads with a chance of at most 1 in 200, which
+// adds to the bound; and it supposes that the rate has not moved since, as Tolerance does.
 //
 // # What it finds
 //

@@ -8,7 +8,7 @@ import (
 
 // The test's constants.
 const (
-	// Threshold is the evidence that halts a canary. One that is no worse reaches it with a chance of at most
+	// Threshold is the evidence that halts a canary. One that is not worse reaches it with a chance of at most
 	// 1 in Threshold.
 	Threshold = 100.0
 	// Tolerance is the failure rate that a canary may have with nothing beside it.
@@ -44,7 +44,7 @@ func (a *arm) add(failed bool) {
 }
 
 // bet is a pair of chances to fail that the test puts a part of its stake on, and the logarithm of what that
-// part has grown to. Those on launches that stand alone have no fixed chances.
+// part has grown to. Bets on launches that count alone have no fixed chances.
 type bet struct{ active, canary, grown float64 }
 
 // bets share a stake of 1 evenly.
@@ -59,7 +59,7 @@ func newBets(of ...bet) bets {
 	return b
 }
 
-// settle adds up what the stake has grown to; whoever changes a bet calls it.
+// settle adds up what the stake has grown to; call it after each change of a bet.
 func (b *bets) settle() {
 	b.stake = 0
 	for _, one := range b.of {
@@ -70,7 +70,7 @@ func (b *bets) settle() {
 // mostGrown is the logarithm of mostShown.
 var mostGrown = math.Log(mostShown)
 
-// Test is the sequential test of one canary. The zero value is none: use New.
+// Test is the sequential test of one canary. The zero value is not usable: use New.
 type Test struct {
 	canary, active arm // all launches
 	blockCanary    arm // those of the open block
@@ -101,7 +101,7 @@ func New(active bool) *Test {
 	return t
 }
 
-// shares are where, between what is borne and 1, the bets on launches that stand alone lie. Half of the stake bets
+// shares are the places, between what is borne and 1, of the bets on launches that count alone. Half of the stake bets
 // nothing, so that many good ones take no more than half of the evidence away.
 var shares = []float64{0, 0, 0, 0.25, 0.5, 0.875}
 
@@ -139,8 +139,8 @@ func (t *Test) tolerate(failed bool) {
 	t.tolerated.settle()
 }
 
-// standAlone takes in a launch of the canary that has waited for none of the active version's: while nobody launches
-// that one, the canary is held against what is borne.
+// standAlone takes in a launch of the canary to which no launch of the active version can be compared: while that
+// version is not launched, the canary is compared with what is borne.
 func (t *Test) standAlone(failed bool) {
 	base := t.borne()
 	for i, share := range shares {
@@ -149,9 +149,9 @@ func (t *Test) standAlone(failed bool) {
 	t.alone.settle()
 }
 
-// borne is the chance to fail that a launch which stands alone may have: Tolerance, or the highest that the active
+// borne returns the chance to fail that a launch which counts alone may have: Tolerance, or the highest that the active
 // version's launches so far allow for, if that is more. It is below the active version's own with a chance of at most 1
-// in doubt, once and for all launches together (a mixture over all chances, and Ville's inequality again).
+// in doubt, for all launches together (a mixture over all chances, and Ville's inequality again).
 func (t *Test) borne() float64 {
 	failed, ran := float64(t.active.failed), float64(t.active.launches-t.active.failed)
 	a, _ := math.Lgamma(failed + 1)

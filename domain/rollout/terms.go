@@ -9,18 +9,18 @@ import (
 
 // Terms are what a version's steps need beside evidence: confidence that was gained, and time for others to move.
 type Terms struct {
-	// MinLaunches are the launches of a canary, by others than its publisher, that must have succeeded before it becomes
-	// ACTIVE.
+	// MinLaunches are the launches of a canary, by others than its publisher, that must have succeeded before it
+	// becomes ACTIVE.
 	MinLaunches int `json:"minLaunches"`
 	// MinMinutes is how long a version must have been a canary.
 	MinMinutes int `json:"minMinutes"`
 	// GraceHours is how long a version must have been DEPRECATED before it is RETIRED.
 	GraceHours int `json:"graceHours"`
-	// SecondApprover asks for somebody else to take the step to ACTIVE than who took those before it.
+	// SecondApprover demands that the step to ACTIVE is not taken by a person who took one of those before it.
 	SecondApprover bool `json:"secondApprover"`
-	// SmokedArtifacts asks for a signed report of a smoke of its kind for each pinned artifact before the step to CANARY.
+	// SmokedArtifacts demands, before the step to CANARY, a signed report of a smoke of its kind for each artifact.
 	SmokedArtifacts bool `json:"smokedArtifacts"`
-	// RequireOnboarding asks for all conditions of onboarding before the step to ACTIVE.
+	// RequireOnboarding demands all conditions of onboarding before the step to ACTIVE.
 	RequireOnboarding bool `json:"requireOnboarding"`
 }
 
@@ -49,7 +49,7 @@ func TermsOf(stored json.RawMessage) (Terms, error) {
 // Whose says whose launches count for a canary.
 type Whose string
 
-// Whose launches count: a publisher's own say no more than its word, so others' do, where others may launch the app.
+// Whose launches count: a publisher's own launches prove little, so others' count where others may launch the app.
 const (
 	// OfAll are those of an app of the platform, OfTenants those in projects of other tenants than the publisher's.
 	OfAll     Whose = "ALL"

@@ -1,5 +1,5 @@
-// Package runbook holds what to do when something is wrong, as values: for each runbook the symptom, the checks in the
-// order in which they are made, the edges that each check can take, and what to do at each of them.
+// Package runbook holds what to do when something is wrong, as values: for each runbook the symptom, the checks in
+// their order, the edges that each check can take, and what to do at each of them.
 //
 // The pages in docs/runbooks are printed from these values, and triage finds by the code of an error or a blocker which
 // edge of which runbook applies. It is pure: no I/O and no clock.
@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/runbook"
 )
 
-// The parts of a runbook are those that adapters make theirs of.
+// The parts of a runbook are the types with which adapters write theirs.
 type (
 	// Runbook is what to do about one kind of incident.
 	Runbook = runbook.Runbook
@@ -38,7 +38,7 @@ type Branch struct {
 	Means, Do string
 }
 
-// Ref is the branch in one word, as runbook/check/edge or runbook/check.
+// Ref returns the branch in one word, as runbook/check/edge or runbook/check.
 func (b Branch) Ref() string {
 	if b.Edge == "" {
 		return b.Runbook + "/" + b.Check
@@ -46,9 +46,9 @@ func (b Branch) Ref() string {
 	return b.Runbook + "/" + b.Check + "/" + b.Edge
 }
 
-// Find returns the branch that a code takes in a step of an operation, or of what was asked, and false where no runbook
-// has one. An edge of what was asked alone goes before one of whatever was asked, an edge of that step before an edge of
-// any step, and all before a whole check; of those that are alike the first in the order of All is returned.
+// Find returns the branch that a code takes in a step of an operation, or for a request, and false where no runbook has
+// one. An edge for that request alone goes before an edge for any request, an edge of that step before an edge of any
+// step, and all before a whole check; of those that are alike the first in the order of All is returned.
 func Find(code, step, asked string) (Branch, bool) {
 	for _, wanted := range slices.Compact([]string{asked, ""}) {
 		for _, at := range slices.Compact([]string{step, ""}) {
@@ -79,7 +79,7 @@ func first(wanted func(Edge) bool) (Branch, bool) {
 	return Branch{}, false
 }
 
-// only reports whether an edge is of what was asked alone; whether it is of anything, for what is empty.
+// only reports whether an edge is for the request alone; for an empty request, whether it is for any.
 func only(edge Edge, asked string) bool {
 	i := slices.IndexFunc(edge.When, func(c runbook.Condition) bool { return c.Fact == "asked" && c.Op == runbook.OpIs })
 	if i < 0 {

@@ -20,7 +20,7 @@ type Candidate struct {
 	Cordoned bool
 }
 
-// Rank returns how early a member leaves, 0 first: what serves nobody goes before what still serves.
+// Rank returns how early a member leaves, 0 first: what does not serve leaves before what still serves.
 //
 //	0 FAILED · 1 not in service yet, or half removed · 2 DRAINED · 3 DRAINING or cordoned · 4 UNHEALTHY · 5 all others
 func (c Candidate) Rank() int {

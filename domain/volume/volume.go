@@ -25,7 +25,7 @@ const (
 // Values lists every Kind as it is stored and published.
 func (Kind) Values() []string { return []string{string(Shared), string(Local)} }
 
-// Status is where a volume stands.
+// Status is the state of a volume.
 type Status string
 
 // The states of a volume.

@@ -85,8 +85,8 @@ func (ControlPlaneShare) Indexes() []ent.Index {
 	}
 }
 
-// RuntimeSecret is a secret of an instance in custody: the value is enveloped, and delivered only to whom it is
-// bound to.
+// RuntimeSecret is a secret of an instance in custody: the value is enveloped, and delivered only to the recipient that
+// it is bound to.
 type RuntimeSecret struct{ ent.Schema }
 
 // Annotations of the table.
@@ -152,7 +152,7 @@ func (AuditLink) Fields() []ent.Field {
 // Indexes of the table.
 func (AuditLink) Indexes() []ent.Index { return []ent.Index{index.Fields("entry_id").Unique()} }
 
-// AuditCheckpoint is a signed statement of where the chain stood. Append only.
+// AuditCheckpoint is a signed statement of the last link of the chain at a time. Append only.
 type AuditCheckpoint struct{ ent.Schema }
 
 // Annotations of the table.

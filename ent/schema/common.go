@@ -1,10 +1,10 @@
-// Package schema is the storage schema, written by hand: one Go type per table, from which Ent
-// writes its client and the versioned migrations are diffed.
+// Package schema is the storage schema, written by hand: one Go type per table. Ent generates its client from it, and
+// the versioned migrations are diffed from it.
 //
-// Two decisions shape every table. Ids are typed, prefixed text (domain/ids), so that one value
-// serves the database, the API and the logs. And there are no Ent edges: references are plain id
-// columns, and their foreign keys, which carry the tenant so that no row can point into another
-// tenant, stand in the hand-written migrations beside the row-level security policies.
+// Two decisions shape every table. Ids are typed, prefixed text (domain/ids), so that one value serves the database,
+// the API and the logs. And the schema has no Ent edges: references are plain id columns, and their foreign keys, which
+// carry the tenant so that no row can point into another tenant, are in the hand-written migrations beside the
+// row-level security policies.
 package schema
 
 import (
@@ -47,8 +47,8 @@ func pipelined(name string) []schema.Annotation {
 // text is the one string type of the database.
 var text = map[string]string{dialect.Postgres: "text"}
 
-// now is when a row was made, in the microseconds that PostgreSQL keeps: a nanosecond more in
-// memory would make cursors that skip rows.
+// now is the time of a new row, in the microseconds that PostgreSQL keeps: a nanosecond more in memory would make
+// cursors that skip rows.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // id is a required reference to another row.
@@ -81,13 +81,13 @@ func instant(name, comment string) ent.Field {
 	return field.Time(name).Optional().Nillable().Comment(comment)
 }
 
-// created is when the row was made.
+// created is when the row was created.
 func created() ent.Field {
 	return field.Time("created_at").Default(now).Immutable().Comment("when the row was made")
 }
 
-// sequence numbers a table's rows in the order in which they were written, whatever the clocks of those who wrote them
-// said; missing for rows from before it was kept, which come first.
+// sequence numbers a table's rows in the order in which they were written, whatever the clocks of their writers show;
+// missing for rows from before it was kept, which come first.
 func sequence() ent.Field {
 	return field.Int64("seq").Optional().Nillable().Annotations(entsql.DefaultExpr("nextval('row_order'::regclass)")).
 		Comment("the order in which rows were written; later is a higher number")
@@ -103,7 +103,7 @@ func (identified) Fields() []ent.Field {
 	}
 }
 
-// owned gives a table the tenant and project it belongs to: what row-level security asks for.
+// owned gives a table the tenant and project it belongs to: the columns that row-level security reads.
 type owned struct{ mixin.Schema }
 
 // Fields that name the owner.

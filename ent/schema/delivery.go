@@ -86,8 +86,7 @@ func (SignerKey) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("source_id", "fingerprint").Unique()}
 }
 
-// ArtifactPart is one of the things that an artifact is made of, each by its own digest: all that may be delivered of
-// it.
+// ArtifactPart is a part of an artifact, by its own digest: only these may be delivered of the artifact.
 type ArtifactPart struct{ ent.Schema }
 
 // Annotations of the table.

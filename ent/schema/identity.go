@@ -174,8 +174,8 @@ func (LoginCode) Fields() []ent.Field {
 	}
 }
 
-// ExternalIdentity ties a person to a subject of an identity provider: the issuer and its subject, and
-// never an email address, say who somebody is.
+// ExternalIdentity ties a person to a subject of an identity provider: the issuer and its subject identify the person,
+// never an email address.
 type ExternalIdentity struct{ ent.Schema }
 
 // Annotations of the table.

@@ -121,8 +121,8 @@ func (Member) Fields() []ent.Field {
 	}
 }
 
-// Indexes of the table. The database derives the column removed from the status. No index is built on the status itself, so
-// that the steps of a member's life write none of them.
+// Indexes of the table. The database derives the column removed from the status. No index is built on the status
+// itself, so that the steps of a member's life write none of them.
 func (Member) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("instance_id", "component_key", "ordinal").Unique().StorageKey("member_ordinal_live").
@@ -165,8 +165,8 @@ func (Generation) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("instance_id", "number").Unique(), index.Fields("manifest_id", "created_at")}
 }
 
-// Event is something that happened to an instance, to an allocation that none uses, or to a volume: append only, numbered without
-// gaps.
+// Event is something that happened to an instance, to an allocation that none uses, or to a volume: append only,
+// numbered without gaps.
 type Event struct{ ent.Schema }
 
 // Annotations of the table.

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// Orphan is something that an operation could not take back: it is listed until it is gone.
+// Orphan is something that an operation could not take back: it is listed until it is deleted.
 type Orphan struct{ ent.Schema }
 
 // Annotations of the table.

@@ -24,16 +24,16 @@ import (
 )
 
 const (
-	// CallerHeader tells the app who calls: a token signed by the platform, for this instance alone, that the app verifies
-	// by the keys which the platform publishes at /.well-known/jwks.json.
+	// CallerHeader names the caller to the app: a token signed by the platform, for this instance alone, that the app
+	// verifies by the keys which the platform publishes at /.well-known/jwks.json.
 	CallerHeader = "X-App-Platform-Caller"
 	// maxHeaders bounds the headers of an app's answer, in bytes.
 	maxHeaders = 64 << 10
-	// grantLife is how long a grant that nobody uses is remembered.
+	// grantLife is how long an unused grant is remembered.
 	grantLife = time.Minute
 	// maxGrants bounds the grants that are remembered.
 	maxGrants = 10_000
-	// idleConnections and idleConnectionLife bound what is kept open to a member between two requests.
+	// idleConnections and idleConnectionLife bound the connections that stay open to a member between two requests.
 	idleConnections    = 32
 	idleConnectionLife = time.Minute
 )
@@ -59,7 +59,7 @@ type Handler struct {
 	grants grants
 }
 
-// New makes a handler.
+// New returns a handler.
 func New(options Options, next http.Handler) *Handler {
 	h := &Handler{Options: options, next: next, grants: grants{known: make(map[key]*grant)}}
 	h.proxy = h.newProxy()

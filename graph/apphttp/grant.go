@@ -38,7 +38,7 @@ type grants struct {
 	known map[key]*grant
 }
 
-// enter returns the grant of whoever asks, and a function that gives it back.
+// enter returns the caller's grant, and a function that gives it back.
 func (h *Handler) enter(r *http.Request, name string, instance ids.ID) (*grant, func(), error) {
 	credentials, bearer, err := h.credentials(r, name, instance)
 	if err != nil {
@@ -53,7 +53,7 @@ func (h *Handler) enter(r *http.Request, name string, instance ids.ID) (*grant, 
 	return nil, nil, err
 }
 
-// credentials reads who asks: a program by its bearer, where that seems to be the platform's, and so never reaches the
+// credentials reads who calls: a program by its bearer, where that seems to be the platform's, and so never reaches the
 // app; else a browser by its cookie. Any other bearer is between the browser and the app.
 func (h *Handler) credentials(r *http.Request, name string, instance ids.ID) (all []context.Context, bearer bool,
 	err error) {
@@ -138,7 +138,7 @@ func (g *grants) add(at key, fresh *grant) *grant {
 	return fresh
 }
 
-// leave notes that a request has ended. A grant that nobody uses for grantLife is forgotten.
+// leave notes that a request has ended. A grant that is not used for grantLife is forgotten.
 func (g *grants) leave(one *grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,7 +147,7 @@ func (g *grants) leave(one *grant) {
 	}
 }
 
-// rest sets when a grant is forgotten; nil for not.
+// rest sets the timer that forgets a grant; nil keeps the grant.
 func (g *grant) rest(timer *time.Timer) {
 	if g.idle != nil {
 		g.idle.Stop()
@@ -155,7 +155,7 @@ func (g *grant) rest(timer *time.Timer) {
 	g.idle = timer
 }
 
-// retire forgets a grant that nobody uses.
+// retire forgets a grant unless it is in use.
 func (g *grants) retire(one *grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

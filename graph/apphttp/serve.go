@@ -75,7 +75,7 @@ func (h *Handler) newProxy() *httputil.ReverseProxy {
 		Transport: &http.Transport{
 			DialContext: h.dial, MaxResponseHeaderBytes: maxHeaders, MaxIdleConnsPerHost: idleConnections,
 			IdleConnTimeout: idleConnectionLife, DisableCompression: true,
-			// The tunnel ends in the member itself; an app's own certificate names nobody that we know.
+			// The tunnel ends in the member itself; an app's own certificate is for no name that we could verify.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // #nosec G402
 		},
 		FlushInterval:  -1, // at once: answers may be streams

@@ -1,10 +1,10 @@
-// Package authhttp serves the way in and out. People log in at an identity provider, by the OpenID
-// Connect code flow with PKCE: GET /auth/oidc/start sends the browser there (for a command line it asks for consent
-// first, which POST /auth/oidc/start takes), GET /auth/oidc/callback
+// Package authhttp serves login and logout. People log in at an identity provider, by the OpenID
+// Connect code flow with PKCE: GET /auth/oidc/start sends the browser there (for a command line it first shows a
+// page of consent, which POST /auth/oidc/start takes), GET /auth/oidc/callback
 // takes it back with a session, or sends a command line a one-time code. GET /auth/oidc/accept shows an invitation, and
 // POST begins the login that accepts it. POST /auth/login turns such a code, or in development one of a login link,
 // into a session; POST /auth/refresh gives a session a new secret, POST /auth/logout ends one, and GET /auth/methods
-// says how one may log in. POST /auth/token exchanges a service account's key for a short-lived token.
+// lists the ways to log in. POST /auth/token exchanges a service account's key for a short-lived token.
 //
 // A browser gets its session as an HttpOnly, SameSite=Strict cookie and only when its own page
 // asks; a command line gets a token. Failed logins of one address are limited, so that codes cannot
@@ -39,12 +39,12 @@ type Options struct {
 	Log *slog.Logger
 	// Origins are pages of other hosts that may log in with a cookie ("https://host:port").
 	Origins []string
-	// Secure marks cookies for TLS and for this host alone also where this server itself does not speak TLS, as behind a
-	// proxy.
+	// Secure marks cookies for TLS and for this host alone also where this server itself does not speak TLS, as
+	// behind a proxy.
 	Secure bool
-	// OIDC is the identity provider; nil when there is none.
+	// OIDC is the identity provider; nil without one.
 	OIDC *OIDC
-	// Guesses slow down who tries codes; nil counts those of this handler alone.
+	// Guesses slows down clients that guess codes; nil counts the guesses at this handler alone.
 	Guesses *edge.Guesses
 }
 
@@ -55,7 +55,7 @@ type Handler struct {
 	mux      *http.ServeMux
 }
 
-// New makes a handler.
+// New returns a handler.
 func New(options Options) (*Handler, error) {
 	if options.Identity == nil || options.Log == nil {
 		return nil, errors.New("logins over HTTP: Identity and Log are required")

@@ -13,8 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// pageStyle is that of the pages that ask for a click, in both colour schemes. A content security policy lets it alone
-// in.
+// pageStyle is the style of the pages that request a click, in both colour schemes. The content security policy allows
+// no other.
 const pageStyle = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:12vh auto;padding:0 1.5rem}` +
 	`h1{font-size:1.5rem;line-height:1.25}strong code{font-size:1.75rem;letter-spacing:.08em}` +
 	`button{font:inherit;font-weight:600;padding:.6rem 1.2rem;border:0;border-radius:.5rem;background:#2563eb;color:#fff;cursor:pointer}` +
@@ -53,7 +53,7 @@ func (h *Handler) askConsent(w http.ResponseWriter, r *http.Request, target stri
 	h.page(w, r, consentPage, map[string]string{"Code": logincode.Of(bound), "Port": port, "Challenge": bound})
 }
 
-// page shows a page that asks for a click, which no other page can frame or send.
+// page shows a page that requests a click, which no other page can frame or send.
 func (h *Handler) page(w http.ResponseWriter, r *http.Request, of *template.Template, data map[string]string) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")

@@ -19,7 +19,7 @@ import (
 const (
 	clientCredentials = "client_credentials"
 	tokenExchange     = "urn:ietf:params:oauth:grant-type:token-exchange" // #nosec G101 -- RFC 8693: a name, no secret
-	// standardExchange is how long an exchanged token holds when nothing is said.
+	// standardExchange is how long an exchanged token is valid when the request does not state it.
 	standardExchange = 15 * time.Minute
 )
 

@@ -26,8 +26,8 @@ var invitationPage = template.Must(template.New("invitation").Parse(`<!doctype h
 </html>
 `))
 
-// invitation shows an invitation to the person it was sent to. The link alone accepts nothing: a person can be made to
-// open one.
+// invitation shows an invitation to the person it was sent to. Opening the link accepts nothing: a person can be
+// tricked into that.
 func (h *Handler) invitation(w http.ResponseWriter, r *http.Request) {
 	code := r.URL.Query().Get("invitation")
 	if tenant, ok := h.invites(w, r, code); ok {

@@ -121,7 +121,7 @@ func targetOf(query url.Values) (string, error) {
 	return target, nil
 }
 
-// localPath tells whether a browser that is sent there stays on this site: an absolute path that no browser reads
+// localPath reports whether a browser that is sent there stays on this site: an absolute path that no browser reads
 // as another host, and none of ours that would log in or out.
 func localPath(target string) bool {
 	if len(target) > maxTarget || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") ||
@@ -218,20 +218,20 @@ func (h *Handler) vouched(ctx context.Context, query url.Values, attempt *identi
 	return h.provider.person(ctx, code, attempt)
 }
 
-// commandLine is the port and the challenge of a target that is no path.
+// commandLine returns the port and the challenge of a command line's target; false for a path.
 func commandLine(target string) (port, bound string, is bool) {
 	rest, is := strings.CutPrefix(target, "cli:")
 	port, bound, _ = strings.Cut(rest, ":")
 	return port, bound, is
 }
 
-// loopback is the address at which a command line waits on the person's own machine.
+// loopback returns the address at which a command line waits on the person's own machine.
 func loopback(port string, query url.Values) string {
 	return "http://127.0.0.1:" + port + "/?" + query.Encode()
 }
 
-// failPage ends a login that a browser made: on the console's login page, or at the command line that waits, with
-// a code and the correlation id; in the one envelope for whoever asks for JSON.
+// failPage ends a browser's failed login: on the console's login page, or at the command line that waits, with
+// a code and the correlation id. A client that accepts JSON alone gets the one envelope.
 func (h *Handler) failPage(w http.ResponseWriter, r *http.Request, target string, err error) {
 	if accept := r.Header.Get("Accept"); strings.Contains(accept, "application/json") &&
 		!strings.Contains(accept, "text/html") {

@@ -29,12 +29,12 @@ const (
 	maxSubject = 255
 )
 
-// signatures are the ways in which a provider may sign: with a key pair. None, and none with a shared secret.
+// signatures are the ways in which a provider may sign: with a key pair. No signature, or a shared secret, is refused.
 var signatures = []string{oidc.RS256, oidc.ES256, oidc.EdDSA}
 
 // OIDC is the identity provider that people log in at, and what we are to it.
 type OIDC struct {
-	// Issuer is the provider's identifier, exactly as it stands in its tokens.
+	// Issuer is the provider's identifier, exactly as its tokens have it.
 	Issuer string
 	// ClientID and ClientSecret are ours there; a public client has no secret.
 	ClientID, ClientSecret string
@@ -44,8 +44,8 @@ type OIDC struct {
 	RedirectURL string
 }
 
-// provider speaks to the identity provider. What the provider says of itself is read when it is first needed, and
-// again after a failure, so that this server does not wait for that one.
+// provider calls the identity provider. The provider's description of itself is read when it is first needed, and
+// again after a failure, so that this server starts without it.
 type provider struct {
 	OIDC
 	client *http.Client
@@ -80,7 +80,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// discover is the provider with its endpoints and keys. UNAVAILABLE when it does not answer, or names itself
+// discover returns the provider with its endpoints and keys. UNAVAILABLE when it does not answer, or names itself
 // otherwise than it was configured.
 func (p *provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
@@ -91,7 +91,7 @@ func (p *provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	if time.Now().Before(p.retryAt) {
 		return nil, p.failure
 	}
-	// Who asked may go away meanwhile; what is found is for everybody.
+	// The caller may leave meanwhile; what is found is for every caller.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
 	if err != nil {
 		p.failure = fault.New(fault.Unavailable, "the identity provider does not answer").Because(err)
@@ -102,7 +102,7 @@ func (p *provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	return found, nil
 }
 
-// oauth is our client at the provider.
+// oauth returns our client at the provider.
 func (p *provider) oauth(found *oidc.Provider) *oauth2.Config {
 	return &oauth2.Config{
 		ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: p.RedirectURL,
@@ -110,7 +110,7 @@ func (p *provider) oauth(found *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// address is where the browser logs in.
+// address returns where the browser logs in.
 func (p *provider) address(ctx context.Context, attempt *identity.Attempt) (string, error) {
 	found, err := p.discover(ctx)
 	if err != nil {
@@ -120,8 +120,8 @@ func (p *provider) address(ctx context.Context, attempt *identity.Attempt) (stri
 		oauth2.S256ChallengeOption(attempt.Verifier)), nil
 }
 
-// person is whom the provider vouches for with the code. UNAUTHENTICATED when the provider does not take the code
-// or what it answers does not hold; UNAVAILABLE when it does not answer.
+// person returns the person whom the provider vouches for with the code. UNAUTHENTICATED when the provider does not
+// take the code or its answer is not valid; UNAVAILABLE when it does not answer.
 func (p *provider) person(ctx context.Context, code string, attempt *identity.Attempt) (identity.Person, error) {
 	found, err := p.discover(ctx)
 	if err != nil {
@@ -155,12 +155,12 @@ func (p *provider) person(ctx context.Context, code string, attempt *identity.At
 		Verified: bool(claims.Verified)}, nil
 }
 
-// unproved is the one answer to a login that does not hold; why is for the log.
+// unproved returns the one answer to a login that is not proved; the cause is for the log.
 func unproved(err error) error {
 	return fault.New(fault.Unauthenticated, "the identity provider's answer does not prove who logged in").Because(err)
 }
 
-// claims are what is asked of an ID token beyond signature, issuer, audience and time.
+// claims holds what is read from an ID token beyond signature, issuer, audience and time.
 type claims struct {
 	AuthorizedParty string `json:"azp"`
 	Email           string `json:"email"`
@@ -176,7 +176,7 @@ func (t *truth) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// claims checks who the ID token was made for, and that it answers this very login.
+// claims checks that the ID token was issued to this client, and that it answers this very login.
 func (p *provider) claims(token *oidc.IDToken, accessToken, nonce string) (out claims, err error) {
 	if err := token.Claims(&out); err != nil {
 		return out, err

@@ -49,7 +49,7 @@ func Record(ctx context.Context, db *tx.DB, response *graphql.Response) *graphql
 	return response
 }
 
-// deny records one refusal, unless a verb has.
+// deny records one refusal, unless a verb has recorded it.
 func deny(ctx context.Context, db *tx.DB, one *gqlerror.Error, refused *fault.Fault) {
 	var known *audit.Recorded
 	if errors.As(refused, &known) {
@@ -62,7 +62,7 @@ func deny(ctx context.Context, db *tx.DB, one *gqlerror.Error, refused *fault.Fa
 	note(ctx, db, refused, field.Name, keyOf(field), object)
 }
 
-// Note records a refusal of a request that is not GraphQL, unless a verb has: what was asked, and of which object.
+// Note records a refusal of a request that is not GraphQL, unless a verb has recorded it: the action and its object.
 func Note(ctx context.Context, db *tx.DB, err error, action, object string) {
 	var known *audit.Recorded
 	refused, ok := fault.As(err)
@@ -71,7 +71,7 @@ func Note(ctx context.Context, db *tx.DB, err error, action, object string) {
 	}
 }
 
-// note records a refusal, with whose it was as far as that is known.
+// note records a refusal, with its caller as far as that is known.
 func note(ctx context.Context, db *tx.DB, refused *fault.Fault, action, key, object string) {
 	denial := tx.Denial{
 		Request: authz.Request(ctx), Action: action, Key: key, Code: string(refused.Code), ObjectID: object, At: db.Now(),

@@ -13,9 +13,9 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Present turns what a verb refused into the one error envelope. It is the only place that makes a
-// GraphQL error; whatever is not a fault is INTERNAL, with nothing of its text. A database that is away
-// is UNAVAILABLE: clients try again, and nobody is told that a credential is over which could not be looked at.
+// Present turns a verb's refusal into the one error envelope. It is the only place that creates a
+// GraphQL error; what is not a fault is INTERNAL, with nothing of its text. A database that cannot be reached
+// is UNAVAILABLE: clients try again, and a credential that could not be read is not reported as expired.
 func Present(ctx context.Context, err error) *gqlerror.Error {
 	var path ast.Path
 	if graphql.HasOperationContext(ctx) {

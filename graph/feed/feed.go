@@ -115,7 +115,7 @@ func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*li
 	}, nil
 }
 
-// start returns the position of a cursor, and the newest where there is no cursor.
+// start returns the position of a cursor, and the newest one without a cursor.
 func (s activitySource) start(ctx context.Context, id ids.ID, after string) (event.Position, error) {
 	if after == "" {
 		return s.feeds.Now(ctx)

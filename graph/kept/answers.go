@@ -48,15 +48,15 @@ func (a *Answers) Answer(ctx context.Context) (*graphql.Response, bool) {
 	return a.answer(ctx, plan, asked, proof)
 }
 
-// question is what is asked, by whom, and what proves its answer.
+// question is a request, its caller, and what proves its answer.
 type question struct {
 	key
 	credential string
 	about      tx.Subject
 }
 
-// known returns an answer that the caller would be given now, and what was proved; no answer where none is kept or proved,
-// and no proof where none was asked for: the read asks for it in the same round trip.
+// known returns the kept answer that the caller would get now, and its proof; no answer where none is kept or proved,
+// and no proof where none was requested: the read then requests it in its own round trip.
 func (a *Answers) known(ctx context.Context, asked question) (*answer, tx.Proof) {
 	found := a.store.get(asked.key)
 	if found == nil {
@@ -93,7 +93,7 @@ func (a *Answers) answer(ctx context.Context, plan *plain.Plan, asked question, 
 	return response, true
 }
 
-// keepable returns what the operation of ctx asks; not ok where no answer can be proved.
+// keepable returns the question of ctx's operation; not ok where no answer can be proved.
 func (a *Answers) keepable(ctx context.Context, plan *plain.Plan) (question, bool) {
 	if a.store == nil {
 		return question{}, false

@@ -20,7 +20,7 @@ const largest = 64
 // maxCallers bounds the callers whose rights are known.
 const maxCallers = 4096
 
-// key names an answer. A plan that is compiled anew is another one, and what was kept for the old one ages away.
+// key names an answer. A plan that is compiled again is another key; the old one's answers become the least recent.
 type key struct {
 	plan              *plain.Plan
 	variables, rights string // as proved

@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
-// covered are the fields that lead to objects whose every plain field stands in the rows that a proof is about, or in the
-// object above.
+// covered are the fields that lead to objects whose every plain field is in the rows that a proof is about, or in
+// the object above.
 var covered = map[string]bool{
 	"Query.instance": true, "Query.instances": true,
 	"InstanceConnection.edges": true, "InstanceConnection.pageInfo": true, "InstanceEdge.node": true,
@@ -48,7 +48,7 @@ func subject(plan *plain.Plan, variables map[string]any) (tx.Subject, bool) {
 	return tx.Subject{}, false
 }
 
-// listed is a page of a project's instances, as the field's resolver reads it: one row more than it shows.
+// listed returns the subject of a page of a project's instances, as its resolver reads it: one row more than it shows.
 func listed(in *plain.Reader) (tx.Subject, bool) {
 	project := in.ID("projectId")
 	filter := cmp.Or(plain.Input[instance.Filter](in, "filter"), &instance.Filter{})

@@ -2,11 +2,11 @@ package live
 
 import "time"
 
-// hintLasts is how long news is waited for after its hint: until the first poll after those that follow a hint, since
-// what an older transaction holds back for longer than those take is what takes longest.
+// hintLasts is how long a hint waits for its news: until the first regular poll after the quick ones that follow a
+// hint. News takes longest when an older transaction holds it back for longer than the quick polls last.
 const hintLasts = delayedPolls*delayedPoll + pollEvery
 
-// hint is when the hint came whose news was not found yet; its zero value is none.
+// hint is when a hint came whose news was not found yet; its zero value means that no hint waits.
 type hint struct{ at time.Time }
 
 // come notes a hint, unless an earlier one waits for its news.
@@ -16,8 +16,8 @@ func (h *hint) come(now time.Time) {
 	}
 }
 
-// looked notes a look after news, and returns how long after its hint it was found, if that was so. A hint may have no
-// news, such as one of a change that was taken back: a feed that is never delayed finds none at once, others after hintLasts.
+// looked notes a poll for news. If news was found after a hint, it returns how long after. A hint may have no news, as
+// of a change that was rolled back: a feed that is never delayed drops it at once, others drop it after hintLasts.
 func (h *hint) looked(now time.Time, found, delayed bool) (took time.Duration, news bool) {
 	if h.at.IsZero() {
 		return 0, false

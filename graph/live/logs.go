@@ -13,8 +13,8 @@ type Logs struct {
 }
 
 // Watch sends the lines of a member as they are printed, and closes the channel after the member was removed. It waits
-// for its caller: a slow one gets a gap where lines are gone by then. end is called with the reason when the caller of
-// ctx loses the right, or the member's node stays away. Watch requires <family>.member.logs.
+// for its caller: a slow one gets a gap where the node has dropped lines. end is called with the reason when the caller
+// of ctx loses the right, or the member's node stays away. Watch requires <family>.member.logs.
 func (l *Logs) Watch(ctx context.Context, in memberlog.Input, end func(error)) (<-chan *memberlog.Line, error) {
 	following, err := l.Service.Follow(ctx, in)
 	if err != nil {

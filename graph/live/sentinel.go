@@ -17,8 +17,8 @@ const (
 )
 
 // Sentinel rechecks, while sockets and subscriptions are open, whether their callers may still have them: once for each
-// question, however many sockets and subscriptions share it. What rests on a caller's rights alone is not asked again
-// while they are the same, which one statement says of many callers.
+// question, however many sockets and subscriptions share it. A check that depends on a caller's rights alone is not
+// repeated while they are the same, which one statement proves for many callers.
 type Sentinel struct {
 	db    *tx.DB
 	asked chan struct{}
@@ -58,8 +58,8 @@ func (s *Sentinel) Watch(
 	return s.watch(ctx, subject, nil, check, end)
 }
 
-// WatchProved is Watch for a check that is not made again while the proof of by, for the caller, is the one by which it
-// was passed: rights, and what by says of rows, decide it alone.
+// WatchProved is Watch for a check that is not repeated while the proof of by, for the caller, is the one by which it
+// passed: the rights, and the rows that by is about, decide it alone.
 func (s *Sentinel) WatchProved(
 	ctx context.Context, subject string, by tx.Subject, check func(context.Context) error, end func(error),
 ) (forget func()) {

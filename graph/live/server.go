@@ -66,7 +66,7 @@ type Server struct {
 	Subject func(ctx context.Context) string
 	// SubjectGroups bounds the groups that one subject uses; 0 means 2,000.
 	SubjectGroups int
-	// Metrics notes how long news takes from its hint to the subscribers; nil for nobody.
+	// Metrics notes how long news takes from its hint to the subscribers; nil notes nothing.
 	Metrics *metrics.Set
 
 	mu     sync.Mutex
@@ -184,7 +184,7 @@ func (s *Server) replay(
 	return true
 }
 
-// enter returns the group of an operation, a new one where there is none, and counts its user.
+// enter returns the group of an operation, which it creates for the first user, and counts the user.
 func (s *Server) enter(ctx context.Context, whose string, op *graphql.OperationContext, opened *Opened) (*group,
 	error) {
 	key, err := groupKey(op, opened.Feed)

@@ -30,7 +30,7 @@ type Users struct{}
 // ServiceAccounts resolves the fields of service accounts.
 type ServiceAccounts struct{}
 
-// Viewer resolves the fields of whoever calls.
+// Viewer resolves the fields of the caller.
 type Viewer struct{ identity *identity.Service }
 
 // NewViewer returns the fields over the verbs.

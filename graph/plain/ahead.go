@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// resolved is what the fields of several objects have that are taken before any of the objects is written: a loader
-// serves in one query all that is asked of it at once.
+// resolved holds the values of the fields of several objects that are read before any of the objects is written: a
+// loader reads in one query all that is requested of it at once.
 type resolved struct{ steps []taken }
 
-// taken is what one field of the objects has; the zero value for a field that is not taken ahead.
+// taken holds the values of one field of the objects; the zero value for a field that is not read ahead.
 type taken struct {
 	values []any
-	// below is of the objects in values together, where some of their fields are taken ahead too. The n-th value's
+	// below is of the objects in values together, where some of their fields are read ahead too. The n-th value's
 	// objects are those from firsts[n] on.
 	below  *resolved
 	firsts []int
@@ -27,9 +27,9 @@ func (t *taken) first(n int) int {
 	return t.firsts[n]
 }
 
-// resolve takes the gathered fields of objects, and those below them level by level: fields of one level beside each
-// other, a goroutine for each, as a loader serves those who have asked it. What a document may cost bounds the objects of
-// a level and their fields, as it bounds those of the executor.
+// resolve reads the gathered fields of objects, and those below them level by level. The fields of one level are read
+// concurrently, a goroutine for each, as a loader reads at once for all goroutines that wait for it. The limit of a
+// document's cost bounds the objects of a level and their fields, as it bounds those of the executor.
 func (w *writer) resolve(selected *selection, objects []any) (*resolved, error) {
 	out := &resolved{steps: make([]taken, len(selected.steps))}
 	var together errgroup.Group
@@ -68,7 +68,7 @@ func (w *writer) resolve(selected *selection, objects []any) (*resolved, error) 
 	return out, nil
 }
 
-// resolveBelow takes the gathered fields of the objects that a step's field has.
+// resolveBelow reads the gathered fields of the objects that a step's field has.
 func (w *writer) resolveBelow(s *step, at *taken) (err error) {
 	var objects []any
 	at.firsts = make([]int, len(at.values))

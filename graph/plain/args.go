@@ -30,7 +30,7 @@ func (r *Reader) ID(name string) (id ids.ID) {
 	return id
 }
 
-// OptionalID returns an id, and nil where there is none.
+// OptionalID returns an id, and nil without one.
 func (r *Reader) OptionalID(name string) *ids.ID { return optional(r, name, r.ID) }
 
 // optional reads an argument that may be left out.
@@ -60,10 +60,10 @@ func (r *Reader) Bool(name string) bool {
 	return is
 }
 
-// OptionalBool returns a truth value, and nil where there is none.
+// OptionalBool returns a truth value, and nil without one.
 func (r *Reader) OptionalBool(name string) *bool { return optional(r, name, r.Bool) }
 
-// OptionalInt returns a number, and nil where there is none.
+// OptionalInt returns a number, and nil without one.
 func (r *Reader) OptionalInt(name string) *int {
 	given := r.args[name]
 	if given == nil {
@@ -76,10 +76,10 @@ func (r *Reader) OptionalInt(name string) *int {
 	return &n
 }
 
-// OptionalText returns a string, and nil where there is none.
+// OptionalText returns a string, and nil without one.
 func (r *Reader) OptionalText(name string) *string { return optional(r, name, r.Text) }
 
-// Texts returns a list of strings, and nil where there is none.
+// Texts returns a list of strings, and nil without one.
 func Texts[T ~string](r *Reader, name string) []T {
 	given, ok := r.args[name].([]any)
 	if !ok && r.args[name] != nil {
@@ -99,7 +99,7 @@ func Texts[T ~string](r *Reader, name string) []T {
 	return out
 }
 
-// Object returns an input object that must be there; as Input else.
+// Object is Input for an input object that is required.
 func Object[T any](r *Reader, name string) (out T) {
 	if found := Input[T](r, name); found != nil {
 		return *found
@@ -127,7 +127,7 @@ var asInputs = json.JoinOptions(json.MatchCaseInsensitiveNames(true), json.WithU
 	}),
 )))
 
-// Input returns an input object, and nil where there is none. It is for objects of texts, truth values, whole numbers,
+// Input returns an input object, and nil without one. It is for objects of texts, truth values, whole numbers,
 // ids, instants and lists of texts alone; their values have been coerced to the schema's types.
 func Input[T any](r *Reader, name string) *T {
 	given := r.args[name]

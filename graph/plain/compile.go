@@ -19,7 +19,7 @@ const (
 // firstSize is the buffer of a document's first answer, in bytes.
 const firstSize = 4 << 10
 
-// maxSize is the largest buffer that is made on the strength of earlier answers, in bytes.
+// maxSize is the largest buffer that is allocated because earlier answers were large, in bytes.
 const maxSize = 1 << 20
 
 // selection is a compiled selection set: what to write of an object.
@@ -29,7 +29,7 @@ type selection struct {
 	recent atomic.Int64 // length of recent answers, for the root's
 }
 
-// step writes one field. key is what stands before its value, with the comma or brace that precedes.
+// step writes one field. key is the text before its value, with the comma or brace that precedes.
 type step struct {
 	key   string
 	fixed string // the whole value, when it does not depend on the object
@@ -38,8 +38,8 @@ type step struct {
 	asked graphql.CollectedField
 	args  bool // the field has arguments
 	root  bool // the field's function reads the selection from its context
-	// gathered is true of a field that is asked for at once of all objects beside it, and ahead of one that is or has such
-	// a field below it.
+	// gathered is true of a field that is read at once for all objects beside it, and ahead of one that is or has
+	// such a field below it.
 	gathered, ahead bool
 }
 
@@ -80,7 +80,7 @@ func (p *plans) get(op *graphql.OperationContext, compile func(*graphql.Operatio
 	return found
 }
 
-// compile makes a plan of an operation; nil when some part of it is not in the tables, or depends
+// compile returns the plan of an operation; nil when some part of it is not in the tables, or depends
 // on variables by a directive.
 func (e *Executor) compile(op *graphql.OperationContext) *Plan {
 	if directed(op.Operation.SelectionSet, op.Doc) {
@@ -94,8 +94,8 @@ func (e *Executor) compile(op *graphql.OperationContext) *Plan {
 	return &Plan{root: root, edges: c.edges}
 }
 
-// directed says whether a directive stands anywhere in the document's selections. Fragments are
-// looked at once each, wherever they are spread.
+// directed reports whether the document's selections have a directive anywhere. Each fragment is
+// read once, wherever it is spread.
 func directed(set ast.SelectionSet, doc *ast.QueryDocument) bool {
 	if anyDirective(set) {
 		return true
@@ -133,7 +133,7 @@ type compiler struct {
 	edges []string
 }
 
-// place is where a selection set stands.
+// place is where a selection set is.
 type place struct {
 	of     *Type
 	root   bool

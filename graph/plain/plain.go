@@ -1,7 +1,7 @@
 // Package plain answers queries whose every field is in its tables, without the executor's context, closure and
 // goroutine for each field: a document's selections are compiled once, and an answer is appended to one buffer. The
 // executor answers every query with a field that is not in the tables, and repeats every query that meets an error, so
-// that errors have one shape and one place. Fields with loaders are asked for of all objects beside each other at once.
+// that errors have one shape and one place. Fields with loaders are read for all objects beside each other at once.
 //
 // The tables are generated (graph/generated/plain) from the schema and from how gqlgen bound it, so they call the same
 // resolvers and read the same models. An answer is byte for byte the executor's; a test compares the two on generated
@@ -39,9 +39,9 @@ type Field struct {
 	many  bool
 	// alone marks fields that would cost one query per list element; inside lists the query falls back to the executor.
 	alone bool
-	// gathered marks fields whose loaders serve all elements of a list in one query, if they are asked for at once.
+	// gathered marks fields whose loaders serve all elements of a list in one query, if they are read at once.
 	gathered bool
-	// together marks fields that are read in the round trip of the object above, unless that comes from a loader itself.
+	// together marks fields that are read in the round trip of the object above, unless a loader reads that object.
 	together bool
 }
 
@@ -51,7 +51,7 @@ func (f Field) Alone() Field {
 	return f
 }
 
-// Gathered returns the field for elements of a list that are asked for it beside each other, before any is written.
+// Gathered returns the field for elements of a list for all of which it is read at once, before any is written.
 func (f Field) Gathered() Field {
 	f.gathered = true
 	return f
@@ -160,7 +160,7 @@ func (p *Plan) Answer(ctx context.Context) (response *graphql.Response, ok bool)
 }
 
 // Sole returns the name and the arguments of the one field of the query type that the operation selects; not ok where
-// it selects several, or one that is no object.
+// it selects several, or one that is not an object.
 func (p *Plan) Sole(variables map[string]any) (name string, args Args, ok bool) {
 	if len(p.root.steps) != 1 || p.root.steps[0].below == nil {
 		return "", nil, false
@@ -169,9 +169,9 @@ func (p *Plan) Sole(variables map[string]any) (name string, args Args, ok bool) 
 	return asked.Name, asked.ArgumentMap(variables), true
 }
 
-// Gathers reports whether fields are resolved beside each other, by several goroutines.
+// Gathers reports whether fields are resolved concurrently, by several goroutines.
 func (p *Plan) Gathers() bool { return p.root.ahead }
 
-// Edges returns the selected fields whose value is not in the object itself, each as Type.field: those that lead to other
-// objects, and scalars that a resolver makes.
+// Edges returns the selected fields whose value is not in the object itself, each as Type.field: those that lead to
+// other objects, and scalars that a resolver computes.
 func (p *Plan) Edges() []string { return p.edges }

@@ -63,7 +63,7 @@ func refusal(err error) error {
 	}
 }
 
-// stream opens a stream to the agent of a node, on which nothing has been asked for yet.
+// stream opens a stream to the agent of a node, on which nothing has been requested yet.
 func (r *Relay) stream(ctx context.Context, node ids.ID) (net.Conn, error) {
 	if held := r.held(node); held != nil {
 		if conn, err := held.Through(); err == nil {

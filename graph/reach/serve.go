@@ -254,7 +254,7 @@ func (r *Relay) join(ctx context.Context, w http.ResponseWriter, there net.Conn,
 	return nil
 }
 
-// begin reads who calls, of a request that asks for an upgrade.
+// begin reads the caller of a request for an upgrade.
 func begin(w http.ResponseWriter, r *http.Request, authenticate Authenticate) (context.Context, error) {
 	id := transport.RequestCorrelationID(r)
 	w.Header().Set(transport.CorrelationHeader, id)

@@ -27,7 +27,7 @@ const TerminalProtocol = "app-platform-exec"
 const (
 	// taken is the frame by which a browser says how many bytes of output it has drawn, four bytes, the highest first.
 	taken tunnel.Frame = 255
-	// unread is how many bytes of output may be on their way to a browser: one that does not draw them stops the command.
+	// unread is how many bytes of output may be on their way to a browser: one that draws none stops the command.
 	unread = 512 << 10
 	// terminalIdle is how long a terminal stays open though nothing is typed or printed.
 	terminalIdle = 30 * time.Minute
@@ -37,7 +37,7 @@ const (
 	openingTime = 20 * time.Second
 )
 
-// opening is what a browser asks for.
+// opening is a browser's request for a terminal.
 type opening struct {
 	Member  ids.ID   `json:"member"`
 	Command []string `json:"command"`
@@ -240,7 +240,7 @@ func (t *terminal) watch(stop <-chan struct{}) error {
 	}
 }
 
-// refuse tells the browser why the terminal ends.
+// refuse sends the browser the reason why the terminal ends.
 func (t *terminal) refuse(ctx context.Context, err error) {
 	_ = t.say(denial.Envelope(ctx, err)) // it may have left
 }

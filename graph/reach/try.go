@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// tryLife is how long what a try showed is good for: whoever looks again sooner gets the same.
+	// tryLife is how long the result of a try is reused: a caller that tries again sooner gets the same.
 	tryLife = 10 * time.Second
 	// maxTries bounds the tries that are remembered.
 	maxTries = 10_000
@@ -28,14 +28,14 @@ type tryKey struct {
 	endpoint string
 }
 
-// try is what a try showed.
+// try is the result of a try.
 type try struct {
 	at  time.Time
 	err error
 }
 
-// Try asks a member whether it answers at an endpoint: at its port, or by GET of the path that the manifest names,
-// which is to be answered with 200 to 399. What the app answers is not passed on. Faults: those of Dial, UNAVAILABLE.
+// Try checks that a member answers at an endpoint: at its port, or by GET of the path that the manifest names,
+// which must answer 200 to 399. The app's answer is not passed on. Faults: those of Dial, UNAVAILABLE.
 func (r *Relay) Try(ctx context.Context, to *endpoint.Target) error {
 	at := tryKey{to.MemberID, to.Endpoint.Name}
 	r.mu.Lock()
@@ -54,7 +54,7 @@ func (r *Relay) Try(ctx context.Context, to *endpoint.Target) error {
 	return err
 }
 
-// tryOnce tries without looking at what is remembered.
+// tryOnce tries without the remembered results.
 func (r *Relay) tryOnce(ctx context.Context, to *endpoint.Target) error {
 	conn, err := r.Dial(ctx, to)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *Relay) tryOnce(ctx context.Context, to *endpoint.Target) error {
 	}
 	web := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxTryHeaders,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-		// The tunnel ends in the member itself; an app's own certificate names nobody that we know.
+		// The tunnel ends in the member itself; an app's own certificate is for no name that we could verify.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // #nosec G402
 	defer web.CloseIdleConnections()
 	response, err := web.RoundTrip(request)

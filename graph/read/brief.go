@@ -38,13 +38,13 @@ var (
 	}
 )
 
-// briefDetail returns of which rows a part is enough for the instance that is being resolved.
+// briefDetail returns for which rows a part is enough, for the instance that is being resolved.
 func briefDetail(ctx context.Context) instance.Brief {
 	whole := wholeOf(graphql.GetFieldContext(ctx).Field.Selections, pageParts)
 	return instance.Brief{Steps: !whole[0], LastOperation: !whole[1], Members: !whole[2], Events: !whole[3], Instance: !whole[4]}
 }
 
-// BriefList reports whether a part of each instance is enough for the list that is being resolved, and of its last operation.
+// BriefList reports whether a part of each instance, and of its last operation, is enough for the list being resolved.
 func BriefList(ctx context.Context) (instances, operations bool) {
 	if !graphql.HasOperationContext(ctx) {
 		return false, false
@@ -53,8 +53,8 @@ func BriefList(ctx context.Context) (instances, operations bool) {
 	return !whole[1], !whole[0]
 }
 
-// wholeOf returns which of the parts show a field that is not among theirs, so that their rows are read whole. Whatever stands
-// in a fragment counts, whether it will be answered or not.
+// wholeOf returns which of the parts show a field that is not among theirs, so that their rows are read whole. Every
+// field in a fragment counts, whether it will be answered or not.
 func wholeOf(set ast.SelectionSet, parts []part) []bool {
 	whole := make([]bool, len(parts))
 	walk(set, "", func(path string) bool {
@@ -75,7 +75,7 @@ func wholeOf(set ast.SelectionSet, parts []part) []bool {
 	return whole
 }
 
-// below returns what of a path stands below a field; empty for the field itself.
+// below returns the part of a path below a field; empty for the field itself.
 func below(path, field string) (rest string, ok bool) {
 	if field == "" {
 		return path, true
@@ -87,7 +87,7 @@ func below(path, field string) (rest string, ok bool) {
 	return strings.CutPrefix(rest, ".")
 }
 
-// walk calls visit with the path of every selected field, and goes on below it where visit says so.
+// walk calls visit with the path of every selected field, and goes on below it where visit returns true.
 func walk(set ast.SelectionSet, above string, visit func(path string) bool) {
 	for _, one := range set {
 		switch one := one.(type) {

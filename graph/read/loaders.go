@@ -41,7 +41,7 @@ const (
 	batchSize = 500
 )
 
-// Loader gathers the keys that the elements of a list ask for within a short wait, and reads their values at once.
+// Loader gathers the keys that the elements of a list need within a short wait, and reads their values at once.
 type Loader[K comparable, T any] = dataloadgen.Loader[K, T]
 
 // Services are what loaders read with.
@@ -125,8 +125,8 @@ func (l *Loaders) CountMetrics() error {
 
 type loadersKey struct{}
 
-// response is what belongs to one response. Most are answered without a loader, so that loaders are made for the first that
-// needs one.
+// response is what belongs to one response. Most need no loader, so loaders are created when a field first needs
+// one.
 type response struct {
 	services Services
 
@@ -243,7 +243,7 @@ func Visible[T any](ctx context.Context, from *Loader[ids.ID, *T], wanted []ids.
 	return out, nil
 }
 
-// Maybe loads the object that an optional reference names. It returns nil when there is no reference, and when the
+// Maybe loads the object that an optional reference names. It returns nil without a reference, and when the
 // caller may not see the object.
 func Maybe[K ~string, T any](ctx context.Context, from *Loader[K, *T], key *K) (*T, error) {
 	if key == nil || *key == "" {

@@ -26,7 +26,7 @@ func MarshalDateTime(t time.Time) graphql.Marshaler {
 	})
 }
 
-// mostQuoted bounds what of a text that is no instant is said again, in characters.
+// mostQuoted bounds how much an error quotes of a text that is not an instant, in characters.
 const mostQuoted = 40
 
 // UnmarshalDateTime reads an RFC 3339 instant. It fails with INVALID_ARGUMENT for anything else.

@@ -1,5 +1,5 @@
 // Package scrape serves what a project's members use in Prometheus's text format, for a scraper with a credential of
-// the project's own. Each request is authorised, and answered from one statement; no node is asked.
+// the project's own. Each request is authorised, and answered from one statement; no node is called.
 package scrape
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// Path is what the scraper asks for, as a pattern of net/http.
+// Path is the path that the scraper requests, as a pattern of net/http.
 const Path = "/v1/projects/{project}/metrics"
 
 // Authenticate reads a credential into the context, as for the API.
 type Authenticate func(context.Context, transport.Credential, *http.Request) (context.Context, error)
 
-// Handler serves Path. The query's instance asks for the members of one instance.
+// Handler serves Path. The query parameter instance limits the answer to the members of one instance.
 type Handler struct {
 	// Members holds the reads. Required.
 	Members *membermetric.Service

@@ -216,12 +216,12 @@ func (p *passage) refusal(response *http.Response, kept http.Header) error {
 	return fault.New(code, "%.2000s", volumefiles.Shown(said.Message))
 }
 
-// headStatuses are the statuses that an agent may refuse HEAD by; what is not among them is no answer of ours.
+// headStatuses are the statuses with which an agent may refuse HEAD; any other is not an answer of our agents.
 var headStatuses = map[int]bool{http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusNotFound: true,
 	http.StatusMethodNotAllowed: true, http.StatusConflict: true, http.StatusUnprocessableEntity: true,
 	http.StatusServiceUnavailable: true}
 
-// headRefusal is the fault of an agent's refusal that has no body: the status says it alone.
+// headRefusal returns the fault of an agent's refusal without a body, by its status alone.
 func headRefusal(status int) error {
 	switch status {
 	case http.StatusNotFound:

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/service/volume"
 )
 
-// forms are the forms of the headers that agents are told, as far as they are not read here.
+// forms are the forms of the headers that are passed to agents without being read here.
 var forms = map[string]*regexp.Regexp{
 	"Range":    regexp.MustCompile(`^bytes=[0-9]{1,18}-[0-9]{0,18}$`),
 	"If-Range": tagForm, "If-Match": tagForm,
@@ -20,7 +20,7 @@ var forms = map[string]*regexp.Regexp{
 // tagForm is the form of an ETag.
 var tagForm = regexp.MustCompile(`^"[0-9a-f-]{1,120}"$`)
 
-// parse reads a request. Faults: INVALID_ARGUMENT, METHOD_NOT_ALLOWED, NOT_FOUND for what is no id of a volume.
+// parse reads a request. Faults: INVALID_ARGUMENT, REQUEST_INVALID, METHOD_NOT_ALLOWED, NOT_FOUND for a malformed id.
 func parse(r *http.Request) (*asked, error) {
 	of, path, folder, err := volumefiles.ParseAddress(r.URL.EscapedPath())
 	if err != nil {
@@ -49,7 +49,7 @@ func parse(r *http.Request) (*asked, error) {
 	return out, out.act(r, query)
 }
 
-// act reads what is wanted, and what the agent is told beside the address.
+// act reads what the request wants, and the headers for the agent.
 func (a *asked) act(r *http.Request, query url.Values) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// silence is how long a node may neither take nor send a byte, beside the time for what it reads and writes by itself.
+	// silence is how long a node may neither take nor send a byte, beside the time that it reads and writes by itself.
 	silence = 2 * time.Minute
 	// deletion is how long a node may take to delete a folder with all that is in it.
 	deletion = 10 * time.Minute
-	// slowest is the bytes that a node reads or writes in a second at least, such as for the digest of what was there before.
+	// slowest is the least bytes that a node reads or writes in a second, such as for the digest of the bytes before.
 	slowest = 16 << 20
 )
 
@@ -33,7 +33,7 @@ func (a *asked) patience() time.Duration {
 	return silence + time.Duration(own/slowest)*time.Second
 }
 
-// silent is the end of a request whose node is silent.
+// silent returns the fault that ends a request whose node is silent.
 func silent(after time.Duration) error {
 	return fault.New(fault.Unavailable, "the node has neither taken nor sent a byte for %s, and the request is given up: try it "+
 		"again, and a file goes on where it was", after).Retry(true)

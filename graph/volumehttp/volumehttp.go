@@ -1,6 +1,6 @@
-// Package volumehttp serves the files of volumes to people and programs, by GET, HEAD, PUT and DELETE. Who may do what is
-// for service/volume; the bytes come from and go to the agent of a node that serves the volume, over its tunnel, one
-// stream for each request. What an agent answers is hostile: of its headers those that are known pass, checked.
+// Package volumehttp serves the files of volumes to people and programs, by GET, HEAD, PUT and DELETE. service/volume
+// decides who may do what; the bytes come from and go to the agent of a node that serves the volume, over its tunnel,
+// one stream for each request. An agent's answer is hostile: only known headers of it pass, each checked.
 //
 // A browser shows the cookie of its login, from a page of ours alone; a program shows its token. A request ends within
 // five seconds of the right's end.
@@ -171,7 +171,7 @@ type asked struct {
 	part   volumefiles.Part
 	// compared says that the platform compares the digest of what passes.
 	compared bool
-	// address is where the agent is asked, and header what it is told.
+	// address and header are those of the request to the agent.
 	address string
 	header  http.Header
 }

@@ -16,7 +16,7 @@ import (
 // bufferSize is how much of a file that is compared is in memory at once, in bytes.
 const bufferSize = 64 << 10
 
-// compareWhole has the node send the digest of a file that is read as a whole by a caller that does not compare it itself. A
+// compareWhole has the node send the digest of a file that a caller reads whole and does not compare itself. A
 // browser cannot: what it downloads does not pass the page, and a page that reads an answer gets no trailers. So the
 // answer is compared here, and breaks off before its last bytes where they differ: no browser takes that for the file.
 func (a *asked) compareWhole() {
@@ -28,7 +28,7 @@ func (a *asked) compareWhole() {
 	a.header.Set("Range", "bytes=0-") // whose answer says the size, which one with a trailer otherwise does not
 }
 
-// whole makes the answer to that one of the whole file, which states its size.
+// whole turns the answer to that range into one of the whole file, which states its size.
 func (p *passage) whole(response *http.Response) error {
 	if response.StatusCode == http.StatusPartialContent {
 		var from, to, size int64

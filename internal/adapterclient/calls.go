@@ -14,8 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Describe asks what the adapter says about itself. The answer must bear the adapter's name and a
-// contract version that the platform speaks.
+// Describe reads what the adapter states about itself. The answer must bear the adapter's name and a contract version
+// that the platform speaks.
 func (c *Client) Describe(ctx context.Context, target Target) (adapter.Description, error) {
 	var out adapter.Description
 	_, err := c.do(ctx, target, call{name: "describe", method: http.MethodGet, path: adapter.AdapterPath}, &out)
@@ -34,8 +34,8 @@ func (c *Client) Describe(ctx context.Context, target Target) (adapter.Descripti
 		Err: fmt.Errorf("it speaks none of the contracts %v", adapter.ContractVersions())}
 }
 
-// Plan asks what an operation would come to. The error is of kind Unsupported when the adapter does
-// not plan, as one of contract 1.0 does not.
+// Plan requests what an operation would do. The error is of kind Unsupported when the adapter does not plan, as one of
+// contract 1.0 does not.
 func (c *Client) Plan(ctx context.Context, target Target, request adapter.PlanRequest, trace Trace) (adapter.PlanAnswer,
 	error) {
 	var out adapter.PlanAnswer
@@ -72,7 +72,7 @@ func checkPlan(target Target, plan *adapter.PlanAnswer) error {
 		Err: fmt.Errorf("the plan is outside of the contract: %s", wrong)}
 }
 
-// Dispatch sends an operation; done says that the adapter had ended it already.
+// Dispatch sends an operation; done reports that the adapter had ended it already.
 func (c *Client) Dispatch(ctx context.Context, target Target, dispatch adapter.Dispatch) (status adapter.Status,
 	done bool, err error) {
 	code, err := c.do(ctx, target, call{
@@ -92,7 +92,7 @@ func about(d adapter.Dispatch) []slog.Attr {
 		slog.String("operation_id", d.OperationID))
 }
 
-// Status asks how an operation stands.
+// Status reads the state of an operation.
 func (c *Client) Status(ctx context.Context, target Target, operation string, trace Trace) (adapter.Status, error) {
 	var out adapter.Status
 	_, err := c.do(ctx, target, call{name: "status", method: http.MethodGet, path: adapter.OperationPath(operation), trace: trace}, &out)
@@ -120,7 +120,7 @@ func (c *Client) Changes(ctx context.Context, target Target, cursor string, wait
 	return out, nil
 }
 
-// Cancel asks to stop an operation if that is still safe.
+// Cancel requests that an operation stops if that is still safe.
 func (c *Client) Cancel(ctx context.Context, target Target, operation string, attempt int,
 	trace Trace) (adapter.CancelResult, error) {
 	var out adapter.CancelResult
@@ -136,7 +136,7 @@ func (c *Client) Cancel(ctx context.Context, target Target, operation string, at
 	return out, err
 }
 
-// Observe asks what the adapter sees of an instance now; platformToken is for its own calls.
+// Observe reads what the adapter observes of an instance now; platformToken is for its own calls.
 func (c *Client) Observe(ctx context.Context, target Target, instance, platformToken string,
 	trace Trace) (adapter.Observation, error) {
 	var out adapter.Observation

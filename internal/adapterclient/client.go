@@ -56,7 +56,7 @@ type Trace struct {
 type Client struct {
 	// Log takes a line for each call; nil for none. It is set before the first call.
 	Log *slog.Logger
-	// Metrics counts calls; nil for nobody. It is set before the first call.
+	// Metrics counts calls; nil for none. It is set before the first call.
 	Metrics *metrics.Set
 
 	clients *clients
@@ -67,7 +67,7 @@ type Client struct {
 	signing string // id of the signer's key
 }
 
-// New makes a client that signs with the ring's key and dials what the policy allows, and nothing
+// New returns a client that signs with the ring's key and dials what the policy allows, and nothing
 // else: an adapter has no right to the public Internet either. Off this machine it calls adapters of a pinned authority
 // alone.
 func New(keys *token.Keyring, policy dial.Policy) *Client { return NewTrusting(keys, policy, Trust{}) }
@@ -80,7 +80,7 @@ func NewTrusting(keys *token.Keyring, policy dial.Policy, trust Trust) *Client {
 // Close gives idle connections back.
 func (c *Client) Close() { c.clients.close() }
 
-// Kind is what sort of failure a call met.
+// Kind is the kind of failure that a call met.
 type Kind string
 
 // The kinds of failure.
@@ -91,7 +91,7 @@ const (
 	Rejected Kind = "rejected"
 	// Conflict: another specification or a newer attempt is known there (409).
 	Conflict Kind = "conflict"
-	// Missing: the adapter does not know what was asked for (404).
+	// Missing: the adapter does not know what was requested (404).
 	Missing Kind = "missing"
 	// Unsupported: the adapter does not plan (404, 405 or 501 of a plan).
 	Unsupported Kind = "unsupported"
@@ -189,7 +189,7 @@ func (c *Client) record(ctx context.Context, target Target, one call, status int
 		telemetry.Milliseconds(took))...)
 }
 
-// exchange is do without what is told of it.
+// exchange is do without the span, the metrics and the line in the log.
 func (c *Client) exchange(ctx context.Context, target Target, one call, out any) (status int, err error) {
 	timeout := one.timeout
 	if timeout == 0 {
@@ -265,7 +265,7 @@ func (c *Client) sign(request *http.Request, target Target, body []byte) error {
 	return signer.SignRequest(request, target.Name, body)
 }
 
-// signerNow signs with the ring's first key; it is made once a key.
+// signerNow returns the signer of the ring's first key, which is created once for each key.
 func (c *Client) signerNow() (*adapter.Signer, error) {
 	key, id := c.keys.SigningKey()
 	c.mu.Lock()
@@ -299,7 +299,7 @@ func unreachable(target Target, err error) *Error {
 	return &Error{Kind: Unavailable, Target: target, Err: err}
 }
 
-// refused reads an answer that is no success.
+// refused reads an answer that is not a success.
 func refused(target Target, status int, body []byte) *Error {
 	e := &Error{Kind: Invalid, Target: target, Status: status}
 	if json.Unmarshal(body, &e.Body) != nil {

@@ -25,8 +25,8 @@ func (e *Error) Reason() string {
 	return fmt.Sprintf("adapter %s cannot be reached%s", e.Target.Name, on(e.Err))
 }
 
-// on is where on the way to an adapter a call ended, without its address: a name that nobody knows, a network that
-// leads nowhere, or a machine on which nothing listens. It is empty where that is not known.
+// on returns where on the way to an adapter a call ended, without its address: a name that does not resolve, a network
+// that leads nowhere, or a machine on which nothing listens. It is empty where that is not known.
 func on(err error) string {
 	var name *net.DNSError
 	if errors.As(err, &name) && name.IsNotFound {

@@ -27,7 +27,7 @@ const (
 // Trust is how an adapter off this machine is known to be the one that is meant: by https, with the authority that its
 // registration pins, or with the platform's own certificate shown to it, and then by the machine's authorities.
 type Trust struct {
-	// Certificate returns what the platform shows to adapters that ask for a certificate; nil for none.
+	// Certificate returns what the platform shows to adapters that request a certificate; nil for none.
 	Certificate func() *tls.Certificate
 	// Insecure lets adapters that were registered without either go on being called.
 	Insecure bool

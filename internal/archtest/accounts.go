@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Unasked finds permission keys that nothing asks for: a key in the catalogue promises that some verb
-// stands behind it. A key of a family counts as asked for when a verb asks for its suffix in the
-// object's family.
+// Unasked finds permission keys that no verb checks: a key in the catalogue promises that some verb does. A key of a
+// family counts as checked when a verb checks its suffix in the object's family.
 func Unasked(tree *Tree) (found []Finding) {
 	asked, literals := mentioned(tree, "authz", "authz")
 	for _, entry := range catalogued(tree, "authz/keys.go") {
@@ -39,9 +38,9 @@ func Unraised(tree *Tree) (found []Finding) {
 	return found
 }
 
-// Untold finds types of event that nothing writes: a type in the list is a promise to those who subscribe to it. The
-// table of operation kinds writes what it names, and a type counts as written where its text is made of a part that
-// ends in "_".
+// Untold finds types of event that nothing writes: a type in the list is a promise to its subscribers. The table of
+// operation kinds writes what it names, and a type counts as written where its text is built from a part that ends in
+// "_".
 func Untold(tree *Tree) (found []Finding) {
 	const declared, kinds = "domain/lifecycle/event.go", "domain/lifecycle/kind.go"
 	told, literals := mentioned(tree, "lifecycle", "domain/lifecycle")

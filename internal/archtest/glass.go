@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Glass finds break-glass outside of the verbs that are named so: an audit entry or a role that is flagged, or an
-// input that asks for it. Whatever sets a rule aside is reviewed in one package.
+// Glass finds break-glass outside of the verbs that are named so: an audit entry or a role that is flagged, or an input
+// that requests it. What sets a rule aside is reviewed in one package.
 func Glass(tree *Tree) (found []Finding) {
 	for _, file := range tree.Written() {
 		if file.Test || within(file.Dir, "service/breakglass") || within(file.Dir, "internal/archtest") ||

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The bounds of a file and a function, in lines. A test may tell a longer story.
+// The bounds of a file and a function, in lines. A test may be longer than another function.
 const (
 	fileGoal, fileLimit = 350, 500
 	functionLimit       = 80
@@ -101,7 +101,7 @@ func undocumented(tree *Tree, file *File) (found []Finding) {
 	return found
 }
 
-// generatedRoot says that a method is one of those that the generator writes below the resolvers of a
+// generatedRoot reports whether a method is one of those that the generator writes below the resolvers of a
 // noun and keeps as they are: one line that answers the noun's resolver.
 func generatedRoot(file *File, receiver string) bool {
 	return strings.HasSuffix(file.Path, ".resolvers.go") && receiver == "Resolver"
@@ -145,8 +145,8 @@ func receiverOf(declaration *ast.FuncDecl) string {
 	}
 }
 
-// LongFiles finds files that have grown beyond what one reads at a sitting: past the goal they need
-// a reason, past the limit there is none.
+// LongFiles finds files that have grown beyond what one reads at a sitting: past the goal they need a reason, and past
+// the limit no reason helps.
 func LongFiles(tree *Tree) (found []Finding) {
 	for _, file := range tree.Written() {
 		switch {
@@ -208,8 +208,8 @@ func Sleeping(tree *Tree) (found []Finding) {
 	return found
 }
 
-// Hidden finds what happens without being called or asked for: init functions, the global logger,
-// and exits anywhere but in a main package.
+// Hidden finds what happens without being called or passed in: init functions, the global logger, and exits anywhere
+// but in a main package.
 func Hidden(tree *Tree) (found []Finding) {
 	for _, file := range tree.Written() {
 		add := func(at token.Pos, text string) {

@@ -45,7 +45,7 @@ func targets(statement ast.Stmt) []ast.Expr {
 	return nil
 }
 
-// rootName returns the variable that an expression assigns to or through; empty when there is none.
+// rootName returns the variable that an expression assigns to or through; empty for other expressions.
 func rootName(left ast.Expr) string {
 	switch left := left.(type) {
 	case *ast.Ident:

@@ -12,8 +12,8 @@ import (
 // handed is a statement or a call that writes a state which its caller was given.
 var handed = regexp.MustCompile(`\b(state|status|stage) = \$|\bSet(State|Status|Stage)\b`)
 
-// Unmade finds states and moves of domain/lifecycle's tables that no code makes: a row there is a promise to those who
-// read it, and to the guard in the database. The writers are reviewed, in makers; the rule holds that each is there and
+// Unmade finds states and moves of domain/lifecycle's tables that no code makes: a row there is a promise to its
+// readers, and to the guard in the database. The writers are reviewed, in makers; the rule checks that each exists and
 // writes the state, or writes one that it is handed.
 func Unmade(tree *Tree) (found []Finding) {
 	machines, rows := declaredMoves(tree)

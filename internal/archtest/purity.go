@@ -132,7 +132,7 @@ func Reaching(tree *Tree) (found []Finding) {
 // platform: the adapter owns what an app is and what its parts are for.
 var appWords = regexp.MustCompile(`(?i)slurm|munge|\bsinfo\b|\bsrun\b|\bsqueue\b|sbatch|scancel|rke2|kubernetes|\bk8s\b|kubelet|kubectl|\bhelm\b|jupyter|vllm|pytorch|hello-cluster|\bray\b`)
 
-// neutral is where no app's name may stand.
+// neutral lists where no app's name may be written.
 var neutral = []string{
 	"domain", "ent/schema", "authz", "service", "graph", "workers", "server", "transport", "migrations", "internal/tx",
 	"internal/adapterclient",

@@ -22,7 +22,7 @@ const Module = "github.com/gpuaas/app-platform"
 type File struct {
 	// Path is relative to the module's root, with slashes; Dir is its folder, "." for the root.
 	Path, Dir string
-	// Test says that it is compiled into tests alone; Generated that it lies below a
+	// Test reports that it is compiled into tests alone; Generated that it lies below a
 	// folder of that name.
 	Test, Generated bool
 	// Source is what it holds, and Lines how many lines that is.
@@ -37,7 +37,7 @@ type Import struct {
 	Line int
 }
 
-// Tree is every file of the module that somebody wrote or generated.
+// Tree is every file of the module, written or generated.
 type Tree struct {
 	Files []*File
 	fset  *token.FileSet
@@ -146,5 +146,5 @@ func (t *Tree) own(f *File) []Import {
 	return found
 }
 
-// within says that a folder is the prefix or lies below it.
+// within reports whether a folder is the prefix or lies below it.
 func within(dir, prefix string) bool { return dir == prefix || strings.HasPrefix(dir, prefix+"/") }

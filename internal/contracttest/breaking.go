@@ -7,9 +7,9 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// Breaking lists what a client written against before could trip over in after: something it may
-// name is gone, something it may read can now be null or is of another type, something it must now
-// send that it does not know of, or a default that has changed under it. Additions are not listed.
+// Breaking lists what a client written against before could trip over in after: something it may name does not exist
+// any more, something it may read can now be null or is of another type, something it must now send that it does not
+// know of, or a default that has changed under it. Additions are not listed.
 func Breaking(before, after *ast.Schema) []string {
 	var breaks breakage
 	for _, old := range Types(before) {
@@ -36,7 +36,7 @@ type breakage []string
 
 func (b *breakage) add(format string, args ...any) { *b = append(*b, fmt.Sprintf(format, args...)) }
 
-// compare looks at two definitions of one name and kind.
+// compare compares two definitions of one name and kind.
 func (b *breakage) compare(old, now *ast.Definition) {
 	for _, value := range old.EnumValues {
 		if now.EnumValues.ForName(value.Name) == nil {
@@ -112,7 +112,7 @@ func (b *breakage) inputs(old, now *ast.Definition) {
 	}
 }
 
-// taken compares something a client sends: a type and what stands in when it is left out.
+// taken compares something a client sends: its type, and the default for when it is left out.
 func (b *breakage) taken(name string, old, now *ast.Type, oldDefault, newDefault *ast.Value) {
 	if !inputFits(old, now, newDefault != nil) {
 		b.add("%s was %s and is %s", name, old, now)
@@ -129,7 +129,7 @@ func text(value *ast.Value) string {
 	return value.String()
 }
 
-// outputFits says that whoever reads old can read now: the same, or never null where it could be.
+// outputFits reports whether a client that reads old can read now: the same, or never null where it could be.
 func outputFits(old, now *ast.Type) bool {
 	if old.NonNull && !now.NonNull {
 		return false
@@ -137,8 +137,8 @@ func outputFits(old, now *ast.Type) bool {
 	return sameShape(old, now, outputFits)
 }
 
-// inputFits says that whoever sends old may go on: the same, or null allowed where it was not. With
-// a default, what was left out is not missed, though a null that was sent would be.
+// inputFits reports whether a client that sends old may go on: the same, or null allowed where it was not. With a
+// default, what was left out is not missed, though a null that was sent would be.
 func inputFits(old, now *ast.Type, defaulted bool) bool {
 	if now.NonNull && !old.NonNull && !defaulted {
 		return false

@@ -3,8 +3,8 @@
 // belongs to: opened beside other associated data it is refused.
 //
 // A vault has a ring of keepers: the first wraps, all unwrap, so that one keeper takes over from another while
-// everything runs. No unwrapped key is cached: a keeper that was told to refuse is obeyed at once, and what is opened
-// is opened rarely.
+// everything runs. No unwrapped key is cached: once a keeper is set to refuse, nothing more is opened with it, and
+// opening is rare.
 package custody
 
 import (
@@ -24,16 +24,16 @@ const MaxValue = 64 << 10
 const maxSealed = 256 << 10
 
 var (
-	// ErrKeeper is the fact that a keeper did not do what it was asked: it is away, slow, or refuses.
+	// ErrKeeper reports that a keeper did not do what was requested: it is away, slow, or refuses.
 	ErrKeeper = errors.New("the keeper of secrets did not answer as it should")
-	// ErrRefused is the fact that a sealed value is damaged, or is not of what it was opened for.
+	// ErrRefused reports that a sealed value is damaged, or is not of what it was opened for.
 	ErrRefused = errors.New("the sealed value is not of what it was opened for")
 )
 
 // Vault seals and opens values. It is safe for concurrent use.
 type Vault struct{ ring []Keeper }
 
-// New makes a vault of a ring of keepers: the first wraps, all unwrap.
+// New returns a vault with a ring of keepers: the first wraps, all unwrap.
 func New(first Keeper, older ...Keeper) *Vault {
 	return &Vault{ring: append([]Keeper{first}, older...)}
 }
@@ -59,8 +59,8 @@ func (v *Vault) Seal(ctx context.Context, value []byte, associated string) ([]by
 	return fresh.Seal(value, associated)
 }
 
-// Fresh is a new key that is wrapped already and seals one value: what asks the keeper is done before a transaction
-// begins, and what needs the transaction's rows inside it.
+// Fresh is a new key that is wrapped already and seals one value: the keeper is called before a transaction begins, and
+// what needs the transaction's rows happens inside it.
 type Fresh struct {
 	keeper       string
 	key, wrapped []byte
@@ -80,7 +80,7 @@ func (v *Vault) Prepare(ctx context.Context) (*Fresh, error) {
 // Keeper is the name of the keeper that wrapped the key.
 func (f *Fresh) Keeper() string { return f.keeper }
 
-// Seal encrypts a value of at most MaxValue for what associated names. It asks nobody.
+// Seal encrypts a value of at most MaxValue for what associated names. It calls no keeper.
 func (f *Fresh) Seal(value []byte, associated string) ([]byte, error) {
 	if len(value) > MaxValue {
 		return nil, fmt.Errorf("seal: %d bytes are more than %d", len(value), MaxValue)
@@ -95,7 +95,7 @@ func (f *Fresh) Seal(value []byte, associated string) ([]byte, error) {
 		Text: box.Seal(nil, nonce, value, []byte(associated))}) // #nosec G407 -- the nonce was drawn just above
 }
 
-// Open decrypts what Seal made for the same associated data. ErrRefused when it is not that, ErrKeeper when its key
+// Open decrypts what Seal returned for the same associated data. ErrRefused for anything else, ErrKeeper when the key
 // cannot be unwrapped.
 func (v *Vault) Open(ctx context.Context, sealed []byte, associated string) ([]byte, error) {
 	e, err := read(sealed)
@@ -146,8 +146,8 @@ func read(sealed []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// unwrap asks the keeper that the envelope names. One that is not in the ring may be there under another name, as after
-// its address was written in another way, so that then all are asked.
+// unwrap calls the keeper that the envelope names. One that is not in the ring may be there under another name, as
+// after its address was written in another way, so that then all are called.
 func (v *Vault) unwrap(ctx context.Context, e envelope) ([]byte, error) {
 	var failed error
 	for _, keeper := range v.ring {

@@ -9,12 +9,12 @@ import (
 	"gocloud.dev/secrets"
 )
 
-// Bounds of asking a keeper.
+// Bounds of calls to a keeper.
 const (
 	// keeperTimeout is how long one call may take. It is kept here as well as in the context, since some of the clients
 	// do not look at the context.
 	keeperTimeout = 5 * time.Second
-	// keeperCalls are how many calls to one keeper may be under way, those among them that were given up.
+	// keeperCalls is how many calls to one keeper may be under way, including those that were given up.
 	keeperCalls = 16
 	// keyBytes is how long a value's key is.
 	keyBytes = 32
@@ -27,7 +27,7 @@ type Keeper struct {
 	slots  chan struct{}
 }
 
-// NewKeeper names a keeper. The name is stored beside what it wraps and tells keepers of a ring apart.
+// NewKeeper names a keeper. The name is stored beside what it wraps and identifies the keeper in a ring.
 func NewKeeper(name string, keeper *secrets.Keeper) Keeper {
 	return Keeper{name: name, keeper: keeper, slots: make(chan struct{}, keeperCalls)}
 }
@@ -49,7 +49,7 @@ func (k Keeper) unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {
 	return key, err
 }
 
-// answer is what a call came to.
+// answer is the result of a call.
 type answer struct {
 	bytes []byte
 	err   error

@@ -17,7 +17,7 @@ import (
 	"gocloud.dev/secrets/localsecrets"
 )
 
-// Local is the address that stands for the local key in a list of earlier keepers.
+// Local is the address of the local key in a list of earlier keepers.
 const Local = "local"
 
 // localKey is the name of the local keeper's key in the folder of keys.
@@ -27,8 +27,8 @@ const localKey = "custody.key"
 const maxRing = 8
 
 // Open opens the vault whose first keeper url names, as gocloud.dev/secrets reads it; empty or Local means a key of
-// this installation's own in the folder, made when it is missing. Those of previous still unwrap what they wrapped. The
-// schemes of Vault and of the clouds are known where the package keepers is linked in.
+// this installation's own in the folder, created when it is missing. Those of previous still unwrap what they wrapped.
+// The schemes of Vault and of the clouds are known where the package keepers is linked in.
 func Open(ctx context.Context, url, dir string, previous ...string) (*Vault, error) {
 	if len(previous) >= maxRing {
 		return nil, fmt.Errorf("secrets keeper: at most %d keepers", maxRing)
@@ -65,7 +65,7 @@ func open(ctx context.Context, address, dir string) (Keeper, error) {
 	return NewKeeper(scheme+"-"+hex.EncodeToString(sum[:6]), keeper), nil
 }
 
-// ownKey reads the local key, and makes it when there is none; processes that begin at once end with the same.
+// ownKey reads the local key, and creates it when it is missing; processes that begin at once end with the same.
 func ownKey(name string) (key [32]byte, err error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return key, fmt.Errorf("secrets key: %w", err)
@@ -88,8 +88,8 @@ func ownKey(name string) (key [32]byte, err error) {
 	return [32]byte(raw), nil
 }
 
-// offer puts a whole file in its place if there is none. The place is taken by a link, which appears with all of its
-// content or not at all, so that nobody reads half a key and nobody's key is replaced.
+// offer puts a whole file in its place if that is free. A link takes the place, which appears with all of its content
+// or not at all, so that no process reads half a key or replaces another's.
 func offer(name, text string) error {
 	file, err := os.CreateTemp(filepath.Dir(name), ".custody-*")
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 )
 
 // ErrUnprepared leaves a transaction in which a value is to be sealed: no transaction may be open while the keeper is
-// asked.
+// called.
 var ErrUnprepared = errors.New("the keeper has to be asked first")
 
-// Prepared runs an attempt without a key; when that leaves with ErrUnprepared, it asks the keeper for one and runs the
-// attempt again with it. The attempt authorises each time, so that the keeper is asked for those alone who may.
+// Prepared runs an attempt without a key; when that leaves with ErrUnprepared, it has the keeper wrap a new one and
+// runs the attempt again with it. The attempt authorises each time, so that only permitted callers reach the keeper.
 // UNAVAILABLE when the keeper does not answer.
 func (v *Vault) Prepared(ctx context.Context, attempt func(fresh *Fresh) error) error {
 	err := attempt(nil)
@@ -26,8 +26,8 @@ func (v *Vault) Prepared(ctx context.Context, attempt func(fresh *Fresh) error) 
 	return attempt(fresh)
 }
 
-// Told is what a caller is told of a failure: UNAVAILABLE of a keeper that does not answer. A value that does not open
-// is one of ours, and stays as it is.
+// Told returns the error that a caller may see: UNAVAILABLE for a keeper that does not answer. A value that does not
+// open is a failure of ours, and its error stays as it is.
 func Told(err error) error {
 	if !errors.Is(err, ErrKeeper) {
 		return err

@@ -18,7 +18,7 @@ const (
 	keepAlive      = 5 * time.Second
 )
 
-// errSilent is what became of a connection whose other side stopped answering, an error of the network as net.ErrClosed is.
+// errSilent is the error of a connection whose other side stopped answering: one of the network, as net.ErrClosed is.
 var errSilent = fmt.Errorf("the database did not answer in time: %w", net.ErrClosed)
 
 // Dial returns what connects to the database by connections that wait for an answer at most for the time given.
@@ -34,15 +34,15 @@ func Dial(answer time.Duration) func(context.Context, string, string) (net.Conn,
 }
 
 // boundConn is a connection on which nothing waits without an end. The server's time-outs end with the server, and a
-// proxy between may acknowledge what it forwards to nobody. pgx reads only while it awaits something, so a bound on
-// each read bounds every call, whatever its context says.
+// proxy between may acknowledge what it cannot forward. pgx reads only while it awaits something, so a bound on each
+// read bounds every call, whatever its context says.
 type boundConn struct {
 	net.Conn
 	answer time.Duration
 
 	mu sync.Mutex
-	// asked is the deadline that the user of the connection set, reading and writing when what is under way must have
-	// ended; zero for none.
+	// asked is the deadline that the user of the connection set, and reading and writing are when the calls under way
+	// must have ended; zero for none.
 	asked, reading, writing time.Time
 }
 
@@ -80,8 +80,8 @@ func (c *boundConn) within(until *time.Time, set func(time.Time) error) error {
 	return set(sooner(c.asked, *until))
 }
 
-// judged tells the bound from a deadline that was set: after the bound the connection is closed, as pgx keeps open what
-// only timed out.
+// judged distinguishes the bound from a deadline that was set: after the bound the connection is closed, as pgx keeps
+// open what only timed out.
 func (c *boundConn) judged(err error) error {
 	var network net.Error
 	if err == nil || !errors.As(err, &network) || !network.Timeout() {
@@ -96,7 +96,7 @@ func (c *boundConn) judged(err error) error {
 	return errors.Join(errSilent, c.Conn.Close())
 }
 
-// sooner returns the earlier of two deadlines; a zero one is none.
+// sooner returns the earlier of two deadlines; a zero one does not count.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

@@ -24,7 +24,7 @@ func NewClient(policy Policy, public bool, timeout time.Duration) *http.Client {
 	return client(To(policy, public), timeout)
 }
 
-// NewTLSClient is NewClient with TLS as the configuration says, of whom it believes and what it shows.
+// NewTLSClient is NewClient with the configuration's TLS: the authorities that it trusts and the certificate it shows.
 func NewTLSClient(policy Policy, public bool, timeout time.Duration, config *tls.Config) *http.Client {
 	made := transport(To(policy, public))
 	made.TLSClientConfig = config

@@ -1,11 +1,11 @@
-// Package dial is the only way out of the platform to an address that somebody else chose: an
+// Package dial is the only way out of the platform to an address that another party chose: an
 // adapter's, a registry's, a webhook's, an identity provider's.
 //
-// What may be dialled is judged on the address that is about to be connected to, in the dialer and
-// after any name was resolved, so that a name which turns into another address meanwhile gets round
-// nothing. Hosts that are numbers in any spelling but the plain one are refused unresolved, since
-// libraries differ about which address they are. Proxies that the environment names are ignored: one
-// would connect in our stead, where nobody judges. Redirects are not followed, answers are bounded.
+// What may be dialled is judged on the address that is about to be connected to, in the dialer and after any name was
+// resolved, so that a name which turns into another address meanwhile gets round nothing. Hosts that are numbers in any
+// spelling but the plain one are refused unresolved, since libraries differ about which address they are. Proxies that
+// the environment names are ignored: one would connect in our stead, to an unjudged address. Redirects are not
+// followed, answers are bounded.
 package dial
 
 import (
@@ -22,7 +22,7 @@ import (
 // connectTimeout bounds one connection, from the name's resolution on.
 const connectTimeout = 5 * time.Second
 
-// Refused is an address that may not be dialled. It is for logs and for whoever chose the address.
+// Refused is an address that may not be dialled. It is for logs and for the user that chose the address.
 type Refused struct{ Address string }
 
 // Error says what was refused.
@@ -59,9 +59,9 @@ func reachable(policy Policy, public bool, address netip.AddrPort) bool {
 	return address.Port() != 0 && (policy.Allows(address) || public && Public(address.Addr()))
 }
 
-// Check judges an address before anything is dialled, as far as that can be told without resolving a
-// name: it must be http or https without a user, and a host that is an IP must be one that To
-// connects to. A Refused says that it is not. A name is judged when it is dialled.
+// Check judges an address before anything is dialled, as far as possible without resolving a name: it must be http or
+// https without a user, and a host that is an IP must be one that To connects to. A Refused reports that it is not. A
+// name is judged when it is dialled.
 func Check(policy Policy, public bool, address *url.URL) error {
 	refused := &Refused{Address: address.Host}
 	host := address.Hostname()
@@ -82,8 +82,8 @@ func Check(policy Policy, public bool, address *url.URL) error {
 	return nil
 }
 
-// disguised tells a host whose last label is a number though the whole is no plain IP: 127.1,
-// 0x7f000001, 017700000001, 2130706433. Some resolvers take it for an IPv4 address.
+// disguised reports whether a host's last label is a number though the whole is not a plain IP: 127.1, 0x7f000001,
+// 017700000001, 2130706433. Some resolvers take it for an IPv4 address.
 func disguised(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false

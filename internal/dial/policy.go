@@ -98,7 +98,7 @@ func splitPort(text string) (address, port string) {
 	return text, ""
 }
 
-// Allows says whether the address may be dialled.
+// Allows reports whether the address may be dialled.
 func (p Policy) Allows(address netip.AddrPort) bool {
 	host := address.Addr().Unmap().WithZone("")
 	if p.local && !host.IsLoopback() {

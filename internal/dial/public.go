@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// inside are ranges that netip calls global though they lead to a provider's own network, to this
-// machine, or, wrapped in IPv6, to an IPv4 address that nobody has judged.
+// inside are ranges that netip calls global though they lead to a provider's own network, to this machine, or, wrapped
+// in IPv6, to an IPv4 address that was not judged.
 var inside = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network
 	netip.MustParsePrefix("100.64.0.0/10"),   // shared by a provider, where some clouds keep their metadata
@@ -27,7 +27,7 @@ var inside = []netip.Prefix{
 	netip.MustParsePrefix("fec0::/10"),       // site-local, long withdrawn
 }
 
-// Public says whether an address is one of the public Internet.
+// Public reports whether an address is one of the public Internet.
 func Public(address netip.Addr) bool {
 	address = address.Unmap().WithZone("")
 	return address.IsGlobalUnicast() && !address.IsPrivate() &&

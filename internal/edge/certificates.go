@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// recheck is how often at most the files of a certificate are looked at, by a handshake.
+// recheck is the least time between two checks of a certificate's files, which handshakes make.
 const recheck = 2 * time.Second
 
 // Certificates serve a certificate and key from two files, and follow them when they change. A new
@@ -28,10 +28,10 @@ type Certificates struct {
 	stamped stamp // of the files last tried
 }
 
-// stamp tells a file from what it was.
+// stamp identifies one version of the files, so that a change is noticed.
 type stamp struct{ certTime, keyTime, certSize, keySize int64 }
 
-// LoadCertificates reads the pair; it fails when there is none to begin with.
+// LoadCertificates reads the pair; it fails when it cannot, as no earlier pair could stay in use.
 func LoadCertificates(certFile, keyFile string, log *slog.Logger) (*Certificates, error) {
 	c := &Certificates{certFile: certFile, keyFile: keyFile, log: log, now: time.Now}
 	stamped, err := c.stamp()
@@ -61,8 +61,7 @@ func (c *Certificates) Config() *tls.Config {
 	}
 }
 
-// Current returns the pair in use. One handshake at a time looks at the files; the others go on with
-// what is there.
+// Current returns the pair in use. One handshake at a time checks the files; the others go on with the present pair.
 func (c *Certificates) Current() *tls.Certificate {
 	now := c.now()
 	due := c.next.Load()
@@ -72,7 +71,7 @@ func (c *Certificates) Current() *tls.Certificate {
 	return c.current.Load()
 }
 
-// follow takes the files over when they are others than last time.
+// follow takes the files over when they have changed since last time.
 func (c *Certificates) follow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// Bounds of guesses. Who mistypes, or still holds a credential that is over, does not meet them; who
+// Bounds of guesses. A user who mistypes, or still has a credential that has ended, does not meet them; a client that
 // tries one secret after another waits twice as long after each.
 const (
 	freeGuesses  = 10              // different wrong secrets at once, of one address or for one credential
@@ -18,13 +18,12 @@ const (
 	maxPenalty   = 5 * time.Minute
 )
 
-// Guesses slow down whoever shows credentials that turn out to be wrong, by network address and by
-// the credential that a secret claims to be of. It is safe for concurrent use.
+// Guesses slow down callers whose credentials turn out to be wrong, by network address and by the credential that a
+// secret claims to be of. It is safe for concurrent use.
 //
-// A secret that entered lately is let through at once, so that nobody who has the right one is kept
-// out by the guesses of others behind the same address; and the guesses of others for its
-// credential count only against addresses that have guessed at it themselves. One wrong secret
-// shown again and again, as a forgotten job does, counts once.
+// A secret that entered lately is let through at once, so that no caller that has the right one is kept out by the
+// guesses of others behind the same address; and the guesses of others for its credential count only against addresses
+// that have guessed at it themselves. One wrong secret shown again and again, as a forgotten job does, counts once.
 type Guesses struct {
 	addresses, credentials *table[penalty]
 	tried                  *table[struct{}] // network with a wrong secret, network with a claimed credential
@@ -40,17 +39,17 @@ type penalty struct {
 	until time.Time
 }
 
-// Attempt is one showing of a credential.
+// Attempt is one use of a credential.
 type Attempt struct {
 	// Address is the caller's.
 	Address string
 	// Credential is the public id that the secret claims to belong to; empty when it names none.
 	Credential string
-	// Secret tells one secret from another; it is kept as a seeded hash only.
+	// Secret distinguishes one secret from another; only its seeded hash is kept.
 	Secret string
 }
 
-// NewGuesses makes a Guesses that has seen none.
+// NewGuesses returns a Guesses that has seen none.
 func NewGuesses() *Guesses {
 	return &Guesses{
 		addresses: newTable[penalty](), credentials: newTable[penalty](), tried: newTable[struct{}](),
@@ -67,13 +66,13 @@ func NewGuesses() *Guesses {
 	}
 }
 
-// Collectors count for the metrics.
+// Collectors returns the counters, for the metrics.
 func (g *Guesses) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{g.failed, g.refused}
 }
 
-// Check refuses an attempt that must wait: RATE_LIMITED with the time that is left. It is asked
-// before the credential is looked up.
+// Check refuses an attempt that must wait: RATE_LIMITED with the time that is left. It is called before the credential
+// is looked up.
 func (g *Guesses) Check(attempt Attempt) error {
 	if g.entered.look(func(*struct{}) {}, attempt.Secret) {
 		return nil

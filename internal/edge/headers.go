@@ -7,7 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// apiPolicy is for answers that no page is made of: they load nothing and stand in no frame.
+// apiPolicy is for answers that no page uses: they load nothing and no frame shows them.
 const apiPolicy = "default-src 'none'; frame-ancestors 'none'"
 
 // hsts binds browsers to TLS for a year. Other hosts below the domain are not ours to bind.

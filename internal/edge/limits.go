@@ -16,16 +16,15 @@ import (
 // burstSeconds is how many seconds' worth of requests a caller that was quiet may send at once.
 const burstSeconds = 5
 
-// Config is how much one caller may ask for. A bound of 0 is off.
+// Config is how much one caller may request. A bound of 0 is off.
 type Config struct {
-	// SubjectRate and SubjectAtOnce bound the operations of one credential: a second, and under way.
+	// SubjectRate and SubjectAtOnce bound the operations of one credential: those per second, and those under way.
 	SubjectRate   float64
 	SubjectAtOnce int
 	// AddressRate and AddressAtOnce bound the requests of one network address.
 	AddressRate   float64
 	AddressAtOnce int
-	// SocketRate and LoginRate bound, of one address and a second, the sockets opened and the
-	// requests to /auth/.
+	// SocketRate and LoginRate bound, for one address and per second, the sockets opened and the requests to /auth/.
 	SocketRate float64
 	LoginRate  float64
 	// DeliveryRate and DeliveryAtOnce bound the parts of artifacts that one address fetches, apart from the rest: they
@@ -34,14 +33,14 @@ type Config struct {
 	DeliveryAtOnce int
 }
 
-// DefaultConfig bothers nobody who works, by hand or by program.
+// DefaultConfig returns bounds that no regular work meets, by hand or by program.
 func DefaultConfig() Config {
 	return Config{SubjectRate: 200, SubjectAtOnce: 32, AddressRate: 1000, AddressAtOnce: 256, SocketRate: 100,
 		LoginRate:    20,
 		DeliveryRate: 200, DeliveryAtOnce: 128}
 }
 
-// Limits count what callers ask for. It is safe for concurrent use.
+// Limits count what callers request. It is safe for concurrent use.
 type Limits struct {
 	subject, address, socket, login, delivery *limit
 	refused                                   *prometheus.CounterVec
@@ -62,7 +61,7 @@ type budget struct {
 	busy   int
 }
 
-// NewLimits makes limits that have counted nothing.
+// NewLimits returns limits that have counted nothing.
 func NewLimits(config Config) *Limits {
 	return &Limits{
 		subject:  newLimit("subject", config.SubjectRate, config.SubjectAtOnce),
@@ -84,14 +83,14 @@ func newLimit(name string, perSecond float64, atOnce int) *limit {
 // Collector counts refusals, for the metrics.
 func (l *Limits) Collector() prometheus.Collector { return l.refused }
 
-// Subject takes one operation of a credential; release gives its place among those under way back.
-// RATE_LIMITED with the time to wait when the credential asks for too much.
+// Subject takes one operation of a credential; release gives its place among those under way back. RATE_LIMITED with
+// the time to wait when the credential requests too much.
 func (l *Limits) Subject(fingerprint string) (release func(), err error) {
 	return l.take(l.subject, fingerprint)
 }
 
-// Handler refuses what one address asks for beyond its bounds, before anything is read of it:
-// operations, sockets, logins and parts of artifacts. Other requests pass.
+// Handler refuses what one address requests beyond its bounds, before anything is read of it: operations, sockets,
+// logins and parts of artifacts. Other requests pass.
 func (l *Limits) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		release, err := l.admit(r)
@@ -141,11 +140,11 @@ func (l *Limits) take(bound *limit, key string) (release func(), err error) {
 	if bound.atOnce <= 0 {
 		return func() {}, nil
 	}
-	// A budget that was forgotten meanwhile is given back to nobody.
+	// A budget that was forgotten meanwhile is not given back.
 	return func() { bound.table.look(func(b *budget) { b.release(held) }, key) }, nil
 }
 
-// take is how long the caller must wait; 0 when it may go on, and is counted.
+// take returns how long the caller must wait; 0 when it may go on, and is counted.
 func (b *budget) take(bound *limit, now time.Time) time.Duration {
 	if bound.atOnce > 0 && b.busy >= bound.atOnce {
 		return time.Second
@@ -170,7 +169,7 @@ func (b *budget) release(held *budget) {
 	}
 }
 
-// tooFast is the refusal of a caller that asks for too much.
+// tooFast returns the refusal of a caller that requests too much.
 func tooFast(wait time.Duration) *transport.Error {
 	return &transport.Error{Code: transport.CodeRateLimited, Message: "too many requests: slow down", Retryable: true,
 		RetryAfter: wait}

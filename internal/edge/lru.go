@@ -12,8 +12,8 @@ const (
 	perShard = 4_096
 )
 
-// table keeps a V for each of the keys that were used last. Keys are kept as seeded hashes, so that
-// their length costs nothing and nobody outside can make two collide.
+// table keeps a V for each of the keys that were used last. Keys are kept as seeded hashes, so that their length costs
+// nothing and no caller can make two collide.
 type table[V any] struct {
 	seed   maphash.Seed
 	shards [shards]shard[V]
@@ -39,7 +39,7 @@ func newTable[V any]() *table[V] {
 	return t
 }
 
-// place is the shard of a key, and the key's hash. The parts are told apart.
+// place returns the shard of a key, and the key's hash, which differs by where each part ends.
 func (t *table[V]) place(parts []string) (*shard[V], uint64) {
 	var hash maphash.Hash
 	hash.SetSeed(t.seed)
@@ -51,7 +51,7 @@ func (t *table[V]) place(parts []string) (*shard[V], uint64) {
 	return &t.shards[key%shards], key
 }
 
-// use calls do with the key's value, which is made when there is none. It holds the shard's lock.
+// use calls do with the key's value, and creates it when it is missing. It holds the shard's lock.
 func (t *table[V]) use(do func(*V), key ...string) {
 	s, hash := t.place(key)
 	s.mu.Lock()
@@ -59,7 +59,7 @@ func (t *table[V]) use(do func(*V), key ...string) {
 	do(&s.touch(hash).value)
 }
 
-// look calls do with the key's value if there is one, and says whether there is.
+// look calls do with the key's value if there is one, and reports whether there is.
 func (t *table[V]) look(do func(*V), key ...string) bool {
 	s, hash := t.place(key)
 	s.mu.Lock()
@@ -82,7 +82,7 @@ func (t *table[V]) drop(key ...string) {
 	}
 }
 
-// touch is the key's entry, now the newest; the oldest goes when there is no room for it.
+// touch returns the key's entry, now the newest; the oldest is deleted when the shard is full.
 func (s *shard[V]) touch(key uint64) *entry[V] {
 	found, ok := s.entries[key]
 	switch {

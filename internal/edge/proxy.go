@@ -11,20 +11,19 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// Header fields that say whom a proxy speaks for.
+// Header fields in which a proxy names the caller that it forwards.
 const (
 	XForwardedFor = "X-Forwarded-For"
 	Forwarded     = "Forwarded"
 )
 
-// Bounds of what is read of them.
+// Bounds of what is read of these fields.
 const (
 	maxHops    = 32
 	maxForward = 4 << 10 // bytes
 )
 
-// Proxies are the peers whose word on the caller's address and scheme is taken. The zero value
-// trusts nobody.
+// Proxies are the peers that are trusted to report the caller's address and scheme. The zero value trusts no peer.
 type Proxies struct {
 	trusted []netip.Prefix
 	field   string
@@ -56,8 +55,8 @@ func ParseProxies(ranges []string, field string) (Proxies, error) {
 
 type clientKey struct{}
 
-// Handler notes, for Address and transport.Secure, where a request comes from. Of a peer that is no
-// proxy of ours only the connection counts, whatever its headers say.
+// Handler notes, for Address and transport.Secure, where a request comes from. For a peer that is not a proxy of ours
+// only the connection counts, whatever its headers claim.
 func (p Proxies) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		address, secure := p.caller(r)
@@ -69,7 +68,7 @@ func (p Proxies) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Address is the caller's address without a port, as far as it can be believed.
+// Address returns the caller's address without a port, as far as it can be trusted.
 func Address(r *http.Request) string {
 	if r == nil {
 		return ""
@@ -80,7 +79,7 @@ func Address(r *http.Request) string {
 	return peer(r)
 }
 
-// Network is what one caller can change at will: an IPv4 address, or the /64 of an IPv6 one.
+// Network returns what one caller can change at will: an IPv4 address, or the /64 of an IPv6 one.
 func Network(address string) string {
 	parsed, err := netip.ParseAddr(address)
 	if err != nil {
@@ -115,7 +114,7 @@ func (p Proxies) trusts(address string) bool {
 	return false
 }
 
-// caller is who stands at the far end of our proxies, and whether it came over TLS.
+// caller returns the address at the far end of our proxies, and whether the request came over TLS.
 func (p Proxies) caller(r *http.Request) (address string, secure bool) {
 	address, secure = peer(r), r.TLS != nil
 	if !p.trusts(address) {
@@ -125,8 +124,8 @@ func (p Proxies) caller(r *http.Request) (address string, secure bool) {
 	if scheme != "" {
 		secure = scheme == "https"
 	}
-	// The right end was written by the proxy that we talk to; what lies left of the first stranger
-	// was written by the stranger.
+	// The right end was written by the proxy that we talk to; what lies left of the first untrusted address was written
+	// by the machine there.
 	for i := len(hops) - 1; i >= 0 && p.trusts(address); i-- {
 		hop, ok := hopAddress(hops[i])
 		if !ok {
@@ -137,8 +136,8 @@ func (p Proxies) caller(r *http.Request) (address string, secure bool) {
 	return address, secure
 }
 
-// hops are the addresses that the field names, the nearest last, and the scheme that the nearest
-// proxy was spoken to with; "" when it does not say.
+// hops returns the addresses that the field names, the nearest last, and the scheme that the nearest proxy was called
+// with; "" when the field does not name it.
 func (p Proxies) hops(header http.Header) (hops []string, scheme string) {
 	joined := strings.Join(header.Values(p.field), ",")
 	if len(joined) > maxForward {

@@ -1,10 +1,10 @@
-// Package fetch is how artifact sources are asked: OCI registries, HTTPS servers and S3 object stores. It knows no
-// database and judges no digest; whoever asks holds the bytes against what they should be.
+// Package fetch reads artifact sources: OCI registries, HTTPS servers and S3 object stores. It knows no database and
+// judges no digest; the caller checks the bytes against what they should be.
 //
-// A source is somebody else's machine. It is dialled as the operator allows, over TLS unless the operator says
-// otherwise, and may send us on only to hosts that the operator names: a credential is shown to the source itself and
-// to the token server that it names among them, and goes along to nobody else. What is read into memory is bounded,
-// what is large is streamed, and a source that falls silent is given up.
+// A source is another party's machine. It is dialled as the operator allows, over TLS unless the operator configures
+// otherwise, and may redirect us only to hosts that the operator names: a credential is shown to the source itself and
+// to the token server that it names among them, and to no other host. What is read into memory is bounded, what is
+// large is streamed, and a source that falls silent is given up.
 package fetch
 
 import (
@@ -33,40 +33,40 @@ const (
 	maxHeader       = 64 << 10         // bytes
 )
 
-// ErrNotFound is an answer that what was asked for is not there; package signature, which asks through a session, knows
-// it by the same value.
+// ErrNotFound reports that a source does not have what was requested; package signature, which reads through a session,
+// knows it by the same value.
 var ErrNotFound = signature.ErrNotFound
 
 // errSilent is a source that has stopped answering.
 var errSilent = errors.New("the source has fallen silent")
 
-// Reach is how sources are reached, by the operator's word. The zero value reaches any public one over TLS, without a
-// name of its own.
+// Reach is how sources are reached, as the operator configures it. The zero value reaches any public one over TLS,
+// without a credential of its own.
 type Reach struct {
 	// Dial connects to a resolved address that the operator allows; nil means a plain dialer.
 	// DIAL_REFUSED from it reaches the caller.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Insecure are the hosts, as `host` or `host:port`, that are asked over plain HTTP.
+	// Insecure are the hosts, as `host` or `host:port`, that are reached over plain HTTP.
 	Insecure []string
-	// Also are hosts other than a source's own that it may send us on to: token and blob servers.
+	// Also are hosts other than a source's own that it may redirect us to: token and blob servers.
 	Also []string
-	// Keychain holds the platform's names at registries, for what is asked in its own name (see Credential); nil means
+	// Keychain holds the platform's credentials at registries, for requests in its own name (see Credential); nil means
 	// anonymous.
 	Keychain authn.Keychain
-	// Patience is how long a source may say nothing; zero means 15 seconds.
+	// Patience is how long a source may send nothing; zero means 15 seconds.
 	Patience time.Duration
 }
 
-// Credential is a name at a source; the zero value is none.
+// Credential is a name at a source; the zero value is anonymous.
 type Credential struct {
 	User, Secret string
-	// Platform lets the platform show its own name where there is no secret: for what is its own, or in a tenant's part of
-	// a source of the platform's. For a source of a tenant's it would read with the platform's eyes what other tenants
-	// keep at the same registry.
+	// Platform lets the platform show its own credential when Secret is empty: for what is its own, or in a tenant's
+	// part of a source of the platform's. For a tenant's source it would read with the platform's rights what other
+	// tenants keep at the same registry.
 	Platform bool
 }
 
-// Session asks one source about one artifact. It may be used by several at once; Close ends its connections.
+// Session reads one artifact from one source. It may be used by several goroutines at once; Close ends its connections.
 type Session struct {
 	ref      Ref
 	kind     lifecycle.SourceKind
@@ -76,7 +76,7 @@ type Session struct {
 	patience time.Duration
 }
 
-// Open begins to ask a source. The region is an object store's. INVALID_ARGUMENT when ref is malformed or none of
+// Open opens a session with a source. region is an object store's. INVALID_ARGUMENT when ref is malformed or not of
 // that kind, DIAL_REFUSED when the operator does not allow an address, else what the source answered.
 func (r Reach) Open(ctx context.Context, kind lifecycle.SourceKind, region, ref string, c Credential) (*Session,
 	error) {
@@ -115,7 +115,7 @@ func (r Reach) Open(ctx context.Context, kind lifecycle.SourceKind, region, ref 
 	return session, nil
 }
 
-// login finds out how the registry wants to be asked.
+// login finds out how the registry authenticates requests, and logs in.
 func (s *Session) login(ctx context.Context, r Reach, guarded *guard, c Credential) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, errSilent)
 	defer cancel()
@@ -140,7 +140,7 @@ func (s *Session) login(ctx context.Context, r Reach, guarded *guard, c Credenti
 	return nil
 }
 
-// loginFailed is what may be said of it: a registry's own words could repeat a token.
+// loginFailed returns what may be shown of a failed login: a registry's own text could repeat a token.
 func loginFailed(ctx context.Context, err error) error {
 	refused, answered := new(fault.Fault), new(transport.Error)
 	switch {
@@ -156,8 +156,8 @@ func loginFailed(ctx context.Context, err error) error {
 	return errors.New("the registry's way to log in is not understood")
 }
 
-// scheme is how a host is asked: plain HTTP only where the operator said so, whatever a library would guess from its
-// name.
+// scheme returns how a host is reached: over plain HTTP only where the operator configures it, whatever a library would
+// guess from its name.
 func (r Reach) scheme(host string) string {
 	if slices.Contains(r.Insecure, host) {
 		return "http"

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
-// guard lets requests out to the named hosts alone, in the scheme that the operator's word gives each, and reads no
+// guard lets requests out to the named hosts alone, in the scheme that the operator configures for each, and reads no
 // more than MaxManifest of an answer that is not streamed.
 type guard struct {
 	inner *http.Transport
@@ -45,13 +45,13 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 // CloseIdleConnections lets a client end its connections.
 func (g *guard) CloseIdleConnections() { g.inner.CloseIdleConnections() }
 
-// streamed marks the context of a request whose answer is as long as it is.
+// streamed marks the context of a request whose answer may have any length.
 type streamed struct{}
 
-// statusError is an answer that is none.
+// statusError is the status of an answer that is not an expected one.
 type statusError int
 
-// Error says what was answered.
+// Error returns what the source answered.
 func (e statusError) Error() string {
 	switch int(e) {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -67,14 +67,14 @@ func (e statusError) Is(target error) bool {
 	return target == ErrNotFound && (int(e) == http.StatusNotFound || int(e) == http.StatusGone)
 }
 
-// unreachable tells an error of the way to the source from one of what it said.
+// unreachable distinguishes an error on the way to the source from one in its answer.
 func unreachable(err error) bool {
 	var network net.Error
 	var asked *url.Error
 	return errors.As(err, &asked) || errors.As(err, &network)
 }
 
-// ask sends a request and gives the answer if its status is expected. It is given up when nothing comes for as long as
+// ask sends a request and returns the answer if its status is expected. It gives up when nothing comes for as long as
 // the session's patience, of the body too.
 func (s *Session) ask(ctx context.Context, method, address string, header http.Header, expected ...int) (*http.Response,
 	error) {
@@ -113,7 +113,7 @@ type body struct {
 	patience time.Duration
 }
 
-// Read reads on; the time between reads is not the source's.
+// Read reads on; the time between two reads does not count as the source's silence.
 func (b *body) Read(into []byte) (int, error) {
 	b.watch.Reset(b.patience)
 	n, err := b.inner.Read(into)
@@ -138,7 +138,7 @@ func silentOr(ctx context.Context, err error) error {
 	return err
 }
 
-// Told is what may be told of an error to whoever named the source: what the source said, and nothing of addresses.
+// Told returns the part of an error for the user that named the source: the source's answer, and nothing of addresses.
 func Told(err error) string {
 	var answered statusError
 	switch {

@@ -21,7 +21,7 @@ type Ref struct {
 }
 
 // Parse reads `host/repository:tag`, `host/repository[:tag]@sha256:…` or a file's address. INVALID_ARGUMENT, without a
-// path, when it is none of these: the registry must be named, an address has neither user, query nor fragment.
+// path, for anything else: the registry must be named, an address has neither user, query nor fragment.
 func Parse(ref string) (Ref, error) {
 	if strings.Contains(ref, "://") {
 		return parseFile(ref)
@@ -59,10 +59,10 @@ func parseFile(ref string) (Ref, error) {
 	return Ref{address: address}, nil
 }
 
-// File says that it is one file's address, and no registry's reference.
+// File reports whether it is one file's address, and not a registry's reference.
 func (r Ref) File() bool { return r.address != nil }
 
-// Host is whom it names, as `host` or `host:port`.
+// Host returns the host that it names, as `host` or `host:port`.
 func (r Ref) Host() string {
 	if r.File() {
 		return r.address.Host
@@ -70,7 +70,7 @@ func (r Ref) Host() string {
 	return r.repository.RegistryStr()
 }
 
-// Pinned is the reference to that digest of the same repository; of a file its address.
+// Pinned returns the reference to that digest of the same repository; for a file its address.
 func (r Ref) Pinned(digest string) string {
 	if r.File() {
 		return r.address.String()
@@ -78,7 +78,7 @@ func (r Ref) Pinned(digest string) string {
 	return r.repository.Name() + "@" + digest
 }
 
-// registry is a registry with the scheme that the operator's word gives it.
+// registry returns a registry with the scheme that the operator configures for it.
 func (r Reach) registry(registry name.Registry) name.Registry {
 	if r.scheme(registry.RegistryStr()) == "http" {
 		if plain, err := name.NewRegistry(registry.RegistryStr(), name.StrictValidation, name.Insecure); err == nil {

@@ -17,8 +17,8 @@ const (
 	maxPages     = 8   // of their list
 )
 
-// Referrers lists the manifests that refer to a digest, at most 512 of them from at most 8 pages. ErrNotFound from a
-// registry that keeps no such list, whose referrers stand under a tag, and of a file.
+// Referrers lists the manifests that refer to a digest, at most 512 of them from at most 8 pages. ErrNotFound for a
+// file, and from a registry that keeps no such list, whose referrers are listed under a tag.
 func (s *Session) Referrers(ctx context.Context, digest string) (out []signature.Descriptor, err error) {
 	if s.ref.File() {
 		return nil, ErrNotFound
@@ -61,7 +61,7 @@ func (s *Session) referrers(ctx context.Context, address string) (page []signatu
 	return index.Manifests, s.nextPage(address, response.Header.Get("Link")), nil
 }
 
-// nextPage is the address of a list's next page, within the same repository; empty when there is none.
+// nextPage returns the address of a list's next page, within the same repository; empty after the last.
 func (s *Session) nextPage(address, link string) string {
 	target, rel, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
 	here, err := url.Parse(address)

@@ -23,8 +23,8 @@ func (s *Session) Ref() Ref { return s.ref }
 // Close ends the session's connections.
 func (s *Session) Close() { s.hangUp() }
 
-// Resolve is the digest that the reference is pinned by, or that its tag stands for at this moment. A file has none:
-// empty. ErrNotFound when there is no such tag.
+// Resolve returns the digest that the reference is pinned by, or that its tag points to at this moment; empty for a
+// file. ErrNotFound when the tag does not exist.
 func (s *Session) Resolve(ctx context.Context) (string, error) {
 	if s.ref.Tag == "" {
 		return s.ref.Digest, nil
@@ -45,8 +45,8 @@ func (s *Session) Resolve(ctx context.Context) (string, error) {
 	return digest.Of(data), nil
 }
 
-// Manifest gets a manifest's bytes as they are, at most MaxManifest, by its digest or tag. They are held against
-// nothing. ErrNotFound when there is none; a file has none.
+// Manifest returns a manifest's bytes as they are, at most MaxManifest, by its digest or tag. They are checked against
+// nothing. ErrNotFound when it does not exist; a file has none.
 func (s *Session) Manifest(ctx context.Context, reference string) (data []byte, mediaType string, err error) {
 	if s.ref.File() {
 		return nil, "", ErrNotFound
@@ -60,8 +60,8 @@ func (s *Session) Manifest(ctx context.Context, reference string) (data []byte, 
 	return data, response.Header.Get("Content-Type"), err
 }
 
-// Size is how long a part is, in bytes, as the source says without giving it; -1 when it does not say. ErrNotFound when
-// it has no such part.
+// Size returns how long a part is, in bytes, as the source reports it without sending it; -1 when it does not report
+// it. ErrNotFound when it has no such part.
 func (s *Session) Size(ctx context.Context, digest string, role lifecycle.PartRole) (int64, error) {
 	address := s.blob(digest)
 	if role == lifecycle.PartManifest {
@@ -75,8 +75,8 @@ func (s *Session) Size(ctx context.Context, digest string, role lifecycle.PartRo
 }
 
 // Blob streams what lies under a digest, or a file, from an offset in bytes on. size is the whole's, -1 when the source
-// does not say. The offset is asked for by Range; from a source that knows none, what lies before it is read and
-// dropped. The caller closes what it gets, and holds it against the digest.
+// does not report it. The offset is requested by Range; from a source that knows none, what lies before it is read and
+// dropped. The caller closes what it gets, and checks it against the digest.
 func (s *Session) Blob(ctx context.Context, digest string, offset int64) (out io.ReadCloser, size int64, err error) {
 	ctx = context.WithValue(ctx, streamed{}, true)
 	out, size, err = s.from(ctx, digest, offset, offset > 0)
@@ -86,7 +86,7 @@ func (s *Session) Blob(ctx context.Context, digest string, offset int64) (out io
 	return out, size, err
 }
 
-// from asks for a blob from an offset on, by Range or without.
+// from requests a blob from an offset on, by Range or without.
 func (s *Session) from(ctx context.Context, digest string, offset int64, ranged bool) (io.ReadCloser, int64, error) {
 	asked := header("*/*")
 	if ranged {
@@ -109,7 +109,7 @@ func (s *Session) from(ctx context.Context, digest string, offset int64, ranged 
 	return response.Body, size, nil
 }
 
-// position makes the body begin at the offset, and tells the whole's size.
+// position makes the body begin at the offset, and returns the whole's size.
 func position(response *http.Response, offset int64) (size int64, err error) {
 	said := response.Header.Get("Content-Range")
 	switch response.StatusCode {
@@ -139,7 +139,7 @@ func position(response *http.Response, offset int64) (size int64, err error) {
 	return size, nil
 }
 
-// number reads a size; -1 when there is none.
+// number reads a size; -1 when the text is not one.
 func number(text string) int64 {
 	size, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || size < 0 {
@@ -148,7 +148,7 @@ func number(text string) int64 {
 	return size
 }
 
-// blob is where a digest of a repository lies, or the file.
+// blob returns the address of a digest in the repository, or of the file.
 func (s *Session) blob(digest string) string {
 	if s.ref.File() {
 		return s.base
@@ -156,8 +156,8 @@ func (s *Session) blob(digest string) string {
 	return s.base + "blobs/" + digest
 }
 
-// Beside gets the small file whose address is the file's with a suffix, at most limit bytes. ErrNotFound when there is
-// none, as for what lies in a registry.
+// Beside returns the small file whose address is the file's with a suffix, at most limit bytes. ErrNotFound when it
+// does not exist, as for what lies in a registry.
 func (s *Session) Beside(ctx context.Context, suffix string, limit int64) ([]byte, error) {
 	if !s.ref.File() {
 		return nil, ErrNotFound

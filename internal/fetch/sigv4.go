@@ -11,11 +11,11 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// unsigned is what stands for the hash of a body that a signature does not cover; a GET has none.
+// unsigned is sent in place of the hash of a body that a signature does not cover; a GET has no body.
 const unsigned = "UNSIGNED-PAYLOAD"
 
-// named shows a credential to the source itself, and to nobody whom the source sends us on to: Basic to HTTPS servers,
-// AWS Signature Version 4 to object stores.
+// named shows a credential to the source itself, and to no host that the source redirects us to: Basic to HTTPS
+// servers, AWS Signature Version 4 to object stores.
 type named struct {
 	inner      *guard
 	kind       lifecycle.SourceKind

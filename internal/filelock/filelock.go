@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Mode says whether a lock admits other holders.
+// Mode is whether a lock admits other holders.
 type Mode int
 
 // The two kinds of lock.
@@ -22,7 +22,7 @@ const (
 	Exclusive Mode = syscall.LOCK_EX // one holder, no shared ones beside it
 )
 
-// ErrBusy is returned by Try when another process holds a lock that excludes the asked one.
+// ErrBusy is returned by Try when another process holds a lock that excludes the requested one.
 var ErrBusy = errors.New("lock is held by another process")
 
 // retry is the pause between two attempts. flock(2) has no deadline of its own, and a blocking call cannot be

@@ -1,5 +1,5 @@
-// Package gather joins what several ask for while others are served, so that one round trip, or one commit, serves all of
-// them. Who comes first is served alone and waits for nobody.
+// Package gather joins the requests that come while others are served, so that one round trip, or one commit, serves
+// all of them. The first to come is served alone and waits for no other.
 package gather
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Group serves elements, those together that came while others were served. Make it with New; it is safe for concurrent use.
+// Group serves elements, those together that came while others were served. New creates one, safe for concurrent use.
 type Group[T any] struct {
 	most, atOnce int
 	serve        func([]T)
@@ -18,8 +18,8 @@ type Group[T any] struct {
 	leading int // calls of serve under way
 }
 
-// New returns a group that calls serve for at most so many elements, and at most so often at once. Elements that nobody
-// waits for any more, of which gone is true, are passed over; a nil gone passes over none.
+// New returns a group that calls serve for at most so many elements, and at most so often at once. Elements whose
+// caller has given up, for which gone is true, are passed over; a nil gone passes over none.
 func New[T any](most, atOnce int, serve func([]T), gone func(T) bool) *Group[T] {
 	return &Group[T]{most: most, atOnce: atOnce, serve: serve, gone: gone}
 }

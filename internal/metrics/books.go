@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// books is what a process with the billing role does.
+// books counts what a process with the billing role does.
 type books struct {
 	runs, failed         prometheus.Counter
 	unbalanced, verified prometheus.Gauge

@@ -28,7 +28,7 @@ const (
 	AttemptCut    = "cut"    // the process stops
 )
 
-// engine is what workers do with operations.
+// engine counts what workers do with operations.
 type engine struct {
 	claims, waited                 prometheus.Observer
 	claimsFailed                   prometheus.Counter
@@ -38,7 +38,7 @@ type engine struct {
 	load                           load
 }
 
-// load is how things are now in a process that works.
+// load reads the present load of a process that carries out operations.
 type load struct {
 	away  atomic.Pointer[func() []string]
 	slots atomic.Pointer[func() (running, waiting int)]
@@ -135,9 +135,9 @@ func (s *Set) LeasesTaken(operations int) {
 	}
 }
 
-// Works tells of a process that carries out operations: away are the adapters that are not called now since they do
-// not answer (nil where it calls all), and slots how many operations are carried on, and how many of those wait for
-// something.
+// Works registers a process that carries out operations: away are the adapters that are not called now since they do
+// not answer (nil where it calls all), and slots is how many operations have a place among its steps, and how many
+// others wait without one.
 func (s *Set) Works(away func() []string, slots func() (running, waiting int)) {
 	if s == nil {
 		return
@@ -185,7 +185,7 @@ func (l *load) Collect(into chan<- prometheus.Metric) {
 	}
 }
 
-// Outcome returns what an attempt came to: fenced reports whether its error says that the claim was not held any more.
+// Outcome returns what an attempt came to: fenced reports whether its error states that the claim was lost.
 func Outcome(ctx context.Context, err error, fenced bool) string {
 	switch {
 	case fenced:

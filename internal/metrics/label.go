@@ -23,7 +23,7 @@ func knownCode(code string) string {
 func codes() int { return len(fault.Catalogue()) + 1 }
 
 // label bounds the values of a label: the first that come are counted by name, and the rest as other. Values are the
-// platform's own names, of which there are fewer; the bound is for the case that somebody adds one that is not.
+// platform's own names, of which there are fewer; the bound is for a later label whose values are not.
 type label struct {
 	most int
 

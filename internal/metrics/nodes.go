@@ -5,7 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // maxTaskKinds bounds the kinds of node task.
 const maxTaskKinds = 16
 
-// nodes is what nodes' agents do here.
+// nodes counts what nodes' agents do here.
 type nodes struct {
 	agents prometheus.Gauge
 	tasks  *prometheus.CounterVec

@@ -13,7 +13,7 @@ const (
 	maxOutcomes = 12
 )
 
-// outward is what the platform calls and what it sends.
+// outward counts what the platform calls and what it sends.
 type outward struct {
 	calls     *prometheus.HistogramVec
 	answers   *prometheus.CounterVec

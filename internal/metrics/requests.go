@@ -36,7 +36,7 @@ const (
 	fenceTask     = "task"
 )
 
-// requests are what callers ask for.
+// requests counts what callers request.
 type requests struct {
 	verbs    map[string]string
 	took     *prometheus.HistogramVec

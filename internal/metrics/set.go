@@ -1,10 +1,10 @@
-// Package metrics counts what the platform does, as it does it, for Prometheus. A Set is one process's; who counts is
-// given it, as the source of traces is, and a nil Set counts nothing.
+// Package metrics counts what the platform does, as it does it, for Prometheus. A Set is one process's; the code that
+// counts receives it, as it does the source of traces, and a nil Set counts nothing.
 //
-// No label is the id of an object, nor a text that a caller chose, but for the registered names of the few adapters that
-// are away: labels are names of the schema, of kinds, steps and calls, and codes of the catalogue, and what is not known
-// among them is counted as "other". So a process has a bounded number of series, whatever runs on it; MaxSeries is the
-// bound of a Set.
+// No label is the id of an object, nor a text that a caller chose, but for the registered names of the few adapters
+// that are away: labels are names of the schema, of kinds, steps and calls, and codes of the catalogue, and what is
+// unknown among them is counted as "other". So a process has a bounded number of series, whatever runs on it; MaxSeries
+// is the bound of a Set.
 package metrics
 
 import (

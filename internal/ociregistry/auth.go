@@ -14,11 +14,11 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// maxToken bounds a token that is looked at, in bytes.
+// maxToken bounds a token that is read, in bytes.
 const maxToken = 8 << 10
 
-// Auth says who may do what: whoever pushes has a name and a password, whoever pulls has a token of the platform's for
-// that repository. Nobody else gets anything.
+// Auth decides who may do what: a client that pushes has a name and a password, and one that pulls has a token of the
+// platform's for that repository. No one else gets anything.
 type Auth struct {
 	// Hosts are the names that the registry is reached by: a token is for one of them.
 	Hosts []string
@@ -56,8 +56,8 @@ func (a Auth) Protect(next http.Handler) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		code := "DENIED"
 		if status == http.StatusUnauthorized {
-			// Basic and not Bearer: there is no place to ask for a token, as the platform hands each out itself. Clients send
-			// the one they have all the same.
+			// Basic and not Bearer: clients have no place to request a token, as the platform hands each out itself.
+			// They send the one they have all the same.
 			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
 			code = "UNAUTHORIZED"
 		}
@@ -66,7 +66,7 @@ func (a Auth) Protect(next http.Handler) http.Handler {
 	})
 }
 
-// judge is the status of a request: OK, Unauthorized for whoever shows nothing that counts, Forbidden for a good token
+// judge returns the status of a request: OK, Unauthorized when it shows nothing that counts, Forbidden for a good token
 // that is for something else.
 func (a Auth) judge(r *http.Request, of *trees) int {
 	if user, password, ok := r.BasicAuth(); ok {
@@ -93,7 +93,7 @@ func (a Auth) judge(r *http.Request, of *trees) int {
 	return http.StatusForbidden
 }
 
-// verify reads a token: signed by a key that the platform has published, for this registry, and not over.
+// verify reads a token: signed by a key that the platform has published, for this registry, and not expired.
 func (a Auth) verify(ctx context.Context, text string, now time.Time) (*grant, error) {
 	if len(text) > maxToken {
 		return nil, errRefused
@@ -118,8 +118,8 @@ func (a Auth) verify(ctx context.Context, text string, now time.Time) (*grant, e
 	return granted, nil
 }
 
-// pulls says whether the token is for what a path asks for: the artifact of its digest in its repository, and what that
-// is made of. A tag can be moved, so that no token opens one.
+// pulls reports whether the token is for what a path requests: the artifact of its digest in its repository, and the
+// parts of that. A tag can be moved, so that no token opens one.
 func (g *grant) pulls(ctx context.Context, path string, of *trees) bool {
 	for _, access := range g.Access {
 		rest, ok := strings.CutPrefix(path, "/v2/"+access.Name+"/")

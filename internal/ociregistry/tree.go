@@ -14,15 +14,15 @@ const (
 	maxDepth = 4
 )
 
-// trees know what the artifacts of a registry are made of. A digest stands for the same bytes always, so that what was
-// read once holds.
+// trees know the parts of a registry's artifacts. A digest names the same bytes always, so that what was read once
+// holds.
 type trees struct {
 	registry http.Handler
 	lock     sync.Mutex
 	known    map[string]map[string]bool
 }
 
-// has reports whether the artifact of a digest is, or is made of, what lies under another one.
+// has reports whether the artifact of a digest is, or contains, what lies under another one.
 func (t *trees) has(ctx context.Context, repository, digest, wanted string) bool {
 	if digest == wanted {
 		return true

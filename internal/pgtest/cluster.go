@@ -40,7 +40,7 @@ var clusterSettings = map[string]string{
 	"max_prepared_transactions": "4", "hot_standby": "on", "shared_buffers": "32MB",
 }
 
-// NewCluster makes an empty server.
+// NewCluster creates an empty server.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
@@ -95,7 +95,7 @@ func (c *Cluster) Restart() {
 	c.start(ctx, nil)
 }
 
-// Migrated makes a database with all migrations.
+// Migrated creates a database with all migrations.
 func (c *Cluster) Migrated(name string) {
 	c.t.Helper()
 	c.Do("postgres", "create database "+quote(name))
@@ -121,7 +121,7 @@ func (c *Cluster) Do(database, statements string) {
 	}
 }
 
-// Standby makes a streaming replica, which follows c until one of them is ended.
+// Standby starts a streaming replica, which follows c until one of them is ended.
 func (c *Cluster) Standby() *Cluster {
 	c.t.Helper()
 	standby := &Cluster{t: c.t, dir: clusterDir(c.t)}

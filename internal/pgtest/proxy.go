@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Proxy stands between a client and the server, and can stop forwarding as a network does that loses every packet: the
+// Proxy is between a client and the server, and can stop forwarding as a network does that loses every packet: the
 // client's bytes are acknowledged and never answered, and no connection is closed.
 type Proxy struct {
 	listener net.Listener

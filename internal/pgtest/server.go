@@ -26,7 +26,7 @@ const (
 	maxConnections = 300
 	// defaultGrace bridges the time between two packages of one `go test` run.
 	defaultGrace = 20 * time.Second
-	// wantFree is the least free space that makes /dev/shm the place for the cluster; containers often have 64 MB there.
+	// wantFree is the free space in bytes for which /dev/shm holds the cluster; containers often have 64 MB there.
 	wantFree = 1 << 30
 )
 
@@ -43,7 +43,7 @@ type server struct {
 	known    sync.Map   // template key → true once this process has seen it built
 }
 
-// defaultDir is the well-known place of this user's shared server: in memory where there is room.
+// defaultDir returns the well-known place of this user's shared server: in memory where there is space.
 func defaultDir() string {
 	name := fmt.Sprintf("gpuaas-pgtest-%d", os.Geteuid())
 	var fs syscall.Statfs_t
@@ -139,7 +139,7 @@ func watch(dir string, grace time.Duration) error {
 	return cmd.Process.Release()
 }
 
-// leave gives this process's hold back: its databases become anybody's to drop.
+// leave gives this process's hold back: any other process may then drop its databases.
 func (s *server) leave(ctx context.Context) {
 	_ = s.conn.Close(ctx)
 	s.users.Release()

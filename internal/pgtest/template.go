@@ -18,7 +18,7 @@ const (
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// template answers the name of the template database of key, building it when no process has.
+// template returns the name of the template database of key, building it when no process has.
 func (s *server) template(ctx context.Context, key string, build func(ctx context.Context, dsn string) error) (string,
 	error) {
 	sum := sha256.Sum256([]byte(key))
@@ -64,8 +64,8 @@ func (s *server) ensure(ctx context.Context, conn *pgx.Conn, name string,
 		"alter database "+quote(draft)+" rename to "+quote(name))
 }
 
-// clone copies a template. Owner, rights and settings of a database are no part of what PostgreSQL copies, so they are
-// carried over in the catalogue.
+// clone copies a template. PostgreSQL does not copy the owner, rights and settings of a database, so they are carried
+// over in the catalogue.
 func (s *server) clone(ctx context.Context, template, name string) error {
 	return s.admin(ctx, func(conn *pgx.Conn) error {
 		create := fmt.Sprintf("create database %s template %s strategy file_copy", quote(name), quote(template))
@@ -90,7 +90,7 @@ var carryOver = []string{
 		join pg_database new on new.datname = $2`,
 }
 
-// sweep drops the databases of processes that are gone: their advisory locks are free.
+// sweep drops the databases of processes that have ended: their advisory locks are free.
 func (s *server) sweep(ctx context.Context) error {
 	rows, err := s.conn.Query(ctx, `select datname from pg_database where datname like 't\_%' and split_part(datname, '_', 2)::int8 not in
 		(select objid::int8 from pg_locks where locktype = 'advisory' and classid::int8 = $1 and granted)`, int64(processLocks))

@@ -46,7 +46,7 @@ func newAccount(u *user.User) (account, error) {
 	return account{uid: uint32(uid), gid: uint32(gid), switched: true}, nil
 }
 
-// ownDir makes dir with mode 0700 and gives it to the account. A symlink or somebody else's folder is refused.
+// ownDir makes dir with mode 0700 and gives it to the account. A symlink or another account's folder is refused.
 func (a account) ownDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (a account) ownDir(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// reaches says whether the account may walk to dir: every folder above it must let the account through.
+// reaches reports whether the account may walk to dir: every folder above it must let the account through.
 func (a account) reaches(dir string) bool {
 	if !a.switched {
 		return true

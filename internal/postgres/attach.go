@@ -17,8 +17,8 @@ const (
 	lineStatus    = 7
 )
 
-// attach answers the live server of the data directory, nil when there is none. It waits for one that is starting, and
-// for the end of one that is stopping.
+// attach returns the live server of the data directory, nil without one. It waits for one that is starting, and for the
+// end of one that is stopping.
 func attach(ctx context.Context, cfg Config) (*Server, error) {
 	for {
 		lines := readPIDFile(cfg.DataDir)
@@ -61,7 +61,7 @@ func removeStale(dataDir string) error {
 	return nil
 }
 
-// isPostgres says whether pid is a live (not a zombie) postgres process.
+// isPostgres reports whether pid is a live (not a zombie) postgres process.
 func isPostgres(pid int) bool {
 	if pid <= 0 {
 		return false
@@ -70,6 +70,6 @@ func isPostgres(pid int) bool {
 	if err != nil {
 		return false
 	}
-	// The name stands in parentheses, the state letter follows: "123 (postgres) S 1 …".
+	// The name is in parentheses, the state letter follows: "123 (postgres) S 1 …".
 	return strings.Contains(string(stat), "(postgres) ") && !strings.Contains(string(stat), "(postgres) Z")
 }

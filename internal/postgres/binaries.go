@@ -35,7 +35,7 @@ var versionPattern = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 // Find looks for server programs of version MinMajor or newer: in $APP_PLATFORM_POSTGRES_BIN, in Debian's
 // /usr/lib/postgresql/*/bin, where pg_config says, and beside a postgres on PATH. The newest of the first place that
 // has any wins. Programs that are scripts are passed over: a wrapper may change user or talk to another server. The
-// error wraps ErrNotInstalled and lists what was looked at and why it was refused.
+// error wraps ErrNotInstalled and lists what was tried and why it was refused.
 func Find(ctx context.Context) (Binaries, error) {
 	var refused []string
 	for _, place := range places(ctx) {

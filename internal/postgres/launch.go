@@ -58,7 +58,7 @@ func prepare(ctx context.Context, cfg Config) (*launch, error) {
 	return l, nil
 }
 
-// socketDir makes the socket's folder: the configured one, or the first short one that the account can walk to.
+// socketDir creates the socket's folder: the configured one, or the first short one that the account can walk to.
 func (a account) socketDir(cfg Config) (string, error) {
 	sum := sha256.Sum256([]byte(cfg.DataDir))
 	name := "gpuaas-pg-" + hex.EncodeToString(sum[:6])
@@ -101,7 +101,7 @@ func (a account) trySocketDir(dir string) error {
 	return a.ownDir(dir)
 }
 
-// openLog opens the log for appending, and starts it anew when it has grown past its bound.
+// openLog opens the log for appending, and begins a new one when it has grown past its bound.
 func openLog(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLogBytes {
 		if err := os.Rename(path, path+".1"); err != nil {
@@ -134,8 +134,8 @@ func (l *launch) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// initdb creates the cluster unless it is there. A half-made one (a killed initdb) has no PG_VERSION in its final place
-// and is removed first.
+// initdb creates the cluster unless it is there. A half-made one (of a killed initdb) has no global/pg_control and is
+// removed first.
 func (l *launch) initdb(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(l.cfg.DataDir, "global", "pg_control")); err == nil {
 		return nil
@@ -156,8 +156,8 @@ func (l *launch) initdb(ctx context.Context) error {
 	return nil
 }
 
-// emptyDir removes what a killed initdb left. A folder that holds anything but a cluster's own files is refused, so
-// that a mistyped data directory costs nobody his files.
+// emptyDir removes what a killed initdb left. It refuses a folder with neither PG_VERSION nor pg_wal, so that a
+// mistyped data directory costs no one any files.
 func emptyDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {

@@ -129,7 +129,7 @@ func (s *Server) SocketDir() string { return s.socketDir }
 // PID is the process id of the server's parent process.
 func (s *Server) PID() int { return s.pid }
 
-// Attached says whether the server was already running.
+// Attached reports whether the server was already running.
 func (s *Server) Attached() bool { return s.attached }
 
 // Done is closed when a server that this process started has ended. It is nil for an attached one.

@@ -19,7 +19,7 @@ const (
 	policyPath  = "/usr/sbin/policy-rc.d"
 	policyMark  = "# app-platform: no service starts while packages are installed"
 	clusterConf = "/etc/postgresql-common/createcluster.d/app-platform.conf"
-	// bootConf is where cloud-init looks before it touches the machine that boots. Members are not asked by it.
+	// bootConf is the file that cloud-init reads before it touches the machine that boots. Members do not read it.
 	bootConf = "/etc/cloud/cloud-init.disabled"
 )
 
@@ -76,7 +76,7 @@ func run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// tailBuffer keeps the last 4 KiB written to it: what a failed package run said at the end.
+// tailBuffer keeps the last 4 KiB written to it: how the output of a failed package run ends.
 type tailBuffer struct{ data []byte }
 
 func (b *tailBuffer) Write(p []byte) (int, error) {

@@ -35,8 +35,8 @@ type need struct {
 	probe    func(ctx context.Context) bool
 }
 
-// table says what each feature needs. A package stands where its program is probed, so that a machine that has most of
-// a feature installs only the rest.
+// table lists what each feature needs. A package is listed where its program is probed, so that a machine that has most
+// of a feature installs only the rest.
 var table = map[Feature][]need{
 	Postgres: {
 		{"PostgreSQL server 15 or newer", []string{"postgresql"}, hasPostgres},
@@ -55,7 +55,7 @@ var table = map[Feature][]need{
 		{"sinfo and srun", []string{"slurm-client"}, program("sinfo", "srun", "sbatch", "scontrol")},
 		{"munged", []string{"munge"}, program("munged")},
 		{"sshd", []string{"openssh-server"}, program("sshd")}, // of a cluster's logins
-		// The core packages bring no service and no data of their own: each cluster has its database in its own sandbox.
+		// The core packages bring no service and no data: each cluster has its database in its own sandbox.
 		{"mariadbd", []string{"mariadb-server-core"}, program("mariadbd", "mariadb-install-db")},
 		{"mariadb", []string{"mariadb-client-core"}, program("mariadb")},
 		{"slurmdbd", []string{"slurmdbd"}, program("slurmdbd")},

@@ -11,10 +11,10 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
-// envelopeTypes are the statements that are understood, the older one as it differs in nothing that is looked at.
+// envelopeTypes are the statements that are understood; the older one differs in nothing that is read here.
 var envelopeTypes = []string{signing.Statement, "https://in-toto.io/Statement/v0.1"}
 
-// bundle looks at one bundle.
+// bundle checks one bundle.
 func (l *look) bundle(data []byte) {
 	var parsed signing.Bundle
 	if err := json.Unmarshal(data, &parsed); err != nil {
@@ -33,7 +33,7 @@ func (l *look) bundle(data []byte) {
 	}
 }
 
-// envelope looks at a bundle around a statement.
+// envelope checks a bundle around a statement.
 func (l *look) envelope(bundle signing.Bundle) {
 	envelope := bundle.Envelope
 	if envelope.PayloadType != signing.StatementType || len(envelope.Signatures) == 0 ||
@@ -66,7 +66,7 @@ func (l *look) envelope(bundle signing.Bundle) {
 	}
 }
 
-// about says whether a statement is about a digest.
+// about reports whether a statement is about a digest.
 func about(statement signing.InToto, digest string) bool {
 	sum := strings.TrimPrefix(digest, "sha256:")
 	return len(statement.Subject) <= MaxSignatures &&
@@ -75,7 +75,7 @@ func about(statement signing.InToto, digest string) bool {
 		})
 }
 
-// others is the first digest that a statement is about.
+// others returns the first digest that a statement is about.
 func others(statement signing.InToto) string {
 	if len(statement.Subject) == 0 {
 		return "it names none"
@@ -83,7 +83,7 @@ func others(statement signing.InToto) string {
 	return shown("sha256:" + statement.Subject[0].Digest["sha256"])
 }
 
-// message looks at a bundle around a bare signature over a file's digest.
+// message checks a bundle around a bare signature over a file's digest.
 func (l *look) message(bundle signing.Bundle) {
 	message := bundle.Message
 	if message.Digest.Algorithm != "SHA2_256" {
@@ -97,7 +97,7 @@ func (l *look) message(bundle signing.Bundle) {
 	l.bare(message.Signature, hint(bundle))
 }
 
-// bare looks at a signature over a file's digest. Ed25519 signs whole files, which a digest cannot stand for.
+// bare checks a signature over a file's digest. Ed25519 signs whole files, so that a digest cannot verify it.
 func (l *look) bare(signature []byte, hint string) {
 	sum, err := hex.DecodeString(strings.TrimPrefix(l.digest, "sha256:"))
 	if err != nil {
@@ -113,7 +113,7 @@ func (l *look) bare(signature []byte, hint string) {
 	l.unknown(hint)
 }
 
-// unknown notes a signature that none of the trusted keys has made over what it stands at.
+// unknown notes a signature that no trusted key verifies for the content that it is attached to.
 func (l *look) unknown(hint string) {
 	for _, key := range l.keys {
 		if hint != "" && hint == key.Fingerprint {
@@ -128,7 +128,7 @@ func (l *look) unknown(hint string) {
 	l.against("a signature is by a key that the source does not trust, %s", shown(hint))
 }
 
-// hint is the fingerprint of the key that a bundle names; empty when it names none. It proves nothing and is for
+// hint returns the fingerprint of the key that a bundle names; empty when it names none. It proves nothing and is for
 // reasons alone.
 func hint(bundle signing.Bundle) string {
 	if bundle.Material.PublicKey == nil {
@@ -141,7 +141,7 @@ func hint(bundle signing.Bundle) string {
 	return "sha256:" + hex.EncodeToString(raw)
 }
 
-// payload looks at one signature of the older form.
+// payload checks one signature of the older form.
 func (l *look) payload(data []byte, encoded string) {
 	signature, err := decodeBase64([]byte(encoded))
 	if err != nil || len(signature) == 0 {
@@ -164,8 +164,8 @@ func (l *look) payload(data []byte, encoded string) {
 	}
 }
 
-// Blob says what the bundle and the bare signature that lie beside a file say of its digest; each is nil when it is not
-// there.
+// Blob reports what the bundle and the bare signature beside a file state about its digest; each is nil when it does
+// not exist.
 func Blob(bundle, detached []byte, digest string, keys []Key) (Finding, error) {
 	if _, err := signing.Sum(digest); err != nil {
 		return Finding{}, err
@@ -190,7 +190,7 @@ func Blob(bundle, detached []byte, digest string, keys []Key) (Finding, error) {
 	return l.found(), nil
 }
 
-// detached looks at a bare signature, base64 or as it is.
+// detached checks a bare signature, base64 or as it is.
 func (l *look) detached(text []byte) {
 	signature, err := decodeBase64(bytes.TrimSpace(text))
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
-// Image says what the signatures of a manifest say of its digest: the bundles that refer to it, by the registry's list
-// or under the tag that stands for one, and then those of the older form. It ends at the first that a trusted key made.
-// An error is the registry's own failure, or a digest that is none.
+// Image reports what the signatures of a manifest state about its digest: the bundles that refer to it, by the
+// registry's list or under the tag that replaces one, and then those of the older form. It ends at the first by a
+// trusted key. An error is the registry's own failure, or a malformed digest.
 func Image(ctx context.Context, registry Registry, digest string, keys []Key) (Finding, error) {
 	sum, err := signing.Sum(digest)
 	if err != nil {
@@ -37,7 +37,7 @@ func Image(ctx context.Context, registry Registry, digest string, keys []Key) (F
 	return l.found(), nil
 }
 
-// referrers looks at the bundles that refer to the manifest.
+// referrers checks the bundles that refer to the manifest.
 func (l *look) referrers(ctx context.Context, registry Registry, sum string) error {
 	listed, err := registry.Referrers(ctx, l.digest)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -77,8 +77,8 @@ func underTag(ctx context.Context, registry Registry, tag string) ([]Descriptor,
 	return index.Manifests, nil
 }
 
-// candidates are the referrers that may hold a bundle, surest first, each once. Some registries tell a referrer's
-// config instead of its type, so that only a type that is clearly another's is passed over.
+// candidates returns the referrers that may hold a bundle, surest first, each once. Some registries list a referrer's
+// config instead of its type, so only a type that is clearly another's is passed over.
 func candidates(listed []Descriptor) []Descriptor {
 	unsure := []string{"", signing.EmptyType, "application/vnd.oci.image.config.v1+json"}
 	var found []Descriptor
@@ -98,7 +98,7 @@ func isBundle(mediaType string) bool {
 	return strings.HasPrefix(mediaType, "application/vnd.dev.sigstore.bundle")
 }
 
-// likely is how sure it is that a referrer is a signature.
+// likely returns how sure it is that a referrer is a signature.
 func likely(one Descriptor) int {
 	switch {
 	case one.Annotations[signing.PredicateAnnotation] == signing.PredicateType:
@@ -109,12 +109,12 @@ func likely(one Descriptor) int {
 	return 0
 }
 
-// layered is what is looked at of a manifest.
+// layered is the part of a manifest that is read.
 type layered struct {
 	Layers []Descriptor `json:"layers"`
 }
 
-// referrer looks at one manifest that refers to the artifact.
+// referrer checks one manifest that refers to the artifact.
 func (l *look) referrer(ctx context.Context, registry Registry, one Descriptor) error {
 	if _, err := signing.Sum(one.Digest); err != nil {
 		return nil
@@ -153,7 +153,7 @@ func (l *look) referrer(ctx context.Context, registry Registry, one Descriptor) 
 	return nil
 }
 
-// blob reads what a layer holds; nil after it has noted why that is nothing that counts.
+// blob reads what a layer holds; nil after it has noted why the layer does not count.
 func (l *look) blob(ctx context.Context, registry Registry, layer Descriptor) ([]byte, error) {
 	if _, err := signing.Sum(layer.Digest); err != nil || layer.Size < 0 || layer.Size > MaxBytes {
 		l.against("a signature is malformed: its layer has no sha256 digest, or more than %d bytes", MaxBytes)
@@ -174,7 +174,7 @@ func (l *look) blob(ctx context.Context, registry Registry, layer Descriptor) ([
 	return data, nil
 }
 
-// classic looks at the signatures of the older form.
+// classic checks the signatures of the older form.
 func (l *look) classic(ctx context.Context, registry Registry, sum string) error {
 	data, _, err := registry.Manifest(ctx, "sha256-"+sum+".sig")
 	if errors.Is(err, ErrNotFound) {

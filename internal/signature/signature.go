@@ -1,11 +1,11 @@
-// Package signature says whether an artifact is signed by a key that its source trusts. It asks for keys alone: no
-// certificates, no log, no network but the registry that the artifact itself lies in.
+// Package signature reports whether an artifact is signed by a key that its source trusts. Keys alone count: no
+// certificates, no log, no network but the registry that holds the artifact itself.
 //
 // Two forms are understood, both of them what `cosign sign` makes with a key: a bundle (a DSSE envelope around an
 // in-toto statement) that is an OCI 1.1 referrer of the manifest, and the older payload under the tag `sha256-….sig`.
-// Files have a bundle or a bare signature beside them. In each of them the digest inside of what is signed is held
-// against the one that was asked for: a good signature of something else counts for nothing. What makes signatures is
-// package signing of the sdk.
+// Files have a bundle or a bare signature beside them. In each of them the digest inside the signed content is checked
+// against the requested one: a good signature of something else counts for nothing. Package signing of the sdk creates
+// signatures.
 package signature
 
 import (
@@ -27,13 +27,13 @@ import (
 const (
 	// MaxBytes bounds one manifest, bundle or payload.
 	MaxBytes = 1 << 20
-	// MaxSignatures bounds the referrers, layers, envelopes' signatures and statements' subjects that are looked at.
+	// MaxSignatures bounds the referrers, layers, envelopes' signatures and statements' subjects that are read.
 	MaxSignatures = 32
-	// MaxReasons bounds what is said of those that do not count; each reason has at most some 200 characters.
+	// MaxReasons bounds the reasons why signatures do not count; each has at most some 200 characters.
 	MaxReasons = 10
 )
 
-// ErrNotFound is what a Registry answers for a manifest or a list of referrers that it does not have.
+// ErrNotFound is a Registry's error for a manifest or a list of referrers that it does not have.
 var ErrNotFound = errors.New("the registry does not have it")
 
 // Key is a public key that a source trusts now.
@@ -56,12 +56,12 @@ type Descriptor struct {
 	Annotations  map[string]string `json:"annotations"`
 }
 
-// Registry is one repository of a registry, as far as signatures ask for it. Its own failures end the look at an
+// Registry is one repository of a registry, with the calls that signatures need. Its own failures end the check of an
 // artifact; ErrNotFound does not.
 type Registry interface {
-	// Manifest answers a manifest's bytes, by its digest or a tag. The caller holds them against the digest.
+	// Manifest returns a manifest's bytes, by its digest or a tag. The caller checks them against the digest.
 	Manifest(ctx context.Context, reference string) (data []byte, mediaType string, err error)
-	// Blob answers a blob's bytes: an error when it has more than limit. The caller holds them against the digest.
+	// Blob returns a blob's bytes: an error when it has more than limit. The caller checks them against the digest.
 	Blob(ctx context.Context, digest string, limit int64) ([]byte, error)
 	// Referrers lists the manifests that refer to a digest.
 	Referrers(ctx context.Context, digest string) ([]Descriptor, error)
@@ -72,12 +72,12 @@ type Finding struct {
 	State lifecycle.SignatureState
 	// Key is the trusted key that signed it; nil unless the state is VERIFIED.
 	Key *Key
-	// Reasons say of the signatures that do not count why not; at most MaxReasons + 1. Empty when VERIFIED.
+	// Reasons state why the signatures that do not count do not; at most MaxReasons + 1. Empty when VERIFIED.
 	Reasons []string
 }
 
-// ParsePublicKey reads PEM of a PKIX public key, ECDSA P-256 or Ed25519, and tells its fingerprint and its algorithm as
-// the catalog names it.
+// ParsePublicKey reads PEM of a PKIX public key, ECDSA P-256 or Ed25519. It returns the key, its fingerprint, and its
+// algorithm as the catalog names it.
 func ParsePublicKey(pem []byte) (key crypto.PublicKey, fingerprint, algorithm string, err error) {
 	public, err := signing.ParsePublic(pem)
 	return public.Key, public.Fingerprint, public.Algorithm, err
@@ -112,21 +112,21 @@ func (l *look) against(format string, args ...any) {
 	l.remark(format, args...)
 }
 
-// remark notes something that is no signature.
+// remark notes something that is not a signature.
 func (l *look) remark(format string, args ...any) {
 	if len(l.why) < MaxReasons {
 		l.why = append(l.why, fmt.Sprintf(format, args...))
 	}
 }
 
-// beyond notes, before all else, that there is more than is looked at: it may be what makes the difference.
+// beyond notes, before all other reasons, that more exists than is read: the rest may make the difference.
 func (l *look) beyond(what string) {
 	l.signed = true
 	l.why = slices.Insert(l.why, 0, fmt.Sprintf("it has more than %d %s: the rest was not looked at", MaxSignatures, what))
 	l.why = l.why[:min(len(l.why), MaxReasons)]
 }
 
-// signer is the key whose signature over a message this is; nil when it is none of them.
+// signer returns the key whose signature over a message this is; nil when no trusted key fits.
 func (l *look) signer(message, signature []byte) *Key {
 	sum := sha256.Sum256(message)
 	for i, key := range l.keys {

@@ -95,7 +95,7 @@ func (c *Child) keep(read *os.File) {
 	}
 }
 
-// decide says whether another run follows one that ended with err, and whether somebody demanded it.
+// decide reports whether another run follows one that ended with err, and whether a caller demanded it.
 func (c *Child) decide(err error) (again, demanded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +184,7 @@ func (c *Child) Err() error {
 // Signal sends a signal to the latest run.
 func (c *Child) Signal(signal syscall.Signal) error { return c.current().process.Signal(signal) }
 
-// Restart ends the current run as Stop would and starts the program anew, whatever the policy. It answers when the new
+// Restart ends the current run as Stop would and starts the program again, whatever the policy. It returns when the new
 // run has started; ErrEnded when the child is done.
 func (c *Child) Restart(ctx context.Context) error {
 	c.mu.Lock()

@@ -13,7 +13,7 @@ const (
 	maxTail     = 4 << 10  // what Tail remembers
 )
 
-// Log is a file that takes a program's output, bounded: at 16 MiB it becomes FILE.1 and is begun anew. Safe for
+// Log is a file that takes a program's output, bounded: at 16 MiB it becomes FILE.1 and a new one begins. Safe for
 // concurrent use.
 type Log struct {
 	mu   sync.Mutex

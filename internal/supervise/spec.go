@@ -50,9 +50,9 @@ type Spawner interface {
 // Process is one run of a program.
 type Process interface {
 	PID() int
-	// Signal reaches the program and what it started in its process group. A process that is gone is no error.
+	// Signal reaches the program and what it started in its process group. A process that has ended is not an error.
 	Signal(signal syscall.Signal) error
-	// Wait answers once the process has ended: nil for exit status 0. It is called once.
+	// Wait returns once the process has ended: nil for exit status 0. It is called once.
 	Wait() error
 }
 

@@ -19,9 +19,9 @@ import (
 type Log struct {
 	// To takes the lines. Required.
 	To *slog.Logger
-	// Caller returns who asked, or nil when nobody was found by the credential. Operation needs it.
+	// Caller returns the request's caller, or nil when the credential named none. Operation needs it.
 	Caller func(ctx context.Context) *authz.Actor
-	// Metrics counts requests, logged or not; nil for nobody.
+	// Metrics counts requests, logged or not; nil for none.
 	Metrics *metrics.Set
 }
 
@@ -45,7 +45,7 @@ func (l *Log) Operation(ctx context.Context, ended *transport.Ended) {
 	l.To.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// caller returns who asked, and what the caller belongs to.
+// caller returns the fields of the caller, and of what it belongs to.
 func caller(actor *authz.Actor) []slog.Attr {
 	if actor == nil {
 		return nil
@@ -54,8 +54,8 @@ func caller(actor *authz.Actor) []slog.Attr {
 		named("caller_org_id", string(actor.TenantID), "caller_project_id", string(actor.ProjectID))...)
 }
 
-// about returns what a request turned out to be about: the object of its first permission. A token or a node's
-// credential that was asked for no object is about what it is confined to.
+// about returns what a request turned out to be about: the object of its first permission. Without an object, a token's
+// or a node's request is about what the credential is confined to.
 func about(object authz.Object, actor *authz.Actor) []slog.Attr {
 	if actor != nil && object == (authz.Object{}) && actor.InstanceID != "" {
 		object = authz.Object{TenantID: actor.TenantID, ProjectID: actor.ProjectID, InstanceID: actor.InstanceID}
@@ -67,8 +67,8 @@ func about(object authz.Object, actor *authz.Actor) []slog.Attr {
 		named("node_id", string(object.NodeID))...)
 }
 
-// Context returns the fields that say whose a line is and what it is about, spelled as everywhere; what is empty is left
-// out.
+// Context returns the fields that name whose a line is and what it is about, spelled as everywhere; what is empty is
+// left out.
 func Context(org, project, app, instance string) []slog.Attr {
 	return named("org_id", org, "project_id", project, "app_slug", app, "app_instance_id", instance)
 }
@@ -97,7 +97,7 @@ func Milliseconds(took time.Duration) slog.Attr {
 	return slog.Float64("duration_ms", float64(took.Microseconds())/1000)
 }
 
-// Plain writes the line of each request that next answers, by the pattern that served it; except names the pattern whose
+// Plain writes the line of each request that next answers, by the pattern that served it; except is the pattern whose
 // operations have lines of their own. Pages, probes of health and public keys are lines for debugging.
 func (l *Log) Plain(next http.Handler, except string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,11 +14,11 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// Requests makes a span of every request that next answers, named by pattern. A caller's
-// traceparent is a link of it and not its parent: callers decide neither on sampling nor on whose trace is joined. The
-// one exception is a request whose credential vouches for that very trace: vouched returns the id of the trace that the
-// platform made the credential in, "" for none, and such a request is part of it.
-// A WebSocket is open for hours and has no span; its operations have.
+// Requests makes a span of every request that next answers, named by pattern. A caller's traceparent is a link of it
+// and not its parent: callers decide neither on sampling nor on whose trace is joined. The one exception is a request
+// whose credential vouches for that very trace: vouched returns the id of the trace in which the platform issued the
+// credential, "" for none, and such a request is part of it. A WebSocket is open for hours and has no span; its
+// operations have.
 func (s *Source) Requests(pattern string, vouched func(*http.Request) string, next http.Handler) http.Handler {
 	if s.off {
 		return next
@@ -48,7 +48,7 @@ func (s *Source) Requests(pattern string, vouched func(*http.Request) string, ne
 // Message is the name of the span of an operation that came by a socket.
 const Message = "socket message"
 
-// messageKey is where the span of such an operation is.
+// messageKey is the key of such an operation's span in a context.
 type messageKey struct{}
 
 // Began opens the span of an operation that came by a socket, so that its refusals have a trace before anything of it
@@ -73,7 +73,7 @@ func (s *Source) Ended(ctx context.Context, ended *transport.Ended) {
 	span.End()
 }
 
-// marked puts the span's trace where errors tell it.
+// marked puts the span's trace where errors report it.
 func marked(ctx context.Context, span trace.Span) context.Context {
 	return transport.WithTraceID(ctx, span.SpanContext().TraceID().String())
 }

@@ -19,9 +19,9 @@ import (
 // like one that is slow.
 const PoolWait = "pool wait"
 
-// Statements returns the tracer of a database's connections; nil when telemetry is off. A statement has a span within
-// a recorded span alone, so that neither polls nor open subscriptions make any. A span is named by the kind of statement
-// and the first table or function: neither SQL nor arguments are in it.
+// Statements returns the tracer of a database's connections; nil when telemetry is off. A statement has a span only
+// within a recorded span, so that neither polls nor open subscriptions make any. A span is named by the kind of
+// statement and the first table or function: neither SQL nor arguments are in it.
 func (s *Source) Statements() pgx.QueryTracer {
 	if s.off {
 		return nil
@@ -151,8 +151,8 @@ var verbs = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "BEGIN", "C
 var target = regexp.MustCompile(`(?i)\b(?:from|into|update)\s+([a-z_][a-z0-9_.]{0,62}|"[a-z_][a-z0-9_]{0,62}")` +
 	`|^\s*select\s+([a-z_][a-z0-9_.]{0,62})\(`)
 
-// Statement returns the kind of an SQL statement and its first table or function, as spans are named by them; "statement"
-// for a kind that is not known, and "" where there is no table.
+// Statement returns the kind of an SQL statement and its first table or function, which name its span; "statement" for
+// a kind that is not known, and "" without a table or function.
 func Statement(sql string) (verb, name string) {
 	sql = strings.TrimSpace(sql)
 	word, _, _ := strings.Cut(sql, " ")

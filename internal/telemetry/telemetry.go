@@ -31,7 +31,7 @@ func Off() *Source {
 	return &Source{provider: noop.NewTracerProvider(), off: true, stop: func(context.Context) error { return nil }}
 }
 
-// Open returns the source that the environment asks for. It returns one that is off when no receiver is named, when
+// Open returns the source that the environment configures. It returns one that is off when no receiver is named, when
 // OTEL_SDK_DISABLED is true, and when OTEL_TRACES_EXPORTER is none. Samplers, batches and headers are set by their own
 // standard variables.
 func Open(ctx context.Context, program string, getenv func(string) string) (*Source, error) {

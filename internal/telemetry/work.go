@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/optrace"
 )
 
-// Start opens a span within what is traced in ctx. It records nothing when nothing is, so whoever calls it needs no
+// Start opens a span within what is traced in ctx. It records nothing when nothing is traced, so its caller needs no
 // source. A name has few values: ids are attributes.
 func Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	within := trace.SpanFromContext(ctx)
@@ -32,7 +32,7 @@ func End(span trace.Span, code string) {
 	span.End()
 }
 
-// Carry tells whoever is called by a request, in traceparent, which trace the call belongs to.
+// Carry writes into the header traceparent of a request which trace the call belongs to.
 func Carry(ctx context.Context, header http.Header) {
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 }
@@ -58,7 +58,7 @@ func (s *Source) Attempt(ctx context.Context, operation, name string,
 	return s.Tracer().Start(ctx, name, options...)
 }
 
-// sourceKey is where the source of a worker's context is.
+// sourceKey is the key of a worker's source in its context.
 type sourceKey struct{}
 
 // With returns a context whose work by Begin is recorded by the source; a source that is nil or off records nothing.
@@ -80,7 +80,7 @@ func Begin(ctx context.Context, name string, attributes ...attribute.KeyValue) (
 const slow = 250 * time.Millisecond
 
 // Turn sends the span of a turn of periodic work that failed or took longer than a quarter of a second, after the fact.
-// It has no statements: one that is looked at every second would be nothing but noise.
+// It has no statements: one that runs every second would be nothing but noise.
 func Turn(ctx context.Context, name string, began time.Time, failed bool) {
 	s, _ := ctx.Value(sourceKey{}).(*Source)
 	if s.Off() || !failed && time.Since(began) < slow {

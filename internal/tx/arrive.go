@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// arrive is what each connection does first: it learns whether the database is where it was. A connection is to one
-// server on one timeline as long as it lives, so that nothing is written in a generation that does not carry its
-// number. On a standby it fails, and the connection with it.
+// arrive runs first on each connection: it reads whether the database is on the same server and timeline as before. A
+// connection is to one server on one timeline as long as it lives, so what is written in a generation carries the
+// generation's number. On a standby it fails, and the connection with it.
 func (o Options) arrive(ctx context.Context, conn *pgx.Conn) error {
-	// Below the tracer: this is no statement of anybody's.
+	// Below the tracer: this statement is not one of a caller's.
 	found, err := conn.PgConn().Exec(ctx, `SELECT generation::text, began::text FROM platform.arrive()`).ReadAll()
 	if err != nil {
 		return fmt.Errorf("ask the database where it is: %w", err)
@@ -27,7 +27,7 @@ func (o Options) arrive(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// readOnly is PostgreSQL's code of a statement that a server refuses which does not take writes any more.
+// readOnly is PostgreSQL's code for a statement that is refused by a server that does not take writes any more.
 const readOnly = "25006"
 
 // endReadOnly closes a connection whose server does not take writes any more, so that the pool looks for the primary

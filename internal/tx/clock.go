@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// maxSkew is how far a process's clock may be from the database's. Nothing that is stored is by the process's clock;
-// what others check by theirs is, such as certificates.
+// maxSkew is how far a process's clock may be from the database's. No stored time is by the process's clock; what other
+// machines check by their own clocks is, such as certificates.
 const maxSkew = 2 * time.Second
 
 // Bounds of reading the database's clock.
 const (
 	clockEvery = time.Second
 	clockReads = 5 // of a process that opens the database; the tightest counts
-	// clockOpens is for those, with the connection that the first of them makes: a database that has much to do, as
-	// after a failure, is no reason not to start.
+	// clockOpens bounds those reads, with the connection that the first of them opens: a process starts even when the
+	// database is busy, as after a failure.
 	clockOpens = 30 * time.Second
 	// clockStrikes is how many readings in a row must find the process's clock off before the process stops.
 	clockStrikes = 2
@@ -25,11 +25,11 @@ const (
 	clockDrift = 500e-6
 )
 
-// ErrSkew says that the process's clock and the database's are too far apart.
+// ErrSkew reports that the process's clock and the database's are too far apart.
 var ErrSkew = errors.New("the clock is off")
 
-// clock keeps the database's time between readings of it, by the process's monotonic clock, which nobody sets. The
-// process's own clock decides nothing: it is compared, and that is all.
+// clock keeps the database's time between readings of it, by the process's monotonic clock, which no one sets. The
+// process's own clock decides nothing: it is only compared.
 type clock struct {
 	own func() time.Time // the process's, by Options.Now
 
@@ -46,15 +46,15 @@ func newClock(own func() time.Time) *clock { return &clock{own: own, base: time.
 // elapsed is the monotonic time since base.
 func (c *clock) elapsed() time.Duration { return time.Since(c.base) }
 
-// now is the database's time, late by at most the shortest round trip that was seen, and never ahead: what it is
-// written to is not in the future for anybody.
+// now returns the database's time, late by at most the shortest round trip that was seen, and never ahead: a time that
+// it stamps on a row is in the future for no reader.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.base.Round(0).Add(c.elapsed() + c.low)
 }
 
-// observe takes in that the database's clock showed the moment between two readings of the monotonic one.
+// observe records that the database's clock showed moment between two readings of the monotonic one.
 func (c *clock) observe(moment time.Time, before, after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *clock) observe(moment time.Time, before, after time.Duration) {
 	c.compare(low, high)
 }
 
-// look compares the process's clock without a reading of the database's: what is known of it is as old as the last one.
+// look compares the process's clock without a new reading of the database's: the last one counts, with the drift since.
 func (c *clock) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +79,8 @@ func (c *clock) look() {
 	c.compare(c.low-drift, c.high+drift)
 }
 
-// compare notes by how much the process's own clock is certainly off: positive is ahead. A process that was halted
-// between two of the readings knows only that it was. low and high are as those of clock.
+// compare notes by how much the process's own clock is certainly off: positive is ahead. A halt of the process between
+// two of the readings widens the bounds, and so proves no error. low and high are as those of clock.
 func (c *clock) compare(low, high time.Duration) {
 	before := c.elapsed()
 	own := c.own().Round(0)
@@ -97,7 +97,7 @@ func (c *clock) compare(low, high time.Duration) {
 	}
 }
 
-// off is an error when the process's clock is too far from the database's.
+// off returns an error when the process's clock is too far from the database's.
 func (c *clock) off() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,7 @@ func (db *DB) readClock(ctx context.Context) error {
 	return nil
 }
 
-// setClock learns the database's time. ErrSkew when the process's own is too far from it.
+// setClock reads the database's time. It returns ErrSkew when the process's own is too far from it.
 func (db *DB) setClock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, clockOpens)
 	defer cancel()
@@ -140,8 +140,8 @@ func (db *DB) setClock(ctx context.Context) error {
 	return db.clock.off()
 }
 
-// KeepTime follows the database's clock until ctx ends. ErrSkew when the process's own is too far from it, twice in a
-// row: the process must stop. While the database does not answer, its time is kept by the monotonic clock.
+// KeepTime follows the database's clock until ctx ends. It returns ErrSkew when the process's own is too far from it,
+// twice in a row: the process must stop. While the database does not answer, the monotonic clock keeps its time.
 func (db *DB) KeepTime(ctx context.Context) error {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
@@ -169,8 +169,8 @@ func (db *DB) readSoon(ctx context.Context) bool {
 	return db.readClock(ctx) == nil
 }
 
-// Skew is by how much the process's clock was certainly ahead of the database's when they were last compared; negative
-// is behind.
+// Skew returns by how much the process's clock was certainly ahead of the database's when they were last compared;
+// negative is behind.
 func (db *DB) Skew() time.Duration {
 	db.clock.mu.Lock()
 	defer db.clock.mu.Unlock()

@@ -67,7 +67,7 @@ func OpeningCredential(secret token.Secret) Credential {
 }
 
 // Opens returns what an endpoint is opened with, as endpoint_opening keeps it: a session, or the key that a service
-// account showed or made its token of. Not ok for any other credential.
+// account showed or exchanged for its token. It is not ok for any other credential.
 func (c Credential) Opens() (kind string, id ids.ID, ok bool) {
 	switch c.kind {
 	case "session":
@@ -78,8 +78,8 @@ func (c Credential) Opens() (kind string, id ids.ID, ok bool) {
 	return "", "", false
 }
 
-// ID names the credential, for logs and for what was learnt of it once the database had verified it;
-// it is no secret, and anybody who knows it can make a credential that says the same.
+// ID returns the credential's id, for logs and for what was learnt of it once the database had verified it. It is not a
+// secret: anyone who knows it can make a credential that claims the same id.
 func (c Credential) ID() string {
 	if c.claims.ID != "" {
 		return c.claims.ID
@@ -87,31 +87,31 @@ func (c Credential) ID() string {
 	return string(c.id)
 }
 
-// Fingerprint tells callers apart before the database has verified them: it holds the secret's hash,
-// so that a guess under somebody else's id is another caller. It is not for logs.
+// Fingerprint distinguishes callers before the database has verified them: it holds the secret's hash, so that a guess
+// under another caller's id counts as another caller. It is not for logs.
 func (c Credential) Fingerprint() string { return c.ID() + " " + hex.EncodeToString(c.hash) }
 
-// Trace is the trace that a signed token was made in; empty for none and for a secret.
+// Trace returns the trace in which a signed token was issued; empty for none and for a secret.
 func (c Credential) Trace() string { return c.claims.Trace }
 
-// IsServiceKey says whether it is the key of a service account itself, and no token made from one.
+// IsServiceKey reports whether it is the key of a service account itself, and not a token that was exchanged for one.
 func (c Credential) IsServiceKey() bool { return c.kind == "key" }
 
-// RowID is the id of the row that the credential stands in: a session, key, node credential, operation or
+// RowID returns the id of the row that the credential rests on, such as a session, key, node credential, operation or
 // instance.
 func (c Credential) RowID() ids.ID { return c.id }
 
-// Hash is the SHA-256 of a secret; nil for a signed token.
+// Hash returns the SHA-256 of a secret; nil for a signed token.
 func (c Credential) Hash() []byte { return c.hash }
 
 type credentialKey struct{}
 
-// WithCredential is ctx with what the caller showed.
+// WithCredential returns ctx with what the caller showed.
 func WithCredential(ctx context.Context, credential Credential) context.Context {
 	return context.WithValue(ctx, credentialKey{}, credential)
 }
 
-// CredentialFrom is what the caller showed, and whether it showed anything.
+// CredentialFrom returns what the caller showed, and whether it showed anything.
 func CredentialFrom(ctx context.Context) (Credential, bool) {
 	credential, ok := ctx.Value(credentialKey{}).(Credential)
 	return credential, ok

@@ -17,9 +17,9 @@ import (
 	"github.com/gpuaas/app-platform/migrations"
 )
 
-// Bounds of every statement of a transaction, whose whole length longest bounds: no statement, no wait for a lock and
-// no pause between statements may hold back the commit-ordered feeds for longer. What a process that hangs has locked
-// is free after idleTimeout: with it others take its operations over within 15 s.
+// Bounds of each statement of a transaction; longest bounds the transaction as a whole. No statement, no wait for a
+// lock and no pause between statements may hold back the commit-ordered feeds for longer. The locks of a process that
+// hangs are free after idleTimeout, so that other processes take its operations over within 15 s.
 const (
 	statementTimeout = "15s"
 	lockTimeout      = "10s"
@@ -33,16 +33,16 @@ const (
 	answerTimeout = 20 * time.Second
 	// callTimeout bounds a read or a transaction as a whole, the wait for a connection included.
 	callTimeout = time.Minute
-	// pingTimeout is how long a connection that was idle may take to show that it lives before another is taken: when all
-	// of a pool's are dead, each costs one call's time.
+	// pingTimeout is how long an idle connection may take to show that it lives before another is taken: when all of a
+	// pool's connections are dead, each costs a call this time.
 	pingTimeout = time.Second
 )
 
 const (
 	// leaseConnections are apart from the workers' pool, for what must not wait behind their work.
 	leaseConnections = 2
-	// feedConnections are apart likewise, and no more than another pool's: however many watch, they take no connection from
-	// the engine.
+	// feedConnections are apart too, and no more than another pool's: however many callers watch, they take no
+	// connection from the engine.
 	feedConnections = 8
 )
 
@@ -52,7 +52,7 @@ const applicationPrefix = "app-platform "
 // maxHints bounds how many callers are remembered to have platform scope.
 const maxHints = 10_000
 
-// Hints tells live readers and workers, after a commit, that something changed. It must not block.
+// Hints wakes live readers and workers after a commit that changed something. It must not block.
 type Hints interface{ Wake(topics ...string) }
 
 // Denials takes refusals for the audit; it must not block.
@@ -79,14 +79,14 @@ type Options struct {
 	Denials Denials
 	// Now is the process's own clock; nil means the system's. It is compared with the database's, and decides nothing.
 	Now func() time.Time
-	// Tracer sees every statement; nil for nobody.
+	// Tracer sees every statement; nil for none.
 	Tracer pgx.QueryTracer
 	// Answer is how long the database may take to answer before a connection is given up; 0 means 20 seconds.
 	Answer time.Duration
 	// Longest bounds a writing transaction; 0 means 30 s.
 	Longest time.Duration
-	// Began is told that the database has begun another generation: it is on another server, or another timeline, than
-	// when a process of ours was connected last. nil for nobody.
+	// Began is called when the database has begun another generation: it is on another server, or another timeline,
+	// than when a process of ours was connected last. nil for none.
 	Began func(generation int64)
 }
 
@@ -178,7 +178,7 @@ func openPool(ctx context.Context, dsn, role string, connections int, options Op
 	return &pool{Pool: connected, std: openStd(connected)}, nil
 }
 
-// Ping says whether the database answers.
+// Ping returns an error when the database does not answer.
 func (db *DB) Ping(ctx context.Context) error { return db.api.Ping(ctx) }
 
 // Worker is the workers' pool, for the claim loop and webhooks, which see every tenant.
@@ -200,23 +200,23 @@ func (db *DB) Pools() map[string]*pgxpool.Pool {
 		"worker": db.worker.Pool, "lease": db.lease.Pool, "feed": db.feed.Pool}
 }
 
-// Now is the database's time, whatever this machine's clock says: of all processes alike, in the microseconds that the
-// database keeps.
+// Now returns the database's time, whatever this machine's clock shows: the same for all processes, in the microseconds
+// that the database keeps.
 func (db *DB) Now() time.Time { return db.clock.now().UTC().Truncate(time.Microsecond) }
 
 // SetHints sets the receiver of hints; until then they are dropped. It is a setter because the hub that receives them
 // listens on the open database. It may be called while transactions run.
 func (db *DB) SetHints(hints Hints) { db.wakes.Store(&hints) }
 
-// Wake sends hints at once, for changes made outside Write.
+// Wake sends hints at once, for changes outside of Write.
 func (db *DB) Wake(topics ...string) {
 	if hints := db.wakes.Load(); hints != nil && len(topics) > 0 {
 		(*hints).Wake(topics...)
 	}
 }
 
-// Seen is the caller as whom a credential last entered, or nil when that is not remembered. It decides
-// nothing: it names the caller of a request that has entered.
+// Seen returns the caller that a credential last entered as, or nil when that is not remembered. It decides nothing: it
+// only names the caller of a request that has entered.
 func (db *DB) Seen(credential Credential) *authz.Actor { return db.actors.last(credential) }
 
 // Deny records a refusal.
@@ -236,7 +236,7 @@ func (db *DB) Close() {
 	}
 }
 
-// poolFor is where a credential's transactions run. A tenant's caller starts as app_api; a caller that
+// poolFor returns the pool that a credential's transactions run on. A tenant's caller starts as app_api; a caller that
 // turns out to have platform scope is remembered and starts as app_operator from then on. It is remembered by
 // fingerprint: a forged secret under an operator's id, which audit rows show, starts as app_api.
 func (db *DB) poolFor(credential Credential) *pool {

@@ -1,5 +1,5 @@
-// Package tx opens the database as somebody: every transaction begins by learning from the caller's
-// credential who is calling, and is bound by that caller's rows from then on.
+// Package tx opens the database for a caller: every transaction begins by resolving the caller's credential, and is
+// bound to that caller's rows from then on.
 //
 // Two shapes serve everything. Write is one verb: one connection, one transaction, an Ent client and
 // hand-written SQL side by side on it, what nothing else in it reads sent along with COMMIT, hints

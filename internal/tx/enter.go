@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// enterSQL learns who is calling and sets the scope that the policies read.
+// enterSQL resolves who is calling and sets the scope that the policies read.
 const enterSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires, limits,
 	clock_timestamp() FROM platform.enter($1, $2, $3)`
 
@@ -25,7 +25,7 @@ const enterOpeningSQL = `SELECT subject_kind, subject_id, subject_name, tenant, 
 const enterOperatorSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires,
 	limits, clock_timestamp(), own FROM platform.enter_operator($1, $2, $3)`
 
-// queue asks who the credential is of, as the first statement of a batch.
+// queue adds to a batch the statement that resolves whose credential it is.
 func (e *entered) queue(batch *pgx.Batch, credential Credential) {
 	if credential.kind == operator {
 		batch.Queue(enterOperatorSQL, string(credential.claims.Instance), string(credential.id),
@@ -42,7 +42,7 @@ func (e *entered) queue(batch *pgx.Batch, credential Credential) {
 // expired is the kind that platform.enter answers for a key that was good once.
 const expired = "EXPIRED"
 
-// errUnknown is the one answer to a credential that is unknown, revoked or over.
+// errUnknown is the one answer to a credential that is unknown, revoked or ended.
 func errUnknown() error {
 	return fault.New(fault.Unauthenticated, "the credential is unknown, revoked or over")
 }
@@ -65,8 +65,8 @@ func (e *entered) scanOperator(row pgx.Row) error {
 		&e.own)
 }
 
-// actor is the caller with its rights; UNAUTHENTICATED when the credential named nobody, TOKEN_EXPIRED
-// when it is a key or a signed token that has ended by its time.
+// actor returns the caller with its rights; UNAUTHENTICATED when the credential names no caller, TOKEN_EXPIRED when it
+// is a key or a signed token that has expired.
 func (e *entered) actor(credential Credential, cache *actorCache) (*authz.Actor, error) {
 	now := e.now.UTC()
 	switch {
@@ -75,7 +75,7 @@ func (e *entered) actor(credential Credential, cache *actorCache) (*authz.Actor,
 	case *e.kind == expired:
 		return nil, fault.New(fault.TokenExpired, "the key has expired")
 	}
-	// it was read while it held, perhaps long ago
+	// The token was verified while it was valid, perhaps long ago.
 	if ends := credential.claims.ExpiresAt; !ends.IsZero() && !now.Before(ends) {
 		return nil, fault.New(fault.TokenExpired, "the token has expired")
 	}
@@ -138,8 +138,8 @@ func (e *entered) subject(credential Credential) authz.Subject {
 	return subject
 }
 
-// allowed is the allow-list: the row's, or the token's, or what both name when a key was exchanged for
-// a token that asked for less.
+// allowed returns the allow-list: the row's, or the token's, or the keys that both name when a key was exchanged for a
+// token with fewer keys.
 func (e *entered) allowed(credential Credential) ([]string, error) {
 	if e.allow == nil {
 		return credential.claims.Keys, nil
@@ -154,7 +154,7 @@ func (e *entered) allowed(credential Credential) ([]string, error) {
 	return slices.DeleteFunc(allow, func(key string) bool { return !slices.Contains(credential.claims.Keys, key) }), nil
 }
 
-// limit notes what a service account is bound to beyond its keys.
+// limit reads what a service account is limited to beyond its keys.
 func (e *entered) limit(subject *authz.Subject) error {
 	if e.limits == nil {
 		return nil
@@ -162,7 +162,7 @@ func (e *entered) limit(subject *authz.Subject) error {
 	return json.Unmarshal(e.limits, &subject.Limits)
 }
 
-// platform says whether the caller holds a role at platform scope.
+// platform reports whether the caller has a role at platform scope.
 func platform(actor *authz.Actor) bool {
 	return actor.Kind == authz.KindUser && actor.Reach().Platform
 }
@@ -226,7 +226,7 @@ func (c *actorCache) get(credential Credential, e *entered, now time.Time) *auth
 	return entry.actor
 }
 
-// last is the actor that was compiled last for a credential; nil for none.
+// last returns the actor that was compiled last for a credential; nil for none.
 func (c *actorCache) last(credential Credential) *authz.Actor {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

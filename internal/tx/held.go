@@ -20,7 +20,7 @@ func openStd(pool *pgxpool.Pool) *sql.DB {
 	return std
 }
 
-// reserve takes one of the pool's connections, as Ent takes it and as pgx does, until the first is closed.
+// reserve takes one of the pool's connections, in the form for Ent and in that for pgx, until reserved is closed.
 func (p *pool) reserve(ctx context.Context) (reserved *sql.Conn, conn *pgx.Conn, err error) {
 	if reserved, err = p.std.Conn(ctx); err != nil {
 		return nil, nil, fmt.Errorf("reserve a connection: %w", err)
@@ -46,10 +46,10 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return held{conn.(*stdlib.Conn)}, nil
 }
 
-// held is a connection that stays with whoever reserved it until they give it back. To driver.ErrBadConn, which pgx
-// answers also when a context had ended before the statement was sent, database/sql gives the connection back at once:
-// the pool would close it in a goroutine of its own while the transaction, which uses it directly as well, still rolls
-// back on it.
+// held is a connection that stays with the transaction that reserved it until that gives it back. On driver.ErrBadConn,
+// which pgx returns also when a context had ended before the statement was sent, database/sql gives the connection back
+// at once: the pool would close it in a goroutine of its own while the transaction, which also uses it directly, still
+// rolls back on it.
 type held struct{ *stdlib.Conn }
 
 // ExecContext implements driver.ExecerContext.
@@ -70,10 +70,10 @@ func (h held) PrepareContext(ctx context.Context, query string) (driver.Stmt, er
 	return out, kept(ctx, err)
 }
 
-// errLost is what became of a connection that takes no statement any more; Away knows it.
+// errLost is the error of a connection that takes no statement any more; Away reports true for it.
 var errLost = fmt.Errorf("the connection to the database was lost: %w", net.ErrClosed)
 
-// kept is the error that leaves the connection where it is.
+// kept replaces driver.ErrBadConn by an error that leaves the connection with the transaction.
 func kept(ctx context.Context, err error) error {
 	if !errors.Is(err, driver.ErrBadConn) {
 		return err

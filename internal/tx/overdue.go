@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// longest bounds a writing transaction. A feed is read only below the oldest one that runs, and PostgreSQL 15 bounds
+	// longest bounds a writing transaction. A feed is read only below the oldest running one, and PostgreSQL 15 bounds
 	// statements and pauses, not transactions.
 	longest = 30 * time.Second
-	// overdueTimeout bounds the look through one login role's connections, its wait for a connection included.
+	// overdueTimeout bounds the search through one login role's connections, its wait for a connection included.
 	overdueTimeout = 3 * time.Second
 )
 
-// errOverdue is the cause of the end of a transaction's context.
+// errOverdue is the cause of a transaction's context that ended at its bound.
 var errOverdue = errors.New("the transaction took longer than it may")
 
-// bounded is ctx for one writing transaction.
+// bounded returns the context of one writing transaction.
 func (d *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, d.options.Longest, errOverdue)
 }
 
-// overdue answers a transaction that was ended by its bound with UNAVAILABLE. Whether it had committed is not known
-// when the bound struck at the commit.
+// overdue turns the error of a transaction that its bound ended into UNAVAILABLE. When the bound struck at the commit,
+// it is not known whether the transaction committed.
 func overdue(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(context.Cause(ctx), errOverdue) {
 		return err
@@ -46,9 +46,9 @@ const overdueSQL = `SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity
 	WHERE datname = current_database() AND usename = current_user AND application_name LIKE '` + applicationPrefix + `%'
 	AND pid <> pg_backend_pid() AND backend_xid IS NOT NULL AND xact_start < now() - make_interval(secs => $1)`
 
-// EndOverdue ends the connections of every process of ours that have been in a writing transaction for half as long
-// again as it may take, and returns how many there were. A process ends its own at the bound, unless it is stopped, or
-// the transaction did not go through Write and As.
+// EndOverdue ends the connections of every process of ours that have been in a writing transaction for one and a half
+// times its bound, and returns how many there were. A process ends its own at the bound, unless the process is halted,
+// or the transaction did not go through Write and As.
 func (d *DB) EndOverdue(ctx context.Context) (ended int, err error) {
 	for _, each := range []*pool{d.api, d.operator, d.node, d.lease} {
 		found, failed := each.endOverdue(ctx, d.options.Longest*3/2)

@@ -13,17 +13,17 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// Proof says by which rights, and from which versions of which rows, a caller is answered. Two proofs of one subject that
-// are equal mean that the answer is the same, whoever asks. The zero Proof proves nothing.
+// Proof states by which rights, and from which versions of which rows, a caller is answered. Two equal proofs of one
+// subject mean that the answer is the same, for any caller. The zero Proof proves nothing.
 type Proof struct{ rights, versions string }
 
-// Rights says what gives the answer: the same text for all whose bindings and tenant are the same. It changes every hour.
+// Rights returns what gives the answer, the same for all callers of equal bindings and tenant. It changes every hour.
 func (p Proof) Rights() string { return p.rights }
 
-// given is the digest of the bindings and the tenant, which stands last in the text of rights.
+// given returns the digest of the bindings and the tenant, the last part of the text of rights.
 func (p Proof) given() string { return p.rights[strings.LastIndexByte(p.rights, ' ')+1:] }
 
-// anchor is the number of the scope's row that the proof rests on, which stands first.
+// anchor returns the number of the scope's row that the proof rests on, the first part of the text of rights.
 func (p Proof) anchor() int64 {
 	text, _, _ := strings.Cut(p.rights, " ")
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -36,8 +36,8 @@ func (p Proof) anchor() int64 {
 // Holds reports whether there is a proof at all.
 func (p Proof) Holds() bool { return p.rights != "" && p.versions != "" }
 
-// Same reports whether both say the same of rights and of rows, whatever their anchors. It is for subjects without versions
-// of rows, whose numbers come back one day.
+// Same reports whether both proofs state the same rights and rows, whatever their anchors. It is for subjects without
+// versions of rows, since the numbers of versions come back one day.
 func (p Proof) Same(other Proof) bool {
 	return p.Holds() && p.given() == other.given() && p.versions == other.versions
 }
@@ -58,15 +58,15 @@ const (
 	instancesProofSQL = `SELECT n, rights, versions FROM platform.prove_instances($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 )
 
-// CallerSubject is the caller alone: a proof says by which rights, and nothing of any row.
+// CallerSubject returns the caller alone as a subject: a proof states its rights, and nothing of any row.
 func CallerSubject() Subject { return ProjectSubject("") }
 
-// ProjectSubject is the caller beside a project, of which there is a proof until it is deleted.
+// ProjectSubject returns the caller with a project as a subject; a proof exists until the project is deleted.
 func ProjectSubject(id ids.ID) Subject {
 	return Subject{sql: callerProofSQL, args: []string{string(id)}}
 }
 
-// InstanceSubject is an instance with its members, its last operation, that one's steps, and its events.
+// InstanceSubject returns an instance with its members, its last operation, that one's steps, and its events.
 func InstanceSubject(id ids.ID) Subject {
 	return Subject{sql: instanceProofSQL, args: []string{string(id)}}
 }
@@ -80,8 +80,8 @@ type Listed struct {
 	System         *bool
 }
 
-// InstancesSubject is a page of a project's instances, newest first, with their last operations. A filter may pass over
-// any number of rows before it finds a page.
+// InstancesSubject returns a page of a project's instances, newest first, with their last operations. A filter may pass
+// over any number of rows before it finds a page.
 func InstancesSubject(of Listed) Subject {
 	system := ""
 	if of.System != nil {
@@ -93,11 +93,11 @@ func InstancesSubject(of Listed) Subject {
 	}}
 }
 
-// Provable reports whether what is answered to the credential can be proved: that of a person's session alone.
+// Provable reports whether answers to the credential can be proved: those to a person's session alone.
 func (c Credential) Provable() bool { return c.kind == "session" }
 
-// Prove proves a subject for the caller of ctx, in one statement, which others may share. No proof and no error where
-// there is none to be had: for a caller who is unknown, sees the subject only through a share, or does not see it at all.
+// Prove proves a subject for the caller of ctx, in one statement, which others may share. It returns no proof and no
+// error for a caller that is unknown, sees the subject only through a share, or does not see it at all.
 func (db *DB) Prove(ctx context.Context, about Subject) (Proof, error) {
 	credential, ok := CredentialFrom(ctx)
 	if !ok || !credential.Provable() {
@@ -123,7 +123,7 @@ func (db *DB) Prove(ctx context.Context, about Subject) (Proof, error) {
 	return one.proof, nil
 }
 
-// proved returns a proof, whose anchor the next one names, so that callers of the same rights have the same proofs.
+// proved returns a proof and keeps its anchor for the next one, so that callers of the same rights have equal proofs.
 func (db *DB) proved(rights, versions *string) Proof {
 	proof := Proof{rights: deref(rights), versions: deref(versions)}
 	if proof.Holds() {
@@ -132,7 +132,7 @@ func (db *DB) proved(rights, versions *string) Proof {
 	return proof
 }
 
-// Proving accompanies the reads of one answer, to learn what it is made from. It is for one goroutine.
+// Proving follows the reads of one answer, to learn what the answer rests on. It is for one goroutine.
 type Proving struct {
 	about Subject
 	proof Proof
@@ -150,13 +150,13 @@ func WithProving(ctx context.Context, about Subject, known Proof) (context.Conte
 	return context.WithValue(ctx, provingKey{}, p), p
 }
 
-// Proved returns the proof of what was read; not ok where there is none, and where something was read by other rights than
-// those that were proved, since others are shown it by these.
+// Proved returns the proof of what was read. It is not ok without a proof, and where something was read by other rights
+// than the proved ones, since others with the proved rights are shown the answer.
 func (p *Proving) Proved() (Proof, bool) {
 	return p.proof, p.proof.Holds() && !p.mixed && p.given == p.proof.given()
 }
 
-// queue proves the subject as the first statement of a read, once.
+// queue adds the proof of the subject as the first statement of a read, once.
 func (p *Proving) queue(batch *pgx.Batch, db *DB, credential Credential) {
 	if p == nil || p.asked || !credential.Provable() {
 		return
@@ -169,7 +169,7 @@ func (p *Proving) queue(batch *pgx.Batch, db *DB, credential Credential) {
 	})
 }
 
-// read notes by which rights a read was made.
+// read notes the rights that a read ran with.
 func (p *Proving) read(e *entered) {
 	if p == nil {
 		return

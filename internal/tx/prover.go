@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// mostProofs is how many proofs one statement makes: none of those who ask waits long for the others'.
+	// mostProofs is how many proofs one statement returns at most: no claim waits long for the others'.
 	mostProofs = 32
-	// provingAtOnce is how many such statements of one kind and one pool are under way. What is asked for meanwhile is
-	// joined, so that a process that is asked much spends little on each.
+	// provingAtOnce is how many such statements of one kind and one pool are under way. Claims that come meanwhile are
+	// joined, so that a process with many claims spends little on each.
 	provingAtOnce = 2
 )
 
-// claim is one who asks for a proof.
+// claim is one request for a proof.
 type claim struct {
 	ctx        context.Context //nolint:containedctx // of who waits
 	credential Credential
@@ -28,9 +28,9 @@ type claim struct {
 	done       chan error
 }
 
-// provers make proofs for all who ask a process: those who ask while a statement is under way share the next, so that a proof
-// is always made by a statement that began after it was asked for. Their number is that of the kinds of subjects and of the
-// pools that prove.
+// provers prove for all callers of a process: claims that come while a statement is under way share the next, so that a
+// proof is always of a statement that began after its claim. There is one group for each kind of subject and each pool
+// that proves.
 type provers struct {
 	mu  sync.Mutex
 	all map[proverKey]*gather.Group[*claim]
@@ -41,7 +41,7 @@ type proverKey struct {
 	sql  string
 }
 
-// of returns what proves by a statement on a pool.
+// of returns the group that proves by a statement on a pool.
 func (p *provers) of(db *DB, from *pool, sql string) *gather.Group[*claim] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *provers) of(db *DB, from *pool, sql string) *gather.Group[*claim] {
 	return p.all[key]
 }
 
-// wait returns once the claim is proved, or whoever waits has given up.
+// wait returns once the claim is proved, or its caller has given up.
 func (c *claim) wait(ctx context.Context) error {
 	select {
 	case err := <-c.done:
@@ -66,8 +66,8 @@ func (c *claim) wait(ctx context.Context) error {
 	}
 }
 
-// proveEach proves claims of one kind together, and each by itself where that is refused: what one of them asks for is
-// nobody else's error. The context is that of whoever was first, without its end.
+// proveEach proves claims of one kind together, and each by itself where that is refused: one claim's error must not
+// become another's. The context is that of the first claim, without its end.
 func (db *DB) proveEach(from *pool, group []*claim) {
 	prove := func(group []*claim) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(group[0].ctx), callTimeout)
@@ -105,7 +105,7 @@ func (db *DB) scanProofs(rows pgx.Rows, group []*claim) error {
 	return err
 }
 
-// proofArgs are a statement's arguments for claims of one kind: what each shows, the anchor, and the columns of what they ask.
+// proofArgs returns a statement's arguments for claims of one kind: their credentials, the anchor, and their columns.
 func proofArgs(group []*claim, anchor int64) []any {
 	credentials, hashes := make([]string, len(group)), make([][]byte, len(group))
 	columns := make([][]string, len(group[0].about.args))

@@ -18,10 +18,9 @@ type Query struct {
 	Scan func(rows pgx.Rows) error
 }
 
-// Read runs the queries as the caller of ctx in one pipelined round trip and one implicit
-// transaction, and answers who the caller is. The rows are what row-level security lets through:
-// the caller of Read still has to ask for the permission key before it lets them out.
-// UNAUTHENTICATED when there is no credential or it is not valid.
+// Read runs the queries as the caller of ctx in one pipelined round trip and one implicit transaction, and returns who
+// the caller is. The rows are what row-level security lets through: the caller of Read still has to check the
+// permission key before it lets them out. UNAUTHENTICATED when the credential is missing or not valid.
 func (db *DB) Read(ctx context.Context, queries ...Query) (*authz.Actor, error) {
 	credential, ok := CredentialFrom(ctx)
 	if !ok {
@@ -41,7 +40,7 @@ func (db *DB) Read(ctx context.Context, queries ...Query) (*authz.Actor, error) 
 	return authz.Noting(ctx, actor), nil
 }
 
-// rightPool is the pool the actor belongs to, remembered for the next time.
+// rightPool returns the pool that the actor belongs to, and remembers it for the next time.
 func (db *DB) rightPool(credential Credential, actor *authz.Actor, used *pool) *pool {
 	if used == db.node {
 		return used
@@ -88,7 +87,7 @@ func Collect[T any](ctx context.Context, t *Tx, scan pgx.RowToFunc[T], sql strin
 	return pgx.CollectRows(rows, scan)
 }
 
-// Rows makes a Query that collects every row into a slice, with scan for each.
+// Rows returns a Query that collects every row into a slice, with scan for each.
 func Rows[T any](into *[]T, scan func(row pgx.CollectableRow) (T, error), sql string, args ...any) Query {
 	return Query{SQL: sql, Args: args, Scan: func(rows pgx.Rows) error {
 		collected, err := pgx.CollectRows(rows, scan)
@@ -97,7 +96,7 @@ func Rows[T any](into *[]T, scan func(row pgx.CollectableRow) (T, error), sql st
 	}}
 }
 
-// Row makes a Query for at most one row; into stays nil when there is none.
+// Row returns a Query for at most one row; into is nil when no row matches.
 func Row[T any](into **T, scan func(row pgx.CollectableRow) (*T, error), sql string, args ...any) Query {
 	return Query{SQL: sql, Args: args, Scan: func(rows pgx.Rows) error {
 		collected, err := pgx.CollectRows(rows, scan)

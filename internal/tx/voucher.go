@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// Voucher is what somebody may give at this moment, as platform.voucher answers it: a person's bindings, or the keys of
-// a service account with the voucher of its own maker.
+// Voucher is what a maker may give at this moment, as platform.voucher returns it: a person's bindings, or the keys of
+// a service account with the voucher of the account's own maker.
 type Voucher struct {
 	bindings []authz.Binding
 	account  bool
@@ -18,7 +18,7 @@ type Voucher struct {
 	by       *Voucher
 }
 
-// ParseVoucher reads what platform.voucher answered; nil for nobody, who binds nothing.
+// ParseVoucher reads what platform.voucher returned; nil when no maker is known, which limits nothing.
 func ParseVoucher(raw []byte) (*Voucher, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -41,7 +41,7 @@ func ParseVoucher(raw []byte) (*Voucher, error) {
 	return out, err
 }
 
-// Vouched returns those of the keys that whoever it is may still give in the project.
+// Vouched returns the keys that the maker may still give in the project.
 func (v *Voucher) Vouched(names []string, tenantID, projectID ids.ID, now time.Time) []string {
 	switch {
 	case v == nil:
@@ -54,7 +54,7 @@ func (v *Voucher) Vouched(names []string, tenantID, projectID ids.ID, now time.T
 	return authz.Vouched(maker, names, tenantID, projectID)
 }
 
-// vouched narrows the keys of a service account to those that each who answers for it and for its key may still give.
+// vouched narrows the keys of a service account to those that every maker of it and of its key may still give.
 func (e *entered) vouched(allow []string, now time.Time) ([]string, error) {
 	if len(e.bindings) == 0 {
 		return allow, nil
@@ -79,7 +79,7 @@ func vouchedBy(makers []json.RawMessage, allow []string, tenantID, projectID ids
 }
 
 // acts refuses an adapter's token for an instance once the adapter's own account may not act any more, by its keys or
-// since those who answer for it, or for the key that the token was requested with, may not give adapter.act.
+// since a maker of the account, or of the key that the token was requested with, may not give adapter.act.
 func (e *entered) acts(credential Credential, now time.Time) error {
 	if credential.kind != operator {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
-// maxTries bounds how often a verb is begun anew after a deadlock.
+// maxTries bounds how often a verb runs: it begins again after a deadlock.
 const maxTries = 3
 
 // Tx is one verb's transaction: the caller, an Ent client and plain SQL on one connection.
@@ -59,11 +59,11 @@ func (t *Tx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
 	return t.conn.SendBatch(ctx, batch)
 }
 
-// Last returns the batch that goes out with COMMIT. It is for what nothing else in the transaction reads; when a statement of
-// it fails, nothing is written, as with any other.
+// Last returns the batch that goes out with COMMIT. It is for what nothing else in the transaction reads; when one of
+// its statements fails, nothing is written, as with any other.
 func (t *Tx) Last() *pgx.Batch { return &t.last }
 
-// Flush sends what was left for COMMIT at once, for who must know whether the database takes it. Nothing is left then.
+// Flush sends what Last holds at once, for a caller that must know whether the database takes it. Last is empty then.
 func (t *Tx) Flush(ctx context.Context) error {
 	last := t.last
 	t.last = pgx.Batch{}
@@ -84,10 +84,9 @@ func (t *Tx) Wake(topics ...string) { t.topics = append(t.topics, topics...) }
 // Deny records a refusal apart from this transaction, which is about to be rolled back.
 func (t *Tx) Deny(denial Denial) { t.database.Deny(denial) }
 
-// Write runs fn as the caller of ctx in one transaction, and commits when fn returns nil. After a
-// deadlock fn is run again from the start, so it must not act outside the transaction. Its ctx ends with the
-// transaction's bound, Options.Longest.
-// UNAUTHENTICATED when there is no credential or it is not valid.
+// Write runs fn as the caller of ctx in one transaction, and commits when fn returns nil. After a deadlock fn runs
+// again from the start, so it must not act outside the transaction. Its ctx ends with the transaction's bound,
+// Options.Longest. UNAUTHENTICATED when the credential is missing or not valid.
 func (d *DB) Write(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {
 	credential, ok := CredentialFrom(ctx)
 	if !ok {
@@ -104,8 +103,8 @@ func (d *DB) Write(ctx context.Context, fn func(ctx context.Context, t *Tx) erro
 	}))
 }
 
-// contended answers a lock that could not be had in time with UNAVAILABLE: somebody else's change takes long, and the
-// caller may try again.
+// contended turns the error of a lock that could not be taken in time into UNAVAILABLE: another caller's change takes
+// long, and this one may try again.
 func contended(err error) error {
 	if refusedWith(err, lockNotAvailable) {
 		return fault.New(fault.Unavailable, "another change holds what this one needs; try again").Because(err)
@@ -120,9 +119,9 @@ func (d *DB) As(ctx context.Context, actor *authz.Actor, fn func(ctx context.Con
 	})
 }
 
-// AsPipelined is As in two round trips where the statements are known beforehand: BEGIN goes out with
-// the reads, and COMMIT with the writes that fn queues, which are those of Tx.Last. fn may use t in between like any verb.
-// After a deadlock reads and fn are run again from the start.
+// AsPipelined is As in two round trips where the statements are known beforehand: BEGIN goes out with the reads, and
+// COMMIT with the writes that fn queues, which are those of Tx.Last. fn may use t in between like any verb. After a
+// deadlock reads and fn run again from the start.
 func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pgx.Batch),
 	fn func(ctx context.Context, t *Tx, writes *pgx.Batch) error) error {
 	first := func(t *Tx, batch *pgx.Batch) {
@@ -137,7 +136,7 @@ func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pg
 	})
 }
 
-// wrongPool says that the caller belongs to another login role.
+// wrongPool reports that the caller belongs to another login role.
 type wrongPool struct{ right *pool }
 
 func (*wrongPool) Error() string { return "the caller belongs to another login role" }
@@ -163,9 +162,9 @@ func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential,
 	}))
 }
 
-// beyondNode turns the database's own refusal of a statement into FORBIDDEN for the nodes' login
-// role, which is granted next to nothing: a node that asks for what only others read meets the wall
-// before any permission key. For the other roles such a refusal is a mistake of ours, and stays one.
+// beyondNode turns the database's own refusal of a statement into FORBIDDEN for the nodes' login role, which is granted
+// next to nothing: a node that requests what only others read is refused there before any permission key is checked.
+// For the other roles such a refusal is a mistake of ours, and stays one.
 func (d *DB) beyondNode(from *pool, err error) error {
 	var refused *pgconn.PgError
 	if from == d.node && errors.As(err, &refused) && refused.Code == "42501" {
@@ -226,10 +225,10 @@ func (t *Tx) begin(ctx context.Context, first func(*Tx, *pgx.Batch)) error {
 	return nil
 }
 
-// idle is how the wire protocol says that a connection is in no transaction.
+// idle is the wire protocol's status of a connection that is not in a transaction.
 const idle = 'I'
 
-// abort ends a transaction that failed, unless it ended by itself or its connection is gone.
+// abort ends a transaction that failed, unless it ended by itself or its connection is closed.
 func (t *Tx) abort(ctx context.Context) error {
 	if t.conn.IsClosed() || t.conn.PgConn().TxStatus() == idle {
 		return nil
@@ -238,9 +237,9 @@ func (t *Tx) abort(ctx context.Context) error {
 	return err
 }
 
-// refusedText turns PostgreSQL's refusal of a NUL character, which no column can hold, into the
-// caller's mistake: it is the one character that JSON takes and text does not. A verb that has said
-// so itself, with the field's path, is not talked over.
+// refusedText turns refusals of the database that a caller caused into faults: a NUL character, which JSON takes and no
+// column can hold, and what the platform's own functions refuse. A fault that a verb returned itself, with the field's
+// path, stays.
 func refusedText(err error) error {
 	if _, said := fault.As(err); said {
 		return err
@@ -324,14 +323,14 @@ func (d *DB) retry(run func() error) (err error) {
 	return err
 }
 
-// OutOfReach says whether err is that row-level security did not let a row be written: what the row belongs to was
-// taken out of the caller's reach since the caller loaded it, or never was in it.
+// OutOfReach reports whether err means that row-level security did not let a row be written: what the row belongs to
+// was taken out of the caller's reach since the caller loaded it, or never was in it.
 func OutOfReach(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.Code == "42501" && strings.Contains(refused.Message, "row-level security")
 }
 
-// Violates says whether err is a violation of the named constraint or unique index.
+// Violates reports whether err is a violation of the named constraint or unique index.
 func Violates(err error, constraint string) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && refused.ConstraintName == constraint

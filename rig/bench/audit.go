@@ -153,7 +153,7 @@ func audited(b *bench, db *tx.DB, callers []dataset.Caller, self ids.ID) []verb 
 	}
 }
 
-// endMade ends the operations that were made, so that no other subject meets them.
+// endMade ends the operations that a subject created, so that no other subject meets them.
 func endMade(ctx context.Context, b *bench) error {
 	begun, err := b.Set.Admin.Begin(ctx)
 	if err != nil {
@@ -229,7 +229,7 @@ func measureDenials(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// flood is people who ask for what they may have, and others who do not.
+// flood is callers that read what they may read, and others whose requests are refused.
 type flood struct {
 	b       *bench
 	db      *tx.DB
@@ -238,7 +238,7 @@ type flood struct {
 	denied  atomic.Int64
 }
 
-// round answers how many allowed requests a second were answered beside so many people who are refused.
+// round returns how many allowed requests a second were answered beside so many callers that are refused.
 func (f *flood) round(ctx context.Context, refused int) (float64, error) {
 	bounded, cancel := context.WithTimeout(ctx, f.b.Plan.Span)
 	defer cancel()

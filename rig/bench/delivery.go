@@ -100,8 +100,8 @@ func measureDelivery(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// both pulls a blob and downloads it, in this order in one round and the other way round in the next: whoever comes
-// second finds memory that the first has just given back, which is the cheaper.
+// both pulls a blob and downloads it, in this order in one round and the other way round in the next: the second of the
+// two finds memory that the first has just given back, which is cheaper.
 func (p *puller) both(ctx context.Context, round int) (mine pullResult, plain time.Duration, err error) {
 	for turn := range 2 {
 		if (round+turn)%2 == 0 {
@@ -227,7 +227,7 @@ func (p *puller) pull(ctx context.Context, size int64) (out pullResult, err erro
 	return out, nil
 }
 
-// watch looks at the platform's memory until it is asked for the most that it was.
+// watch polls the platform's memory until peak is called, which returns the maximum.
 func (p *puller) watch() (peak func() uint64) {
 	stop, done := make(chan struct{}), make(chan uint64)
 	go func() {

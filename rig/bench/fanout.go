@@ -28,7 +28,7 @@ const (
 	together = 10 // events a transaction in a burst
 )
 
-// timelineDocument asks for the message first, so that an event's number stands at a fixed place.
+// timelineDocument selects the message first, so that an event's number is at a fixed place.
 const timelineDocument = `subscription Timeline($id: ID!, $after: String) {
   instanceTimeline(instanceId: $id, after: $after) { message id cursor seq type payload operationId memberId correlationId occurredAt }
 }`
@@ -181,7 +181,7 @@ func (c *crowd) steady(sockets, events int) (float64, error) {
 	return float64(delays.P99), c.sockets.Ask("forget", nil, nil)
 }
 
-// bareCrowd is a broadcast of frames that are ready-made.
+// bareCrowd is a broadcast of frames that are prepared beforehand.
 func (b *bench) bareCrowd(ctx context.Context, sockets int) (*crowd, error) {
 	s, err := b.Serve(ctx, reference.BroadcastRole, false)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // scaleBar is how much longer a query may take on ten times the data.
 const scaleBar = 1.3
 
-// Each query is asked this often a round, and this many projects are asked about in turn.
+// Each query runs so often a round, over so many projects in turn.
 const (
 	scaleAsked    = 200
 	scaleProjects = 16
@@ -126,19 +126,19 @@ func inTurns(ctx context.Context, sides [2]*scaled, ask func(ctx context.Context
 	return load.Quantile(took[0], 0.5), load.Quantile(took[1], 0.5), nil
 }
 
-// of is the n-th asked project: its number, and somebody who may read it.
+// of returns the n-th project in turn: a caller that may read it, and its number.
 func (s *scaled) of(n int) (as context.Context, number int) {
 	return s.callers[n%len(s.callers)], s.numbers[n%len(s.numbers)]
 }
 
-// some is an instance of the n-th asked project.
+// some returns an instance of the n-th project in turn, and a caller that may read it.
 func (s *scaled) some(n int) (as context.Context, instance ids.ID) {
 	as, number := s.of(n)
 	mine := s.set.Size.InstancesOf(number)
 	return as, dataset.Instance(mine[n/len(s.callers)%len(mine)])
 }
 
-// scaleQueries are what is asked.
+// scaleQueries are the queries that are measured.
 var scaleQueries = []struct {
 	name string
 	ask  func(ctx context.Context, s *scaled, n int) error

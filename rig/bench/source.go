@@ -19,7 +19,7 @@ import (
 // sourceRole is the child that artifacts come from.
 const sourceRole process.Role = "source"
 
-// block is what blobs are made of, again and again: bytes of no pattern.
+// block is the content of blobs, repeated: bytes without a pattern.
 var block = func() (block [1 << 20]byte) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same bytes in every process
 	for i := 0; i < len(block); i += 8 {
@@ -28,7 +28,7 @@ var block = func() (block [1 << 20]byte) {
 	return block
 }()
 
-// blob is so many bytes, made while they are read.
+// blob is so many bytes, generated while they are read.
 type blob struct{ at, size int64 }
 
 // Read implements io.Reader.

@@ -16,12 +16,12 @@ const effectsSQL = `WITH effect AS (SELECT * FROM unnest($1::text[], $2::text[],
 	$5::timestamptz[]) AS e (member, taken, operation, kind, at)),
 	target AS (SELECT o.id AS operation, t.member FROM operation o, jsonb_array_elements_text(o.targets) AS t (member)) `
 
-// effectRules are what must hold between the ledger and the tables. The ledger's clock is that of the
-// same machine, and the tables say when a transaction began: a second apart is no finding. An operation that took a
-// member away and failed then may have collected what the next one does not find any more. No finding either is what
-// a task went on with that had begun before a cancel or a failure, as long as it says so; none begins after. A task was
-// let begin before the end if the table says when: after the end's commit no begin is taken any more. That end's
-// transaction may have begun up to 30 s earlier, which is the longest that one lasts.
+// effectRules are what must hold between the ledger and the tables. The ledger's clock is that of the same machine, and
+// the tables say when a transaction began: a difference of a second is allowed. An operation that removed a member and
+// then failed may have collected what the next one does not find any more. A task that began before a cancel or a
+// failure may go on afterwards, as long as its row states so; none may begin after. Whether it began before is read
+// from the table too: after the end's commit no begin is accepted. That end's transaction may have begun up to 30 s
+// earlier, which is the longest that one lasts.
 var effectRules = []rule{
 	{"nothing was done twice", `SELECT member || ' ' || operation || ' ' || kind || ' ' || count(DISTINCT at) FROM effect
 		GROUP BY member, operation, kind HAVING count(DISTINCT at) > 1`},

@@ -118,7 +118,7 @@ func (s *Suite) launchOne(ctx context.Context, number int) (*ship, error) {
 	return made, nil
 }
 
-// members are those that are not gone. A page of which all are gone is not read again: none comes back.
+// members returns the members that are not removed. A page of removed members alone is not read again: none comes back.
 func (one *ship) members(ctx context.Context) ([]gql.Member, error) {
 	var present []gql.Member
 	for after := one.past; ; {
@@ -211,7 +211,7 @@ func (s *Suite) settle(ctx context.Context) error {
 	return nil
 }
 
-// open are the accepted operations whose end was not seen. Most have ended long ago: the table says so of all at once.
+// open returns the accepted operations whose end was not observed. Most have ended long ago: one query finds all those.
 func (s *Suite) open(ctx context.Context) ([]string, error) {
 	s.mu.Lock()
 	var unseen []string
@@ -238,7 +238,7 @@ func (s *Suite) open(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(unseen, func(operation string) bool { return s.ended[operation] }), nil
 }
 
-// orphans are those listed for the project that are not gone.
+// orphans returns the project's orphans that are not taken back yet.
 func (s *Suite) orphans(ctx context.Context, on *client.Client) ([]gql.Orphan, error) {
 	page, err := gql.ListOrphans(ctx, on, s.stack.Demo.ProjectID, false, 100, "")
 	if err != nil {
@@ -251,8 +251,8 @@ func (s *Suite) orphans(ctx context.Context, on *client.Client) ([]gql.Orphan, e
 	return open, nil
 }
 
-// awaitOrphans waits until the platform has taken back what was left behind: every node is there. One
-// whose next try is far off is asked for now, as a person would.
+// awaitOrphans waits until the platform has taken back everything that was left behind: every node is there. Like an
+// operator, it requests a retry now where the next one is far off.
 func (s *Suite) awaitOrphans(ctx context.Context) error {
 	c, err := s.client(0)
 	if err != nil {

@@ -47,7 +47,7 @@ func (s *Suite) stopServer(ctx context.Context, rng *rand.Rand) error {
 	return nil
 }
 
-// handover waits until what a worker that is gone had in its hands is in others'.
+// handover waits until what an ended worker had claimed is claimed by other workers or has ended, and notes the time.
 func (s *Suite) handover(ctx context.Context, conn *pgx.Conn, before []held, begun time.Time) error {
 	ids, epochs, workers := make([]string, len(before)), make([]int64, len(before)), make([]string, len(before))
 	for i, one := range before {

@@ -84,7 +84,7 @@ func judgeAccepted(ctx context.Context, on querier, accepted []string) ([]string
 	return report("what was accepted is in the table", found), nil
 }
 
-// judgeFollowers compares what those who followed an operation were told with how it ended.
+// judgeFollowers compares what the followers of an operation received with how it ended.
 func (s *Suite) judgeFollowers(ctx context.Context, on querier) ([]string, error) {
 	found, err := on.Query(ctx, `SELECT id, state FROM operation`)
 	if err != nil {

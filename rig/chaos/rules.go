@@ -6,7 +6,7 @@ type rule struct{ name, query string }
 // ends are the events that end an operation on its timeline.
 const ends = `('apps.operation.succeeded', 'apps.operation.failed', 'apps.operation.canceled')`
 
-// rules are asked of the database itself, as its superuser.
+// rules are queries to the database itself, as its superuser.
 var rules = []rule{
 	{"every accepted operation has ended", `SELECT id || ' ' || kind || ' ' || state FROM operation
 		WHERE ended_at IS NULL OR state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELED')`},

@@ -19,7 +19,7 @@ import (
 
 // Config says how much there is of everything.
 type Config struct {
-	// Seed decides what is asked and what is killed.
+	// Seed decides which changes are requested and which parts are killed.
 	Seed uint64
 	// Instances are operated side by side, each with at most three members. One more loses a node.
 	Instances int
@@ -37,7 +37,7 @@ type Config struct {
 	Between time.Duration
 	// Settle bounds the time that everything may take to end once the last fault is over.
 	Settle time.Duration
-	// Servers say how each server is hindered, by number, and Builds are the programs that a server may be, this build's
+	// Servers say how each server is hindered, by number. Builds are the programs that a server may be, this build's
 	// first. Without them clocks stay right and builds the same.
 	Servers []Server
 	Builds  []string
@@ -149,7 +149,7 @@ func (s *Suite) Run(ctx context.Context) ([]string, error) {
 	return s.judge(settled, watched)
 }
 
-// trouble asks for changes while parts are killed, until both are through; then all parts are there.
+// trouble requests changes while parts are killed, until both are done; then it has all parts run again.
 func (s *Suite) trouble(ctx context.Context, fleet []*ship) error {
 	harmful, stop := context.WithCancel(ctx)
 	defer stop()
@@ -168,7 +168,7 @@ func (s *Suite) trouble(ctx context.Context, fleet []*ship) error {
 	return s.heal(ctx)
 }
 
-// sum tells what there was.
+// sum reports the run's totals.
 func (s *Suite) sum(feeds int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	lastEvent  = 30 * time.Second // to the last one, when all is over
 )
 
-// watcher is one subscriber to events and everything that it was told.
+// watcher is one subscriber to events, with all that it received.
 type watcher struct {
 	name     string
 	instance string // empty: the whole project
@@ -87,8 +87,8 @@ func firstOf(ctx context.Context, feed iter.Seq2[*gql.Event, error]) (*gql.Event
 	return nil, errors.Join(errors.New("the feed ended before its first event"), ctx.Err())
 }
 
-// table reads what subscribers must have been told, from the database itself: of each instance in the
-// order of its timeline, and under "" of the project in the order of commits, after the event named.
+// table reads what subscribers must have received from the database itself: for each instance in the order of its
+// timeline, and under "" for the project in the order of commits, after the event named.
 func table(ctx context.Context, on querier, project, after string) (map[string][]string, error) {
 	events := make(map[string][]string)
 	for _, sql := range []string{
@@ -113,8 +113,7 @@ func table(ctx context.Context, on querier, project, after string) (map[string][
 	return events, nil
 }
 
-// compare says how what every subscriber was told differs from the table, once the last event has had
-// its time to come.
+// compare returns how what each subscriber received differs from the table, once the last event has had time to come.
 func compare(ctx context.Context, watched []*watcher, events map[string][]string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lastEvent)
 	defer cancel()
@@ -209,7 +208,7 @@ func (f *follower) await(ctx context.Context) {
 	}
 }
 
-// wrong says what the subscriber was told that is not so, given the operation's state in the table.
+// wrong returns what the subscriber received that is not true, given the operation's state in the table.
 func (f *follower) wrong(state string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

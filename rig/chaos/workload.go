@@ -17,7 +17,7 @@ const (
 	tries    = 6                // asked at most for each change to be accepted
 )
 
-// ask is a change that may be asked for.
+// ask is a change that may be requested.
 type ask struct {
 	what   string
 	weight int
@@ -129,9 +129,8 @@ func (one *ship) draw(members int) ask {
 	return fit[len(fit)-1]
 }
 
-// work asks each instance for its changes, while others are asked for theirs, and goes on until each
-// fault was done and there were enough operations. The first instance is torn down half-way, in the middle of what it
-// does.
+// work requests each instance's changes, all instances side by side, and goes on until each fault was done and enough
+// operations were accepted. The first instance is torn down half-way, in the middle of what it does.
 func (s *Suite) work(ctx context.Context, fleet []*ship) {
 	var hands sync.WaitGroup
 	for _, one := range fleet {
@@ -156,7 +155,7 @@ func (s *Suite) work(ctx context.Context, fleet []*ship) {
 // enough reports whether each fault was done and as many operations were accepted as must be.
 func (s *Suite) enough() bool { return s.harmed() && s.Accepted() >= s.Operations }
 
-// change asks for one thing at random, mostly waits for its end, and says whether it was accepted.
+// change requests one change at random, mostly waits for its end, and reports whether it was accepted.
 func (s *Suite) change(ctx context.Context, one *ship) bool {
 	members, err := one.members(ctx)
 	if err != nil || len(members) == 0 {
@@ -192,8 +191,8 @@ func (s *Suite) await(ctx context.Context, one *ship) {
 	_, _ = one.client.WaitOperation(bounded, one.last, nil)
 }
 
-// refused counts a refusal by its code, nil as none: a change that clashes with another is none of the
-// suite's faults.
+// refused counts a refusal by its code, and ignores a nil error. A change that clashes with another is not a fault of
+// the suite.
 func (s *Suite) refused(what string, err error) {
 	if err == nil {
 		return

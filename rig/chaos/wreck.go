@@ -14,9 +14,9 @@ import (
 // offlineMost bounds how long a silent node may count as online, with servers killed all the while.
 const offlineMost = 2 * time.Minute
 
-// loseNode cuts a node off until it counts as lost and takes a member on it out by force: it must go,
-// without the proof that nobody can have, and what may be left of it must be listed. Then the node
-// comes back.
+// loseNode cuts a node off until it counts as lost and removes a member on it by force. The member must be removed
+// although its node cannot prove that it has ended, and what may be left of it must be listed. Then the node comes
+// back.
 func (s *Suite) loseNode(ctx context.Context, wreck *ship) error {
 	members, err := wreck.members(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package install sets a whole local installation up on one machine and takes it down again: what `make run` and the
-// end-to-end tests stand on.
+// end-to-end tests run on.
 //
 // Up brings up what needs no program of ours: prerequisites, PostgreSQL in the data folder (or the server of
 // DatabaseURL), an OCI registry, and, as root, the lab's switch. Then its caller adds the platform's own programs with

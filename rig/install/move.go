@@ -15,9 +15,9 @@ import (
 	"github.com/gpuaas/app-platform/migrations"
 )
 
-// MoveDatabase does what docs/operations.md says of a dump that is restored elsewhere: the database goes on as a copy
-// on a server that was just made, which here takes the old one's address. What uses the database is stopped before, and
-// what a killed program left there is ended first. Not for concurrent use.
+// MoveDatabase does what docs/operations.md describes for a dump that is restored elsewhere: the database goes on as a
+// copy on a new server, which here takes the old one's address. What uses the database is stopped before, and sessions
+// that a killed program left there are ended first. Not for concurrent use.
 func (r *Rig) MoveDatabase(ctx context.Context) error {
 	if r.server == nil {
 		return errors.New("the database server is not this rig's")

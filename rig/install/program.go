@@ -41,7 +41,7 @@ func (r *Rig) keep(spec supervise.Spec, start func(supervise.Spec) (*supervise.C
 	return child, nil
 }
 
-// watch reports a program that ended although nobody stopped it.
+// watch reports a program that ended without being stopped.
 func (r *Rig) watch(child *supervise.Child, log *supervise.Log, stopping <-chan struct{}) {
 	<-child.Done()
 	select {

@@ -121,7 +121,7 @@ func (r *Rig) takeDir(context.Context) error {
 		return err
 	}
 	r.cfg.Dir = abs
-	// The database server's account walks through the folder, nobody reads it.
+	// The database server's account passes through the folder; only the owner reads it.
 	if err := os.MkdirAll(abs, 0o711); err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (r *Rig) startRegistry(context.Context) error {
 	return nil
 }
 
-// pusher is the name of whoever pushes.
+// pusher is the user name for pushes to the registry.
 const pusher = "push"
 
 // guardRegistry puts the registry behind the platform's tokens; the keys are fetched when the first token comes, as the
@@ -271,7 +271,7 @@ func (r *Rig) guardRegistry(handler http.Handler) (http.Handler, error) {
 // tokens.
 func (r *Rig) RegistryPasswordFile() string { return r.path("registry", "push-password") }
 
-// RegistryPush is what whoever pushes says to the registry; anonymous while it is open.
+// RegistryPush returns the credentials for pushes to the registry; anonymous while it is open.
 func (r *Rig) RegistryPush() authn.Authenticator {
 	if r.password == "" {
 		return authn.Anonymous

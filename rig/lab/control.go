@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/supervise"
 )
 
-// ErrNodeGone is returned for anything asked of a node that has ended.
+// ErrNodeGone is returned for any request to a node that has ended.
 var ErrNodeGone = errors.New("the node is gone")
 
 // control is the lab's side of one init: it starts it, asks it things, and knows the processes it spawned.
@@ -29,8 +29,8 @@ type control struct {
 	exits   map[int]chan int    // wait status of spawned processes, by their number inside the node
 }
 
-// startInit starts this program anew as an init in the namespaces of flags. It gets the signal death when the lab dies.
-// env is its environment, and that of every program on the node that brings none.
+// startInit starts this program again as an init in the namespaces of flags. It gets the signal death when the lab
+// dies. env is its environment, and that of every program on the node that brings none.
 func startInit(dir string, env []string, flags uintptr, death syscall.Signal) (*control, error) {
 	if !hooked.Load() {
 		return nil, errors.New("the program does not call lab.MaybeRunInit first")
@@ -70,7 +70,7 @@ func NodeEnv() []string {
 		"container=lab"}
 }
 
-// listen hands replies and exits out until the socket ends; then everybody who waits is told.
+// listen passes replies and exits on until the socket ends; then it closes the channels of all that wait.
 func (c *control) listen() {
 	defer c.abandon()
 	for {
@@ -108,8 +108,8 @@ func (c *control) abandon() {
 	c.exits = nil
 }
 
-// exit is the channel for one process's end. The end may be told before the reply that names the process is looked at,
-// hence made by whoever comes first.
+// exit returns the channel for one process's end. The end may be reported before the reply that names the process is
+// read, so whichever of the two comes first creates the channel.
 func (c *control) exit(pid int) chan int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

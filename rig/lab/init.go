@@ -47,7 +47,7 @@ type initProcess struct {
 
 func (p *initProcess) run() int {
 	p.known = map[int]bool{}
-	// SIGTERM is a plain node's parent-death signal. On a real node it can only come from inside, and is no reason to die.
+	// SIGTERM is a plain node's parent-death signal. A real node can only get it from inside, and ignores it.
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)

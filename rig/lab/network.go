@@ -92,7 +92,7 @@ func makeStateDir() (string, *filelock.Lock, error) {
 	return dir, lock, nil
 }
 
-// lockState keeps Sweep and those who make and remove folders apart.
+// lockState keeps Sweep from running while folders are created or removed.
 func lockState() (*filelock.Lock, error) {
 	if err := os.MkdirAll(stateRoot, 0o755); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (n *Network) Listen(addr string) (net.Listener, error) {
 	return listener, err
 }
 
-// ListenFile is Listen for a child process to inherit. The address is answered too, because a file does not tell.
+// ListenFile is Listen for a child process to inherit. It returns the address too, which the file does not hold.
 func (n *Network) ListenFile(addr string) (*os.File, net.Addr, error) {
 	listener, err := n.Listen(addr)
 	if err != nil {
@@ -194,8 +194,8 @@ func (n *Network) release(number int) {
 	delete(n.nodes, number)
 }
 
-// Close kills all nodes and takes the switch down. Open listeners and connections made by Listen and DialContext keep
-// the switch's namespace alive until they are closed. Safe to call twice.
+// Close kills all nodes and takes the switch down. Open listeners and connections of Listen and DialContext keep the
+// switch's namespace alive until they are closed. Safe to call twice.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	first := !n.closed

@@ -58,7 +58,7 @@ func (c *NodeConfig) complete() error {
 	return nil
 }
 
-// Node is a machine of the lab (or, made by NewPlain, a process tree on this one).
+// Node is a machine of the lab (or, from NewPlain, a process tree on this one).
 type Node struct {
 	name    string
 	control *control
@@ -148,8 +148,8 @@ func (node *Node) PID() int { return node.control.cmd.Process.Pid }
 // Done is closed when the node has ended.
 func (node *Node) Done() <-chan struct{} { return node.control.done }
 
-// Start keeps a program running on the node. Paths and the process ids it tells are the node's own; spec.Spawner is set
-// here.
+// Start keeps a program running on the node. Paths, and the process ids that it reports, are the node's own;
+// spec.Spawner is set here.
 func (node *Node) Start(spec supervise.Spec) (*supervise.Child, error) {
 	spec.Spawner = node.control
 	child, err := supervise.Start(spec)
@@ -255,7 +255,7 @@ func (node *Node) setPort(ctx context.Context, state string) error {
 	return ip(ctx, node.network.ns, "link set "+node.port()+" "+state)
 }
 
-// Kill ends the node and everything on it at once, like a power cut, and waits until it is gone. Safe to call twice.
+// Kill ends the node and everything on it at once, like a power cut, and waits for its end. Safe to call twice.
 func (node *Node) Kill() error {
 	node.kill.Do(func() { node.killed = node.end() })
 	return node.killed

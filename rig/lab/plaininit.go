@@ -12,8 +12,8 @@ import (
 // endLimit bounds the end of a plain node: a process stuck in the kernel cannot be waited for for ever.
 const endLimit = 10 * time.Second
 
-// endDescendants kills children until there are none. An orphan of a killed child becomes a child of this subreaper, so
-// the rounds end with every descendant gone.
+// endDescendants kills children until none is left. An orphan of a killed child becomes a child of this subreaper, so
+// the rounds end when every descendant has ended.
 func (p *initProcess) endDescendants() {
 	p.mu.Lock() // no more spawning or reaping elsewhere
 	for deadline := time.Now().Add(endLimit); time.Now().Before(deadline); {
@@ -43,7 +43,7 @@ func childrenOf(parent int) (pids []int) {
 	return pids
 }
 
-// parentOf answers 0 for a process that is gone.
+// parentOf returns 0 for a process that has ended.
 func parentOf(pid int) int {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

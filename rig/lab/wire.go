@@ -26,7 +26,7 @@ type request struct {
 	Signal int        `json:"signal,omitempty"` // to the process group of PID
 }
 
-// setup tells an init what node it is.
+// setup is the configuration of a node that its init receives.
 type setup struct {
 	Plain    bool   `json:"plain"`              // no namespaces: only watch over the children
 	Root     string `json:"root,omitempty"`     // an empty folder to build the root on

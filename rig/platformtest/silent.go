@@ -11,7 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/custody"
 )
 
-// Silent is a keeper of secrets that does not answer, and counts how often it was asked.
+// Silent is a keeper of secrets that does not answer, and counts how often it was called.
 type Silent struct{ asked atomic.Int64 }
 
 // Vault keeps its keys with the silent keeper.

@@ -16,9 +16,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
-// Source makes an artifact source, the platform's for no tenant, that covers a location: host[:port][/path] of a
-// registry, or an https address that ends with a slash. It asks for no signature (OPTIONAL) unless keys are given,
-// which count from an hour ago on: then it asks for one (REQUIRED).
+// Source creates an artifact source, the platform's for no tenant, that covers a location: host[:port][/path] of a
+// registry, or an https address that ends with a slash. Signatures are optional (OPTIONAL) unless keys are given, which
+// are valid from an hour ago on: then a signature is required (REQUIRED).
 func (k *Kit) Source(tenant *db.Tenant, kind lifecycle.SourceKind, location string,
 	keys ...crypto.PublicKey) *db.ArtifactSource {
 	k.t.Helper()

@@ -143,8 +143,8 @@ func (k *Kit) Entitle(project *db.Project, app *db.App) {
 		SetProjectID(project.ID).SetAppSlug(app.Slug).Exec(ctx))
 }
 
-// Launchable makes an app that the project may launch: an adapter that nobody reaches, an active
-// artifact and an active manifest, version 1.0.0.
+// Launchable creates an app that the project may launch: an adapter that no request reaches, an active artifact and an
+// active manifest, version 1.0.0.
 func (k *Kit) Launchable(project *db.Project, family string) (*db.App, *db.Manifest) {
 	k.t.Helper()
 	app := k.App(family)

@@ -10,10 +10,10 @@ import (
 	"github.com/gpuaas/app-platform/sdk/publish"
 )
 
-// nobody is who runs the images that are built here.
+// nobody is the user and group that the images built here run as.
 const nobody = "65532:65532"
 
-// fileType is what further artifacts are.
+// fileType is the artifact type of further artifacts.
 const fileType = "application/vnd.gpuaas.files.v1"
 
 // PushImage builds an image of one static program and stores it in a repository of the installation's registry, as any

@@ -18,7 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// What the local nodes declare. The GPUs are not there, and the inventory says so.
+// What the local nodes declare. The GPUs do not exist, and the inventory states it.
 const (
 	nodeGPUs     = 4
 	nodeGPUModel = "Simulated-80GB"
@@ -29,7 +29,7 @@ const (
 // WholeSKU is that of the nodes whose members are plain processes of a whole machine.
 const WholeSKU = "lab.whole"
 
-// startNodes boots the local nodes and waits until all of them are heard.
+// startNodes boots the local nodes and waits until all of them are online.
 func (s *Stack) startNodes(ctx context.Context) error {
 	count := s.config.Nodes
 	if s.Network() == nil {
@@ -146,7 +146,7 @@ func (s *Stack) MemberRoot(ctx context.Context) (string, error) {
 	return root, nil
 }
 
-// BootNode boots and enrols one more node, of a name that no node has, and waits until it is heard. Not for concurrent
+// BootNode boots and enrols one more node, of a name that no node has, and waits until it is online. Not for concurrent
 // use.
 func (s *Stack) BootNode(ctx context.Context, name string) (*Node, error) {
 	if err := s.startNode(ctx, name); err != nil {
@@ -160,8 +160,8 @@ func (s *Stack) ForgetNode(name string) {
 	s.Nodes = slices.DeleteFunc(s.Nodes, func(node *Node) bool { return node.Name() == name })
 }
 
-// ReviveNode boots a node that was killed anew, as a machine after a power cut: it has its name and
-// its state folder, and nothing that ran. It waits until the node is heard. Not for concurrent use.
+// ReviveNode boots a killed node again, as a machine after a power cut: it has its name and its state folder, and
+// nothing that ran. It waits until the node is online. Not for concurrent use.
 func (s *Stack) ReviveNode(ctx context.Context, name string) error {
 	count := len(s.Nodes)
 	s.Nodes = slices.DeleteFunc(s.Nodes, func(node *Node) bool { return node.Name() == name })
@@ -189,7 +189,7 @@ func (s *Stack) enrolment(ctx context.Context, name, file string) error {
 	return os.WriteFile(file, []byte(minted.CreateNodeEnrolment.Token), 0o600)
 }
 
-// awaitNodes waits until the platform hears every agent.
+// awaitNodes waits until the platform lists so many nodes as online.
 func (s *Stack) awaitNodes(ctx context.Context, count int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -30,8 +30,8 @@ const tryTimeout = 8 * time.Minute
 // and time.
 const override = "a local installation: its own operator publishes what this repository was built with"
 
-// publishAll publishes the apps of tenants beside each other, since smoke launches wait more than they work. Those of the
-// platform's own follow: they are made of artifacts of the others.
+// publishAll publishes the apps of tenants beside each other, since smoke launches wait more than they work. The
+// platform's own apps follow: they use artifacts of the others.
 func (s *Stack) publishAll(ctx context.Context) error {
 	each, within := errgroup.WithContext(ctx)
 	for _, app := range s.config.Apps {

@@ -20,7 +20,7 @@ type Demo struct {
 	TenantID, ProjectID string
 	// LabProjectID is where manifests are smoke-tested.
 	LabProjectID string
-	// PlatformTenantID is the platform's own tenant, and SystemProjectID its project for system apps and adapters' accounts.
+	// PlatformTenantID is the platform's tenant, SystemProjectID its project for system apps and adapters' accounts.
 	PlatformTenantID, SystemProjectID string
 	// SystemLabProjectID is the platform's own project where manifests of system apps are smoke-tested.
 	SystemLabProjectID string

@@ -74,7 +74,7 @@ func (s *Stack) seedSource(ctx context.Context) error {
 	return err
 }
 
-// source finds the platform's source for the registry, and makes it when there is none.
+// source returns the platform's source for the registry, and creates it when it does not exist.
 func (s *Stack) source(ctx context.Context) (*gql.ArtifactSource, error) {
 	for source, err := range client.All[gql.ArtifactSource](sourceMost,
 		func(first int, after string) (*gql.ArtifactSourcePage, error) {

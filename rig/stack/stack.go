@@ -1,7 +1,6 @@
-// Package stack brings a whole local installation up: the ground of rig/install, and on it the
-// platform's own programs, the reference controllers, local nodes with their agents, and a demo
-// tenant with a catalog, all of it seeded through the public API. `make run` and the end-to-end
-// tests stand on it.
+// Package stack brings a whole local installation up: the base of rig/install, and on it the platform's own programs,
+// the reference controllers, local nodes with their agents, and a demo tenant with a catalog, all of it seeded through
+// the public API. `make run` and the end-to-end tests run on it.
 package stack
 
 import (
@@ -37,8 +36,8 @@ type Config struct {
 	// Servers is how many server processes share the database; 0 is one. Those beyond the first listen on addresses
 	// of their own.
 	Servers int
-	// Roles are what each server does, by number: "api", "worker" or "api,worker", and with "billing", which is what those
-	// left out do. The first serves the API in any case, as nodes reach the platform through it.
+	// Roles are what each server does, by number: "api", "worker" or "api,worker", also with "billing". Those left out
+	// do all; those also in Programs do no billing. The first always serves the API: nodes need it.
 	Roles []string
 	// ServerFlags are further flags of every server, and AgentFlags of every local node's agent.
 	ServerFlags, AgentFlags []string
@@ -50,8 +49,8 @@ type Config struct {
 	NodeGPUs int
 	// NodeMemoryMiB is the memory that each local node declares, in MiB; 0 is all of this machine's.
 	NodeMemoryMiB int
-	// WholeNodes is how many further nodes are for apps that take a whole machine: their members are plain processes, as
-	// root of the node, and none of another tenant's is ever beside them. Their SKU is WholeSKU.
+	// WholeNodes is how many further nodes are for apps that take a whole machine: their members are plain processes,
+	// as root of the node, and none of another tenant's is ever beside them. Their SKU is WholeSKU.
 	WholeNodes int
 	// Kubernetes is the folder of the compiled stand-in of RKE2, which whole nodes see at /opt/rke2.
 	Kubernetes string
@@ -63,7 +62,7 @@ type Config struct {
 	DemoPrices bool
 	// Apps are the reference apps to publish, by name of their controller's folder under cmd.
 	Apps []App
-	// Registries are further registries and file servers, host:port, that artifacts may come from, asked without TLS.
+	// Registries are further registries and file servers, host:port, that artifacts may come from, reached without TLS.
 	Registries []string
 	// Webhooks are where webhooks may be sent on this machine, such as 127.0.0.1:9000.
 	Webhooks []string

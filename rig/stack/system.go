@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// lab is the project where an app's manifests are smoke-tested. What such a test still holds is given back before the next.
+// lab returns the project where an app's manifests are smoke-tested. What a test holds is released before the next.
 func (s *Stack) lab(app App) string {
 	if app.System != nil {
 		return s.Demo.SystemLabProjectID
@@ -16,7 +16,7 @@ func (s *Stack) lab(app App) string {
 	return s.Demo.LabProjectID
 }
 
-// home is the project that an app is given to once it is published.
+// home returns the project that an app is given to once it is published.
 func (s *Stack) home(app App) string {
 	if app.System != nil {
 		return s.Demo.SystemProjectID
@@ -35,8 +35,8 @@ func (a App) describe(document edition.Document) {
 	}
 }
 
-// operate has an instance of a system app run for the platform: the one of an earlier run, which comes back with its node
-// as every other does, or else a new one.
+// operate has an instance of a system app run for the platform: an earlier run's, which comes back with its node as
+// every other does, or else a new one.
 func (s *Stack) operate(ctx context.Context, app App) error {
 	known, err := gql.ListInstances(ctx, s.Operator, s.home(app), &gql.InstanceFilter{AppSlug: app.Slug,
 		Statuses: []gql.InstanceStatus{gql.InstanceStatusCreated, gql.InstanceStatusStarting, gql.InstanceStatusRunning,
@@ -58,7 +58,7 @@ func (s *Stack) operate(ctx context.Context, app App) error {
 	return s.succeed(ctx, launch.LaunchInstance.Operation.Id)
 }
 
-// room is the allocation of a system app: the one that an earlier instance has left, or a new one.
+// room returns the allocation of a system app: the one that an earlier instance has left, or a new one.
 func (s *Stack) room(ctx context.Context, app App) (allocation string, err error) {
 	held, err := gql.ListAllocations(ctx, s.Operator, s.home(app),
 		[]gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")

@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/rig/lab"
 )
 
-// traceSettings are OpenTelemetry's standard variables for programs that send to a receiver: each span soon, so that who
-// waits for one does not wait for a full batch.
+// traceSettings are OpenTelemetry's standard variables for programs that send to a receiver: each span is sent soon, so
+// that a reader does not wait for a full batch.
 func traceSettings(receiver string) []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + receiver, "OTEL_BSP_SCHEDULE_DELAY=200"}
 }

@@ -12,10 +12,10 @@ func skuOf(whole bool) string {
 	return nodeSKU
 }
 
-// wholeScript makes a node of the lab what a machine is to a kubelet, and then is the node's agent: mounts are shared, and
-// every hierarchy of cgroups is there, with the group in $1 as its root, so that what nodes make in them does not meet.
-// The settings of the one kernel that all nodes have are read-only; a kubelet finds those that it would change as it wants
-// them. It finds a log of the kernel too, which is empty.
+// wholeScript makes a node of the lab what a machine is to a kubelet, and then is the node's agent. Mounts are shared.
+// Every hierarchy of cgroups is there, with the group in $1 as its root, so that the nodes' groups do not collide. The
+// settings of the kernel, which all nodes share, are read-only; those that a kubelet would change have the values that
+// it wants already. The kernel's log is there too, and is empty.
 //
 //go:embed whole.sh
 var wholeScript string

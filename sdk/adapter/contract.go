@@ -10,10 +10,10 @@ type FetchArtifact = contract.FetchArtifact
 // UserDataSealed.
 type CloudInit = contract.CloudInit
 
-// Fetched is what a FETCH_ARTIFACT task came to.
+// Fetched is the result of a FETCH_ARTIFACT task.
 type Fetched = contract.Fetched
 
-// CloudInitRun is what a CLOUD_INIT task came to, read from what cloud-init itself says of its run.
+// CloudInitRun is the result of a CLOUD_INIT task, read from cloud-init's own report of its run.
 type CloudInitRun = contract.CloudInitRun
 
 // Kind is what an operation does.
@@ -28,16 +28,16 @@ type MemberStatus = contract.MemberStatus
 // Health is the adapter's judgement of an instance or member.
 type Health = contract.Health
 
-// Owner is whose a failure is to mend.
+// Owner is the party that has to repair a failure.
 type Owner = contract.Owner
 
-// Risk tells a console how carefully to ask before it runs an action.
+// Risk is how carefully a console must confirm an action before it runs it.
 type Risk = contract.Risk
 
-// CancelOutcome is what a request to cancel came to.
+// CancelOutcome is the outcome of a request to cancel.
 type CancelOutcome = contract.CancelOutcome
 
-// Verdict is what an adapter thinks of an operation before it is begun.
+// Verdict is an adapter's judgement of an operation before it begins.
 type Verdict = contract.Verdict
 
 // Instance is what the adapter needs to know of an app instance.
@@ -55,13 +55,13 @@ type ManifestApp = contract.ManifestApp
 // Work is one piece of work of the app, such as a job: what a drain waits for, or what an operation would lose.
 type Work = contract.Work
 
-// PlanRequest asks what an operation would come to: the body of POST /v1/plans.
+// PlanRequest requests a forecast of an operation: the body of POST /v1/plans.
 type PlanRequest = contract.PlanRequest
 
 // Choose is how many members of a component are to leave. The targets of its request are those that may.
 type Choose = contract.Choose
 
-// PlanAnswer is the adapter's word on an operation before it is begun.
+// PlanAnswer is the adapter's forecast of an operation before it begins.
 type PlanAnswer = contract.PlanAnswer
 
 // PlanReason is one reason of a verdict.
@@ -133,13 +133,13 @@ type Teardown = contract.Teardown
 // TaskSpec is one node task to run.
 type TaskSpec = contract.TaskSpec
 
-// TaskState is where a node task stands.
+// TaskState is the state of a node task.
 type TaskState = contract.TaskState
 
 // TaskResult is how a node task ended.
 type TaskResult = contract.TaskResult
 
-// ProcessState is how a supervised process is.
+// ProcessState is the state of a supervised process.
 type ProcessState = contract.ProcessState
 
 // Residue is everything of a member that is left on its node.
@@ -163,7 +163,7 @@ type Action = contract.Action
 // UsageDimension is one metered quantity.
 type UsageDimension = contract.UsageDimension
 
-// Dispatch asks the adapter to carry out one operation: the body of PUT /v1/operations/{id}.
+// Dispatch is the request to carry out one operation: the body of PUT /v1/operations/{id}.
 type Dispatch = contract.Dispatch
 
 // Member is one realised part of an instance, bound to a node.
@@ -175,13 +175,13 @@ type Node = contract.Node
 // Platform is how the adapter reaches the public API, with a token narrowed to this one task.
 type Platform = contract.Platform
 
-// Status is how an operation stands: the answer of GET /v1/operations/{id}.
+// Status is the state of an operation: the answer of GET /v1/operations/{id}.
 type Status = contract.Status
 
-// MemberUpdate is the adapter's word on one member.
+// MemberUpdate is the adapter's report on one member.
 type MemberUpdate = contract.MemberUpdate
 
-// OperationError says why an operation failed and whose it is to mend.
+// OperationError says why an operation failed and which party has to repair it.
 type OperationError = contract.OperationError
 
 // OperationsPage is a page of the change feed: the answer of GET /v1/operations.
@@ -190,7 +190,7 @@ type OperationsPage = contract.OperationsPage
 // CancelRequest is the body of POST /v1/operations/{id}/cancel.
 type CancelRequest = contract.CancelRequest
 
-// CancelResult says what a request to cancel came to.
+// CancelResult is the answer to a request to cancel.
 type CancelResult = contract.CancelResult
 
 // Observation is what the adapter sees of an instance now: the answer of GET /v1/instances/{id}.
@@ -205,7 +205,7 @@ type MemberObservation = contract.MemberObservation
 // ActionRequest is the body of POST /v1/instances/{id}/actions/{name}.
 type ActionRequest = contract.ActionRequest
 
-// Requester is who asked for an action.
+// Requester is the person or service account that called an action.
 type Requester = contract.Requester
 
 // PosixIdentity is an account of POSIX systems.

@@ -3,7 +3,7 @@
 //
 // # Its parts
 //
-// The package itself holds names only. What they name lies in three parts, each of which can be read alone:
+// The package itself has names only. What they name is in three parts, each of which can be read alone:
 //
 //   - contract: the types of the wire and their rules;
 //   - sign: the signature of requests;
@@ -14,7 +14,7 @@
 //
 // # The two sides
 //
-// The platform owns what an operation is: its identity, who asked for it, its deadline, its audit. The adapter owns
+// The platform owns what an operation is: its identity, its requester, its deadline, its audit. The adapter owns
 // what it means: how this one app boots, joins, drains and leaves. They speak HTTP and JSON, described by
 // docs/adapter-contract/openapi.yaml; this package is a convenience over that document, never a second source of truth.
 //
@@ -29,12 +29,12 @@
 // Every request is verified: an EdDSA JWT bound to this adapter's name, the method, the path and the SHA-256 of the
 // body (see [Verifier]). A dispatch is idempotent by the hash of its immutable specification ([Dispatch.SpecHash]) and
 // fenced by its attempt. It is on disk before it is answered, so a controller that is killed and started again resumes
-// what was unfinished and repeats nothing: the node tasks of a run carry keys made of operation, attempt, member and
-// step, and what a step sends is journalled before it is sent.
+// what was unfinished and repeats nothing: the idempotency keys of a run's node tasks consist of operation, attempt,
+// member and step, and what a step sends is journalled before it is sent.
 //
-// An operation dispatched again with force begins anew: the function that runs has its context ended, undoes nothing,
-// and is called again with [Run.Force]. Node tasks on nodes that cannot be reached then fail at once (see
-// [IsUnreachable]).
+// An operation that is dispatched again with force starts again: the context of the running function ends, the function
+// must undo nothing, and it is called again with [Run.Force]. Node tasks on nodes that cannot be reached then fail at
+// once (see [IsUnreachable]).
 //
 // # What the author writes
 //
@@ -43,6 +43,6 @@
 // idempotent steps: after a crash it runs again from its first line, and finished steps return their old results at
 // once.
 //
-// What a step needs to know beyond node tasks it asks of the public API: [Run.Client] is taken by every function of
-// sdk/client/generated/gql, and a refusal is a *client.Error of sdk/client.
+// What a step needs to know beyond node tasks it reads from the public API: every function of
+// sdk/client/generated/gql takes [Run.Client], and a refusal is a *client.Error of sdk/client.
 package adapter

@@ -64,14 +64,14 @@ func Verdicts() []Verdict {
 	return contract.Verdicts()
 }
 
-// Reject is what a Check or an action returns to refuse before anything was done: answered 422 with this code, path and
-// text.
+// Reject returns the error by which a Check or an action refuses before anything was done: the answer is 422 with this
+// code, path and text.
 func Reject(code, path, format string, args ...any) error {
 	return contract.Reject(code, path, format, args...)
 }
 
-// Fail is what an operation function returns to fail with a code of its own, an owner and whether a new dispatch may
-// succeed.
+// Fail returns the error by which an operation function fails with a code of its own and an owner; retryable says
+// whether a new dispatch may succeed.
 func Fail(code string, owner Owner, retryable bool, format string, args ...any) error {
 	return contract.Fail(code, owner, retryable, format, args...)
 }
@@ -86,8 +86,8 @@ func New(config Config) (*Kit, error) {
 	return kit.New(config)
 }
 
-// FromManifest begins an [App] from a manifest document, so that the adapter describes itself in the very words of the
-// manifest it is published with.
+// FromManifest begins an [App] from a manifest document, so that the adapter describes itself exactly as the manifest
+// with which it is published.
 func FromManifest(document []byte, actions map[string]ActionFunc) (App, error) {
 	return kit.FromManifest(document, actions)
 }
@@ -122,7 +122,7 @@ func UsagePath(id, cursor string) string {
 	return contract.UsagePath(id, cursor)
 }
 
-// IsUnreachable says whether a node task failed because its node cannot be reached.
+// IsUnreachable reports whether a node task failed because its node cannot be reached.
 func IsUnreachable(err error) bool {
 	return operation.IsUnreachable(err)
 }

@@ -20,7 +20,7 @@ type AppAction = kit.AppAction
 // App is one app of an adapter: its description and its functions.
 type App = kit.App
 
-// Call is what an action, an observation or a usage query has to work with.
+// Call is the input and the means of an action, an observation or a usage query.
 type Call = kit.Call
 
 // Client speaks to the public API with a narrowed token, which it renews before its end.
@@ -30,25 +30,25 @@ type Client = api.Client
 // key that is not in it: that is how a rotation is noticed.
 type KeySet = sign.KeySet
 
-// Config is what a kit is made of.
+// Config is the configuration of a kit.
 type Config = kit.Config
 
 // Kit serves the adapter contract for some apps: it verifies, journals, runs and reports.
 type Kit = kit.Kit
 
-// PlanCall is what a plan has to work with: the instance and its members, node tasks that look, and what is asked.
+// PlanCall is the input and the means of a plan: the instance, its members, read-only node tasks, and the request.
 type PlanCall = kit.PlanCall
 
-// Run is one operation under way: what was asked, and the means to do it.
+// Run is one operation under way: its dispatch, and the means to carry it out.
 type Run = operation.Run
 
-// SecretRequest asks for a runtime secret of an instance.
+// SecretRequest requests a runtime secret of an instance.
 type SecretRequest = api.SecretRequest
 
 // RequestClaims are the claims of a request token.
 type RequestClaims = sign.RequestClaims
 
-// Signer makes request tokens: the platform's side of the signature.
+// Signer issues request tokens: the platform's side of the signature.
 type Signer = sign.Signer
 
 // KeySource finds the platform's public key by its id.
@@ -60,7 +60,7 @@ type Verifier = sign.Verifier
 // Tasks is how an adapter acts on the world: node tasks and reports, by the public API.
 type Tasks = api.Tasks
 
-// Report is what an adapter says of an operation under way.
+// Report is what an adapter reports about an operation under way.
 type Report = api.Report
 
 // TaskOption changes how a node task is run.

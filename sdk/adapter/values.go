@@ -110,7 +110,7 @@ const (
 	CodeNodeUnreachable  = contract.CodeNodeUnreachable
 )
 
-// ErrCanceled is the cause of a run's context when the platform asked to cancel the operation.
+// ErrCanceled is the cause of a run's context when the platform requested a cancel of the operation.
 var ErrCanceled = contract.ErrCanceled
 
 // Header names of the contract.
@@ -123,7 +123,7 @@ const (
 	HeaderPlatformToken = contract.HeaderPlatformToken
 )
 
-// Bounds of the contract, both ways unless said otherwise.
+// Bounds of the contract, in both directions unless one is named.
 const (
 	// MaxBody is the largest request or response body, in bytes.
 	MaxBody = contract.MaxBody
@@ -155,7 +155,7 @@ const AdapterPath = contract.AdapterPath
 // OperationsPath is the path of the change feed without its query.
 const OperationsPath = contract.OperationsPath
 
-// PlansPath is the path that asks what an operation would come to.
+// PlansPath is the path that plans an operation.
 const PlansPath = contract.PlansPath
 
 // MaxSealed is the largest value that can be sealed, in bytes.
@@ -198,6 +198,6 @@ const (
 // ContractVersion is the newest version of the adapter contract this package speaks.
 const ContractVersion = contract.ContractVersion
 
-// AnyApp in place of a slug stands for every app that the description does not name: the adapter runs what is published
+// AnyApp in place of a slug matches every app that the description does not name: the adapter runs what is published
 // for it, by the manifest alone.
 const AnyApp = contract.AnyApp

@@ -8,22 +8,22 @@ import (
 	"testing"
 )
 
-// Inspection is a command that an adapter runs while it only looks, as its manifest names it under "inspections": in
+// Inspection is a command that an adapter runs while it only reads, as its manifest names it under "inspections": in
 // observations, plans and actions of risk "read".
 type Inspection struct {
 	// Name is unique in the manifest.
 	Name string `json:"name"`
-	// Command is the program and its arguments; an argument's name in braces, as in "{job}", stands for its value.
+	// Command is the program and its arguments; an argument's name in braces, as in "{job}", is replaced by its value.
 	Command []string `json:"command"`
 	// Arguments are the values that differ from call to call.
 	Arguments []InspectionArgument `json:"arguments,omitempty"`
-	// User is who runs it; empty for root of the member.
+	// User is the member's user that runs it; empty for root.
 	User string `json:"user,omitempty"`
 }
 
 // InspectionArgument is a typed value of an inspection's command.
 type InspectionArgument struct {
-	// Name stands in braces in the command.
+	// Name is the name that the command has in braces.
 	Name string `json:"name"`
 	// Type is "integer", "word" or "choice".
 	Type string `json:"type"`

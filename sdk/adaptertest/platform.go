@@ -77,8 +77,8 @@ func (p *Platform) Node(address string) adapter.Node {
 	}
 }
 
-// Answers serves one more field of the public API, such as "issueSshHostCertificate": its input's JSON is given, and the
-// answer is an object.
+// Answers serves one more field of the public API, such as "issueSshHostCertificate": with receives the input as JSON
+// and returns an object.
 func (p *Platform) Answers(field string, with func(input json.RawMessage) (map[string]any, error)) {
 	p.stand.Answers(field, with)
 }

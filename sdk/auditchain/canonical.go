@@ -49,7 +49,7 @@ const (
 	maxShift = 1_000
 )
 
-// Canonical is the one form of the entry that is hashed. It fails when before or after is no JSON.
+// Canonical returns the one form of the entry that is hashed. It fails when Before or After is not JSON.
 func (e Entry) Canonical() ([]byte, error) {
 	before, err := document(e.Before)
 	if err != nil {

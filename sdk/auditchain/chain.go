@@ -11,13 +11,13 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// The first byte of what is hashed tells an entry from a link, so that neither can be passed off as the other.
+// The first byte of what is hashed distinguishes an entry from a link, so that neither can be passed off as the other.
 const (
 	leafMark = 0x00
 	linkMark = 0x01
 )
 
-// Hash is a SHA-256. The zero hash stands before the first link.
+// Hash is a SHA-256. The zero hash precedes the first link.
 type Hash [sha256.Size]byte
 
 // String is the hash in hexadecimal.
@@ -39,7 +39,7 @@ type Link struct {
 	// Seq is its place, from 1, without gaps.
 	Seq   int   `json:"seq"`
 	Entry Entry `json:"entry"`
-	// Canonical is the server's word on the entry's canonical form; empty when the entry is gone.
+	// Canonical is the entry's canonical form as the server computes it; empty when the entry is missing.
 	Canonical string `json:"canonical"`
 	// Leaf and Link are hashes in hexadecimal.
 	Leaf     string    `json:"leaf"`
@@ -59,10 +59,10 @@ type Checkpoint struct {
 // statementType is the `typ` of a checkpoint's signature: it is not to be taken for any other token.
 const statementType = "audit-checkpoint+jws"
 
-// maxSignature is the longest signature that is looked at, in bytes.
+// maxSignature is the longest signature that is read, in bytes.
 const maxSignature = 4 << 10
 
-// Statement is what a checkpoint says.
+// Statement is the signed content of a checkpoint.
 type Statement struct {
 	Issuer string    `json:"iss"`
 	Seq    int       `json:"seq"`
@@ -70,7 +70,7 @@ type Statement struct {
 	Time   time.Time `json:"time"`
 }
 
-// Sign makes a checkpoint's signature: a JWS in compact form, EdDSA, with the key's id.
+// Sign returns a checkpoint's signature: a JWS in compact form, EdDSA, with the key's id.
 func Sign(statement Statement, key ed25519.PrivateKey, keyID string) (string, error) {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: key, KeyID: keyID}},
 		(&jose.SignerOptions{}).WithType(statementType))
@@ -88,8 +88,8 @@ func Sign(statement Statement, key ed25519.PrivateKey, keyID string) (string, er
 	return signed.CompactSerialize()
 }
 
-// Read verifies a checkpoint's signature with the key that it names and answers what it says. It fails
-// when the key is not among them, the signature is not good, or says something else than the checkpoint.
+// Read verifies a checkpoint's signature with the key that it names and returns the signed statement. It fails
+// when the key is not among keys, the signature is not valid, or the statement differs from the checkpoint.
 func (c Checkpoint) Read(keys jose.JSONWebKeySet) (Statement, error) {
 	var said Statement
 	if len(c.Signature) > maxSignature {

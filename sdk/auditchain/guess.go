@@ -35,8 +35,8 @@ func (v *Verifier) note(e Entry) {
 	}
 }
 
-// guess tells which one field, put back to a value that is likely or that others have, makes the entry
-// what was sealed. A hash cannot be turned round; most tampering can be tried.
+// guess returns the field that was changed: the one with which, set to a likely value or to that of another
+// entry, the entry has the sealed hash. A hash cannot be inverted; most tampering can be found by trial.
 func (v *Verifier) guess(e Entry, sealed func(Hash) bool) string {
 	now := members(e)
 	for name, held := range now {

@@ -15,33 +15,33 @@ type Problem string
 const (
 	// Changed is an entry that is not what was sealed.
 	Changed Problem = "changed"
-	// Missing is an entry or a link that is gone.
+	// Missing is an entry or a link that is not there any more.
 	Missing Problem = "missing"
 	// Inserted is a link, or an entry, that was never sealed there.
 	Inserted Problem = "inserted"
-	// Reordered is a link that stands in another's place.
+	// Reordered is a link that is in another's place.
 	Reordered Problem = "reordered"
 	// Truncated is a chain that ends before a link that was signed.
 	Truncated Problem = "truncated"
-	// Rewritten is a chain that holds together, but not with a link that was signed.
+	// Rewritten is a chain that is consistent in itself, but not with a link that was signed.
 	Rewritten Problem = "rewritten"
-	// Unsigned is a checkpoint whose signature is not good.
+	// Unsigned is a checkpoint whose signature is not valid.
 	Unsigned Problem = "unsigned"
 )
 
-// Finding is the first place where a chain does not hold.
+// Finding is the first place where a chain is wrong.
 type Finding struct {
 	Problem Problem `json:"problem"`
-	// Seq is the place in the chain; EntryID the entry there, empty when it cannot be told.
+	// Seq is the place in the chain; EntryID is the entry there, empty when it is unknown.
 	Seq     int    `json:"seq"`
 	EntryID string `json:"entryId,omitempty"`
-	// Field is the entry's field that differs, where that can be told.
+	// Field is the entry's field that differs, empty where it is unknown.
 	Field string `json:"field,omitempty"`
-	// Text says it to a person.
+	// Text describes the finding for a person.
 	Text string `json:"text"`
 }
 
-// Error is the finding as an error.
+// Error returns the Text.
 func (f *Finding) Error() string { return f.Text }
 
 // Verifier walks a chain from its beginning. The zero value is ready.
@@ -54,8 +54,8 @@ type Verifier struct {
 	values         map[string]map[string]json.RawMessage
 }
 
-// Expect has the verifier compare links with signed checkpoints, whose signatures have been verified. Of two
-// that speak of one place both must hold.
+// Expect makes the verifier compare links with signed checkpoints, whose signatures the caller has verified. Two
+// checkpoints of the same place must name the same link.
 func (v *Verifier) Expect(checkpoints ...Checkpoint) *Finding {
 	if v.signed == nil {
 		v.signed = make(map[int]Checkpoint)
@@ -71,11 +71,11 @@ func (v *Verifier) Expect(checkpoints ...Checkpoint) *Finding {
 	return nil
 }
 
-// Head is the last link that holds.
+// Head returns the place and the hash of the last link that is right.
 func (v *Verifier) Head() (seq int, link Hash) { return v.seq, v.head }
 
-// Add goes on with the links that follow, in the order in which they are said to stand. What is wrong
-// with one is explained from those beside it, so pages of some hundred explain more than single links.
+// Add verifies the links that follow, in the order that their source gives them. A wrong link is explained
+// from those beside it, so pages of some hundred links explain more than single ones.
 func (v *Verifier) Add(page []Link) *Finding {
 	for _, link := range page {
 		v.note(link.Entry)
@@ -88,7 +88,7 @@ func (v *Verifier) Add(page []Link) *Finding {
 	return nil
 }
 
-// End says whether the chain ended where it may.
+// End returns a finding when the chain ends before a link that was signed; nil otherwise.
 func (v *Verifier) End() *Finding {
 	first := 0
 	for seq := range v.signed {
@@ -149,7 +149,7 @@ func (v *Verifier) gap(link Link) *Finding {
 		Text: fmt.Sprintf("link %d stands after link %d", link.Seq, v.seq)}
 }
 
-// unsealed explains an entry that is not what its leaf says.
+// unsealed explains an entry that does not have the hash of its leaf.
 func (v *Verifier) unsealed(link Link, leaf Hash, page []Link) *Finding {
 	if at := slices.IndexFunc(page, func(other Link) bool {
 		return other.Seq != link.Seq && other.Leaf == leaf.String()
@@ -167,7 +167,7 @@ func (v *Verifier) unlinked(link Link, leaf Hash, page []Link) *Finding {
 		return &Finding{Problem: Inserted, Seq: v.seq, EntryID: v.headEntry,
 			Text: fmt.Sprintf("entry %s at %d was inserted: what follows was sealed without it", v.headEntry, v.seq)}
 	}
-	// Its own predecessor stands elsewhere: it is at home there. Else what follows v.seq does.
+	// A link whose own predecessor is elsewhere in the page belongs there. Else another entry may follow v.seq.
 	at := slices.IndexFunc(page, func(other Link) bool {
 		own, err := hex.DecodeString(other.Link)
 		return err == nil && len(own) == len(Hash{}) && Next(Hash(own), leaf).String() == link.Link
@@ -214,7 +214,7 @@ func in(field string) string {
 	return ": " + field + " differs"
 }
 
-// firstDifference is the first field in which two canonical forms differ; empty when that is not told.
+// firstDifference returns the first field in which two canonical forms differ; empty when it is unknown.
 func firstDifference(a, b []byte) string {
 	var left, right map[string]json.RawMessage
 	if json.Unmarshal(a, &left) != nil || json.Unmarshal(b, &right) != nil {
@@ -238,8 +238,8 @@ func firstDifference(a, b []byte) string {
 	return ""
 }
 
-// Compare holds a link against the same place in an earlier copy of the chain; nil when they say the same.
-// Unlike a hash, a copy tells which field was changed.
+// Compare compares a link with the same place in an earlier copy of the chain; nil when they are the same.
+// Unlike a hash, a copy shows which field was changed.
 func Compare(earlier, now Link) *Finding {
 	before, err := earlier.Entry.Canonical()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// Bounds and waits that hold where Options say nothing.
+// Bounds and waits where Options set none.
 const (
 	defaultMaxAttempts    = 4
 	defaultMaxResponse    = 16 << 20
@@ -25,9 +25,9 @@ const (
 type Options struct {
 	// Token is the credential for Authorization: Bearer. It is sent to the server given to New and nowhere else.
 	Token string
-	// TokenSource gives the credential for each request and connection, for credentials that rotate; it wins over Token.
+	// TokenSource returns the credential for each request and connection, for one that rotates. It replaces Token.
 	TokenSource func(context.Context) (string, error)
-	// GraphQLPath is where below the server's address the API answers; empty means /graphql. It begins with a slash.
+	// GraphQLPath is the API's path below the server's address; empty means /graphql. It begins with a slash.
 	GraphQLPath string
 	// HTTPClient sends the requests; its transport's TLS, proxy and dial settings also serve the feeds. Its redirect
 	// policy is replaced: redirects are refused.
@@ -44,9 +44,9 @@ type Options struct {
 	RequestTimeout time.Duration
 	// MaxDowntime ends a feed that had no connection for so long; 0 means 10 minutes, negative never ends it.
 	MaxDowntime time.Duration
-	// OnRetry is told before every wait to try again or to reconnect; it must return quickly.
+	// OnRetry is called before every wait to try again or to reconnect; it must return quickly.
 	OnRetry func(Retry)
-	// OnConnect is told of every connection of a feed that the server has acknowledged; it must return quickly.
+	// OnConnect is called for every connection of a feed that the server has acknowledged; it must return quickly.
 	OnConnect func()
 }
 
@@ -60,16 +60,16 @@ type Retry struct {
 	Delay time.Duration
 }
 
-// Client speaks to one platform with one credential. It is safe for concurrent use, holds no connection open but
-// those of its http.Client and of running feeds, and needs no closing.
+// Client speaks to one platform with one credential. It is safe for concurrent use, keeps no connections open except
+// those of its http.Client and of running feeds, and need not be closed.
 type Client struct {
 	base    *url.URL
 	options Options
 	http    *http.Client
 }
 
-// New is a client of the platform at serverURL, such as https://gpu.example.com; a path is kept as a prefix. It
-// makes no connection. The error names what is wrong with the address or the options.
+// New returns a client of the platform at serverURL, such as https://gpu.example.com; a path is kept as a prefix.
+// It opens no connection. The error names what is wrong with the address or the options.
 func New(serverURL string, options Options) (*Client, error) {
 	base, err := parseBase(serverURL)
 	if err != nil {
@@ -87,7 +87,7 @@ func New(serverURL string, options Options) (*Client, error) {
 	return &Client{base: base, options: withDefaults(options), http: ownHTTPClient(options)}, nil
 }
 
-// Server is the address the client was made with.
+// Server returns the address that was given to New.
 func (c *Client) Server() string { return c.base.String() }
 
 func parseBase(serverURL string) (*url.URL, error) {

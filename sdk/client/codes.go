@@ -1,20 +1,20 @@
 package client
 
-// The platform's catalogue of codes; a code never changes its meaning. Codes that stand only in reasons are listed
+// The platform's catalogue of codes; a code never changes its meaning. Codes that occur only in reasons are listed
 // in the platform's documentation.
 const (
-	// CodeUnauthenticated: no credential, or one that is unknown or revoked: log in, or send the key in the Authorization
-	// header.
+	// CodeUnauthenticated: no credential, or one that is unknown or revoked: log in, or send the key in the
+	// Authorization header.
 	CodeUnauthenticated = "UNAUTHENTICATED"
 	// CodeTokenExpired: the credential was good once and has expired: get a new one.
 	CodeTokenExpired = "TOKEN_EXPIRED"
-	// CodePermissionRevoked: the right that a live subscription was opened with is gone; the subscription has ended.
+	// CodePermissionRevoked: the right that a live subscription needs was revoked; the subscription has ended.
 	CodePermissionRevoked = "PERMISSION_REVOKED"
 	// CodeForbidden: the caller sees the object but lacks the permission key that the message names.
 	CodeForbidden = "FORBIDDEN"
 	// CodeNotEntitled: the project is not entitled to the app: ask a tenant admin to enable it.
 	CodeNotEntitled = "NOT_ENTITLED"
-	// CodeNotFound: there is no such object, or the caller may not know of it.
+	// CodeNotFound: the object does not exist, or the caller may not know of it.
 	CodeNotFound = "NOT_FOUND"
 	// CodeInvalidArgument: a field of the input is malformed, unknown or out of range; the reasons name it.
 	CodeInvalidArgument = "INVALID_ARGUMENT"
@@ -34,12 +34,12 @@ const (
 	CodeIdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED"
 	// CodeStaleFence: the writer was superseded by a newer claim or dispatch; nothing was written.
 	CodeStaleFence = "STALE_FENCE"
-	// CodePlanStale: something that the plan rested on has changed since.
+	// CodePlanStale: something that the plan relied on has changed since.
 	CodePlanStale = "PLAN_STALE"
 	// CodeCursorInvalid: the cursor is not one that this feed or list gave out.
 	CodeCursorInvalid = "CURSOR_INVALID"
-	// CodeCursorExpired: the cursor, or the task that is reported, is older than what is kept, or of another generation of
-	// the database: start again without it.
+	// CodeCursorExpired: the cursor, or the task that is reported, is older than what is kept, or from another
+	// generation of the database: start again without it.
 	CodeCursorExpired = "CURSOR_EXPIRED"
 	// CodeSlowConsumer: the subscriber read too slowly and was cut off: resume from the cursor given.
 	CodeSlowConsumer = "SLOW_CONSUMER"
@@ -59,7 +59,7 @@ const (
 	CodeUnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE"
 	// CodeRateLimited: too many requests: slow down.
 	CodeRateLimited = "RATE_LIMITED"
-	// CodeCapacityUnavailable: no node has room for this just now.
+	// CodeCapacityUnavailable: no node has the free capacity for this now.
 	CodeCapacityUnavailable = "CAPACITY_EXHAUSTED"
 	// CodeUnavailable: the platform or a part of it is starting, stopping or overloaded.
 	CodeUnavailable = "UNAVAILABLE"
@@ -75,14 +75,14 @@ const (
 	CodeAdapterInvalid = "ADAPTER_INVALID"
 	// CodeAdapterUnavailable: the app's adapter cannot be reached just now.
 	CodeAdapterUnavailable = "ADAPTER_UNAVAILABLE"
-	// CodeRuntimeMissing: the node can start no member: its container runtime is missing or does not work. Install it, or
-	// take another node.
+	// CodeRuntimeMissing: the node can start no member: its container runtime is missing or does not work. Install it,
+	// or take another node.
 	CodeRuntimeMissing = "RUNTIME_MISSING"
 	// CodeRuntimeTooOld: the node's container runtime or operating system is older than what members need; the message
 	// names both versions. Upgrade it.
 	CodeRuntimeTooOld = "RUNTIME_TOO_OLD"
-	// CodeClassUnavailable: the node does not offer the isolation class that app or policy demand: take an allocation that
-	// demands it.
+	// CodeClassUnavailable: the node does not offer the isolation class that app or policy demand: take an allocation
+	// that demands it.
 	CodeClassUnavailable = "ISOLATION_UNAVAILABLE"
 	// CodeProfileUnavailable: the node does not offer the profile that the app's members need: take an allocation that
 	// demands it.
@@ -96,21 +96,20 @@ const (
 	// CodeMemberIDsExhausted: the node has no range of ids left for another member: remove members there, or give its
 	// agent more ranges.
 	CodeMemberIDsExhausted = "MEMBER_IDS_EXHAUSTED"
-	// CodeVolumeUnavailable: a volume cannot be had where the member lives, as the message says: take an allocation on a
-	// node that serves it.
+	// CodeVolumeUnavailable: the member's node cannot serve a volume, as the message says: take an allocation on a node
+	// that serves it.
 	CodeVolumeUnavailable = "VOLUME_UNAVAILABLE"
-	// CodeAddressesExhausted: no address or range is free for another member: remove members, or start the platform with a
-	// larger --member-addresses or --member-ranges.
+	// CodeAddressesExhausted: no address or range is free for another member: remove members, or start the platform
+	// with a larger --member-addresses or --member-ranges.
 	CodeAddressesExhausted = "ADDRESSES_EXHAUSTED"
-	// CodeAdapterInsecure: the adapter is off loopback, and nothing would prove that it is the one: register an https
-	// address with its authority.
+	// CodeAdapterInsecure: the adapter's address is not on the loopback, and nothing would prove its identity: register
+	// an https address with its authority.
 	CodeAdapterInsecure = "ADAPTER_INSECURE"
-	// CodeDialRefused: the address is outside of what the operator allows to be dialled.
+	// CodeDialRefused: the operator does not allow the platform to dial the address.
 	CodeDialRefused = "DIAL_REFUSED"
 	// CodeArtifactUnavailable: an artifact is not in its registry under the pinned digest.
 	CodeArtifactUnavailable = "ARTIFACT_UNAVAILABLE"
-	// CodeDigestMismatch: the bytes are other than their digest says: truncated, swapped or corrupted; nothing was kept of
-	// them.
+	// CodeDigestMismatch: the bytes do not match their digest: truncated, swapped or corrupted; none of them were kept.
 	CodeDigestMismatch = "DIGEST_MISMATCH"
 	// CodeSourceUnknown: no artifact source that the caller may use covers this address: register one, or name another.
 	CodeSourceUnknown = "SOURCE_UNKNOWN"
@@ -119,7 +118,7 @@ const (
 	// CodeSignatureUntrusted: none of the artifact's signatures is by a key that its source trusts now; the reasons say
 	// what each lacks.
 	CodeSignatureUntrusted = "SIGNATURE_UNTRUSTED"
-	// CodeArtifactQuarantined: the artifact is in quarantine, where nobody gets it; the message says why.
+	// CodeArtifactQuarantined: the artifact is in quarantine and cannot be fetched; the message says why.
 	CodeArtifactQuarantined = "ARTIFACT_QUARANTINED"
 	// CodeEvidenceMissing: the step or promotion lacks the evidence that it requires.
 	CodeEvidenceMissing = "EVIDENCE_MISSING"
@@ -127,32 +126,31 @@ const (
 	CodeReadinessFailed = "READINESS_FAILED"
 	// CodeResidueLeft: the node agents still find processes, mounts or files of what was to be removed.
 	CodeResidueLeft = "RESIDUE_LEFT"
-	// CodeNodeUnreachable: the agent of a node that is needed is not connected.
+	// CodeNodeUnreachable: the agent of a required node is not connected.
 	CodeNodeUnreachable = "NODE_UNREACHABLE"
 	// CodeTaskFailed: a node task ended without success; the message says how.
 	CodeTaskFailed = "TASK_FAILED"
 	// CodeControlPlaneInUse: other projects are attached to this control plane: detach them, or force with a reason.
 	CodeControlPlaneInUse = "CONTROL_PLANE_IN_USE"
-	// CodePolicyDenied: a policy overlay forbids this; each reason names the rule and the level that it stands on.
+	// CodePolicyDenied: a policy overlay forbids this; each reason names the rule and its level.
 	CodePolicyDenied = "POLICY_DENIED"
-	// CodePolicyWidens: an overlay may only narrow what stands above it; each reason names the rule that would widen.
+	// CodePolicyWidens: an overlay may only narrow the levels above it; each reason names the rule that would widen.
 	CodePolicyWidens = "POLICY_WIDENS"
-	// CodeLoginRefused: the identity provider knows the person, and this platform does not let them in; the message says
-	// why.
+	// CodeLoginRefused: this platform refuses a person whom the identity provider knows; the message says why.
 	CodeLoginRefused = "LOGIN_REFUSED"
-	// CodeSecretSpent: the secret was delivered as often as it may be, has expired or was revoked.
+	// CodeSecretSpent: the secret was delivered as often as is allowed, has expired or was revoked.
 	CodeSecretSpent = "SECRET_SPENT"
-	// CodePriceOverlap: another price of the same thing holds within these times: choose other times.
+	// CodePriceOverlap: another price of the same thing is valid within these times: choose other times.
 	CodePriceOverlap = "PRICE_OVERLAP"
 	// CodePriceMissing: the price book has no price in this currency: set one first, or name another currency.
 	CodePriceMissing = "PRICE_MISSING"
-	// CodePriceRetroactive: a price for a time that has passed is planned as a rerate.
+	// CodePriceRetroactive: the price is for a time that has passed: plan a rerate instead.
 	CodePriceRetroactive = "PRICE_RETROACTIVE"
-	// CodeBudgetExceeded: a budget has no more for this: raise it, or release capacity.
+	// CodeBudgetExceeded: a budget is too small for this: raise it, or release capacity.
 	CodeBudgetExceeded = "BUDGET_EXCEEDED"
-	// CodeBudgetBelowHeld: the budget would be less than what is spent and held already.
+	// CodeBudgetBelowHeld: the budget would be less than what is already spent and reserved.
 	CodeBudgetBelowHeld = "BUDGET_BELOW_HELD"
-	// CodePeriodClosed: the billing period is closed: what is late goes on the next statement.
+	// CodePeriodClosed: the billing period is closed: late usage goes on the next statement.
 	CodePeriodClosed = "PERIOD_CLOSED"
 	// CodeInternal: the platform failed; the correlation id finds the cause in its logs.
 	CodeInternal = "INTERNAL"

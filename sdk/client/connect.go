@@ -10,9 +10,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
 
-// Exec runs a command in a member, which whoever holds the connection works with by tunnel.WriteFrame and
-// tunnel.ReadFrame. The command ends with the connection. The reason is kept in the audit. The error is an *Error where
-// the platform refused.
+// Exec runs a command in a member. The caller writes its input and reads its output from the connection, by
+// tunnel.WriteFrame and tunnel.ReadFrame. The command ends with the connection. The reason is kept in the audit.
+// The error is an *Error where the platform refused.
 func (c *Client) Exec(ctx context.Context, memberID, reason string, command tunnel.Exec) (io.ReadWriteCloser, error) {
 	query := url.Values{"member": {memberID}, "reason": {reason}, "command": command.Command}
 	if command.User != "" {
@@ -26,9 +26,9 @@ func (c *Client) Exec(ctx context.Context, memberID, reason string, command tunn
 	return c.upgrade(ctx, tunnel.ExecPath, query)
 }
 
-// Connect opens a connection to an endpoint of an instance: what is written reaches the program that listens there. A
-// memberID chooses one of the members that serve it; empty takes any. The connection stays after ctx ends, and ends
-// within seconds of the right to the endpoint. The error is an *Error where the platform refused.
+// Connect opens a connection to an endpoint of an instance: what is written reaches the program that listens there.
+// memberID chooses one of the members that serve it; empty takes any. The connection outlives ctx, and ends within
+// seconds after the right to the endpoint ends. The error is an *Error where the platform refused.
 func (c *Client) Connect(ctx context.Context, instanceID, endpoint, memberID string) (io.ReadWriteCloser, error) {
 	query := url.Values{"instance": {instanceID}, "endpoint": {endpoint}}
 	if memberID != "" {
@@ -37,14 +37,14 @@ func (c *Client) Connect(ctx context.Context, instanceID, endpoint, memberID str
 	return c.upgrade(ctx, tunnel.ConnectPath, query)
 }
 
-// Shell opens a connection to the SSH server that the platform runs for a member; what passes is SSH. Whoever connects
-// logs in with a certificate by issueSshCertificate. The reason is kept in the audit. The connection stays after ctx
-// ends, and ends within seconds of the right. The error is an *Error where the platform refused.
+// Shell opens a connection to the SSH server that the platform runs for a member; it carries SSH. The caller logs in
+// with a certificate from issueSshCertificate. The reason is kept in the audit. The connection outlives ctx, and ends
+// within seconds after the right to it ends. The error is an *Error where the platform refused.
 func (c *Client) Shell(ctx context.Context, memberID, reason string) (io.ReadWriteCloser, error) {
 	return c.upgrade(ctx, tunnel.ConnectPath, url.Values{"member": {memberID}, "reason": {reason}})
 }
 
-// upgrade asks for a connection at a path.
+// upgrade opens a connection at a path.
 func (c *Client) upgrade(ctx context.Context, path string, query url.Values) (io.ReadWriteCloser, error) {
 	token, err := c.token(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // maxReasons bounds the reasons kept of one error.
 const maxReasons = 200
 
-// Error is a refusal or failure, with what the platform's envelope says of it. Where no envelope arrived (no
-// connection, a proxy's page) the code is the one that fits, and Unwrap gives the cause.
+// Error is a refusal or failure, as the platform's envelope describes it. Where no envelope arrived (no
+// connection, a proxy's page) the code is the one that fits, and Unwrap returns the cause.
 type Error struct {
 	// Code is a code of the platform's catalogue, such as NOT_FOUND.
 	Code string
@@ -44,8 +44,8 @@ type Reason struct {
 	Path string `json:"path"`
 }
 
-// Error is code and message, then each reason with its path, then the correlation id. A reason that only repeats the
-// message adds its path.
+// Error returns code and message, then each reason with its path, then the correlation id. A reason that only repeats
+// the message adds its path.
 func (e *Error) Error() string {
 	var text strings.Builder
 	text.WriteString(e.Code + ": " + e.Message)
@@ -66,7 +66,7 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// Unwrap is the cause below the protocol.
+// Unwrap returns the cause below the protocol.
 func (e *Error) Unwrap() error { return e.Err }
 
 // AsError finds the Error in err's chain.
@@ -76,7 +76,7 @@ func AsError(err error) (*Error, bool) {
 	return found, ok
 }
 
-// CodeOf is the code of the Error in err's chain; empty when there is none.
+// CodeOf returns the code of the Error in err's chain; empty when the chain has no Error.
 func CodeOf(err error) string {
 	if found, ok := AsError(err); ok {
 		return found.Code
@@ -96,7 +96,7 @@ type wireError struct {
 	} `json:"extensions"`
 }
 
-// fromWire is the first of the errors, as it is the one that decided the answer.
+// fromWire returns the first of the errors, as it is the one that decided the answer.
 func fromWire(list []wireError) *Error {
 	first := list[0]
 	found := &Error{
@@ -123,8 +123,8 @@ func joinPath(path []any) string {
 // maxRefusalBody bounds what is read of an answer that refuses, in bytes.
 const maxRefusalBody = 64 << 10
 
-// fromBody reads the error out of an answer that is no success: GraphQL errors, else the status alone. The body
-// itself is not repeated, as a proxy's page helps nobody.
+// fromBody reads the error from an answer that is not a success: GraphQL errors, else the status alone. The body
+// itself is not repeated, as a proxy's page does not help a reader.
 func fromBody(status int, header http.Header, body []byte) *Error {
 	var envelope struct {
 		Errors []wireError `json:"errors"`

@@ -11,11 +11,11 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// recentEvents bounds how many delivered events a project's feed remembers to drop what is replayed twice.
+// recentEvents bounds how many delivered events a project's feed remembers to drop those that arrive twice.
 const recentEvents = 4096
 
-// Timeline is an instance's timeline: what came after the cursor ("" for the beginning), then what happens, each
-// event once and in order, until the context ends or an error that trying again cannot mend, which is the last
+// Timeline follows an instance's timeline: the events after the cursor ("" for the beginning), then new ones, each
+// once and in order, until the context ends or an error occurs that another try cannot repair, which is the last
 // item. An event's Cursor is where a later Timeline resumes.
 func (c *Client) Timeline(ctx context.Context, instanceID, after string) iter.Seq2[*gql.Event, error] {
 	return func(yield func(*gql.Event, error) bool) {
@@ -43,9 +43,9 @@ func (c *Client) Timeline(ctx context.Context, instanceID, after string) iter.Se
 	}
 }
 
-// ProjectActivity is everything that happens in a project, in the order of its commits: what came after the cursor
-// ("" for now), then what happens, each event once. It ends as Timeline does. Begun without a cursor, a connection
-// that breaks before the first event begins again at the then present.
+// ProjectActivity follows all events of a project, in the order of their commits: those after the cursor ("" for
+// now), then new ones, each once. It ends as Timeline does. A feed without a cursor whose connection breaks before
+// the first event begins again at the time of the reconnect.
 func (c *Client) ProjectActivity(ctx context.Context, projectID, after string) iter.Seq2[*gql.Event, error] {
 	return func(yield func(*gql.Event, error) bool) {
 		cursor, seen := after, newRecent(recentEvents)
@@ -69,7 +69,7 @@ func (c *Client) ProjectActivity(ctx context.Context, projectID, after string) i
 	}
 }
 
-// OperationProgress is an operation as it is now and each time it changes; it ends without an error when the
+// OperationProgress follows an operation: its present state, then each change. It ends without an error when the
 // operation has ended. What a reconnect repeats unchanged is dropped.
 func (c *Client) OperationProgress(ctx context.Context, operationID string) iter.Seq2[*gql.OperationDetail, error] {
 	return func(yield func(*gql.OperationDetail, error) bool) {
@@ -95,8 +95,8 @@ func (c *Client) OperationProgress(ctx context.Context, operationID string) iter
 	}
 }
 
-// NodeTasks is the work of the calling node: every task that has not ended, then each new or changed one. After a
-// reconnect all that have not ended come again, so that none is missed: the reader must know them by id and fence.
+// NodeTasks follows the work of the calling node: every task that has not ended, then each new or changed one. After
+// a reconnect all that have not ended come again, so that none is missed: the reader recognises them by id and fence.
 func (c *Client) NodeTasks(ctx context.Context) iter.Seq2[*gql.NodeWork, error] {
 	f := &feed[gql.NodeWork]{client: c}
 	f.request = func() *graphql.Request {
@@ -111,7 +111,7 @@ func (c *Client) NodeTasks(ctx context.Context) iter.Seq2[*gql.NodeWork, error] 
 	return f.all(ctx)
 }
 
-// request is a subscription with up to two variables; one that is empty is left out.
+// request returns a subscription with up to two variables; an empty one is left out.
 func request(name, query, firstKey, first, secondKey, second string) *graphql.Request {
 	variables := map[string]string{}
 	if firstKey != "" && first != "" {

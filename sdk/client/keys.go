@@ -17,7 +17,7 @@ const (
 	repeatableKey
 )
 
-// NewKey is a fresh idempotency key: 26 random letters and digits. Keep it and send it again to repeat a mutation
+// NewKey returns a new idempotency key: 26 random letters and digits. Keep it and send it again to repeat a mutation
 // without repeating its effect.
 func NewKey() string { return strings.ToLower(rand.Text()) }
 
@@ -30,8 +30,8 @@ func WithCorrelationID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, correlationKey, id)
 }
 
-// WithTraceparent makes the calls of the context carry a W3C trace context that came from elsewhere, such as with a call to
-// an adapter; a span that is open in the context is carried without it. One that is malformed is ignored.
+// WithTraceparent makes the calls of the context carry a received W3C trace context, such as that of a call to an
+// adapter. A span that is open in the context is carried without it. A malformed trace context is ignored.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
 }

@@ -28,7 +28,7 @@ func (c *Client) Login(ctx context.Context, code string) (*Session, error) {
 }
 
 // LoginBound redeems the one-time code that a login in a browser sent to this program, with the verifier whose S256
-// challenge the login was begun with (RFC 7636). The faults are those of Login.
+// challenge began the login (RFC 7636). Its errors are those of Login.
 func (c *Client) LoginBound(ctx context.Context, code, verifier string) (*Session, error) {
 	if code == "" || verifier == "" {
 		return nil, errors.New("login code and verifier: must not be empty")
@@ -63,8 +63,8 @@ type Token struct {
 	Scope string `json:"scope"`
 }
 
-// Exchange makes a short-lived token for the service-account key that the client was made with. ttl is 5 minutes to an
-// hour; permissions narrow it, none for all that the account has. FORBIDDEN for any other credential than a key.
+// Exchange returns a short-lived token for the service-account key that is the client's credential. ttl is 5 minutes to
+// an hour; permissions narrow the token, none gives it all of the account's. Any other credential is FORBIDDEN.
 func (c *Client) Exchange(ctx context.Context, ttl time.Duration, permissions ...string) (*Token, error) {
 	body, err := json.Marshal(map[string]any{
 		"grant_type": "client_credentials", "expires_in": int(ttl.Seconds()), "scope": strings.Join(permissions, " "),

@@ -17,14 +17,14 @@ type LogsFrom struct {
 	Process string
 	// After is the cursor of the last line that the reader has.
 	After string
-	// Tail is how many lines before the end it begins without a cursor; nil for the platform's own, 0 for the first.
+	// Tail begins with so many of the last lines where After is empty; nil for the platform's default, 0 for all.
 	Tail *int
 	// Since leaves out lines from before it.
 	Since *time.Time
 }
 
-// MemberLogs is what the processes of a member print: what is there, then what comes, each line once, until the member
-// was removed, the context ends, or an error that trying again cannot mend, which is the last item.
+// MemberLogs follows the output of a member's processes: the kept lines, then new ones, each once, until the member is
+// removed, the context ends, or an error occurs that another try cannot repair, which is the last item.
 func (c *Client) MemberLogs(ctx context.Context, memberID string, from LogsFrom) iter.Seq2[*gql.LogLine, error] {
 	return func(yield func(*gql.LogLine, error) bool) {
 		f := &feed[gql.LogLine]{client: c}

@@ -6,11 +6,11 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// pageSize is what All asks for at a time: the platform's page cap.
+// pageSize is how many nodes All requests at a time: the platform's maximum.
 const pageSize = 100
 
-// All reads a connection page by page, up to limit nodes, and ends with the first error. fetch gets how many to ask
-// for and the cursor to read on after; the node type is named, the rest is inferred:
+// All reads a connection page by page, up to limit nodes, and ends with the first error. fetch gets the size of the
+// next page and the cursor to read on after. The caller names the node type; the rest is inferred:
 //
 //	for app, err := range client.All[gql.App](1000, func(first int, after string) (*gql.AppPage, error) {
 //		answer, err := gql.ListApps(ctx, c, "", first, after)

@@ -73,7 +73,7 @@ func misshapen(call call, status int, err error) error {
 	}
 }
 
-// notGraphQL is the error of an answer that is no GraphQL answer, also when its status claims success.
+// notGraphQL returns the error of an answer that is not a GraphQL answer, also when its status claims success.
 func notGraphQL(status int, header http.Header, body []byte) error {
 	found := fromBody(status, header, body)
 	if status < http.StatusBadRequest {
@@ -121,7 +121,7 @@ func readBounded(from io.Reader, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// transportError tells the caller's own end of time from a server that is away.
+// transportError distinguishes a context of the caller that has ended from a server that cannot be reached.
 func transportError(ctx context.Context, call call, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", call.name, ctx.Err())

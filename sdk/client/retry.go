@@ -45,7 +45,7 @@ func worthRetrying(call call, err error) bool {
 	}
 }
 
-// pause tells OnRetry and waits; it reports whether the wait went by and the context still runs.
+// pause calls OnRetry and waits; it reports whether the whole wait passed and the context still runs.
 func (c *Client) pause(ctx context.Context, retry Retry) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < retry.Delay {
 		return false
@@ -73,7 +73,7 @@ func backoff(attempt int) time.Duration {
 	return delay/2 + rand.N(delay/2) // #nosec G404 -- jitter
 }
 
-// retryAfter reads the header's seconds or date; 0 when there is none, never more than its bound.
+// retryAfter reads the header's seconds or date; 0 when it is missing or invalid, never more than maxRetryAfter.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 {

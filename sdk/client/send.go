@@ -8,8 +8,8 @@ import (
 )
 
 // Send sends one request that is not GraphQL to a path of the server, percent-encoded, with its query, and returns the
-// answer, whose body the caller closes. It is tried once, and lasts as long as its bytes take. A body has its length in
-// bytes. A refusal is an *Error, beside the answer with its body closed; where there was no answer it is nil.
+// answer, whose body the caller closes. It is tried once, and lasts as long as its bytes take. length is that of body,
+// in bytes. A refusal is an *Error, beside the answer with its body closed. Without an answer the response is nil.
 func (c *Client) Send(ctx context.Context, method, path string, body io.Reader, length int64, header http.Header) (
 	*http.Response, error) {
 	sent := call{name: method, correlationID: c.correlationID(ctx)}

@@ -17,8 +17,8 @@ func Ended(state gql.OperationState) bool {
 	return false
 }
 
-// WaitOperation follows an operation to its end and returns it as it ended, whether well or badly: look at its
-// State. observe, which may be nil, is told of every change. The error is why it could not be followed.
+// WaitOperation follows an operation to its end and returns it, whether it succeeded or not: read its State.
+// observe, which may be nil, is called for every change. The error says why the operation could not be followed.
 func (c *Client) WaitOperation(ctx context.Context, id string,
 	observe func(*gql.OperationDetail)) (*gql.OperationDetail, error) {
 	for op, err := range c.OperationProgress(ctx, id) {

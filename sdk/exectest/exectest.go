@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Write writes an executable file that may be run at once. A test beside the caller may start a program while the file is
-// open for writing; that one's process holds the file open for a moment, and the kernel runs nothing that somebody may
-// still write (ETXTBSY). So nothing is started by this process while the file is open.
+// Write writes an executable file that may be run at once. A parallel test may start a program while the file is open
+// for writing; the new process keeps the file open for a moment, and the kernel refuses to run a file that is open for
+// writing (ETXTBSY). So Write keeps this process from starting programs while the file is open.
 func Write(t testing.TB, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()

@@ -27,8 +27,8 @@ const (
 	tick     = 5 * time.Millisecond
 )
 
-// Listen listens on an address again whose listener this process has just closed. One that stays in
-// use for 5 seconds is another's, and its error says so.
+// Listen listens again on an address whose listener this process has just closed. An address that is
+// still in use after 5 seconds belongs to another process; the error reports that it is in use.
 func Listen(address string) (net.Listener, error) {
 	for end := time.Now().Add(patience); ; time.Sleep(tick) {
 		listener, err := net.Listen("tcp", address)
@@ -38,10 +38,9 @@ func Listen(address string) (net.Listener, error) {
 	}
 }
 
-// Address is a host:port of the loopback that nobody listens on. Where the system has all of
-// 127.0.0.0/8, as Linux has, the host is one out of sixteen million: no other server and no outgoing
-// connection comes upon it, so it is still free when a killed server starts again. Elsewhere it is
-// 127.0.0.1.
+// Address returns a free host:port of the loopback. Where the system has all of 127.0.0.0/8, as Linux
+// has, the host is one out of sixteen million: no other server and no outgoing connection uses it, so
+// it is still free when a killed server starts again. Elsewhere the host is 127.0.0.1.
 func Address() (string, error) {
 	host := net.IPv4(127, byte(1+rand.IntN(254)), byte(rand.IntN(256)), byte(1+rand.IntN(254))).String()
 	address, err := AddressOn(host)
@@ -51,7 +50,7 @@ func Address() (string, error) {
 	return address, nil
 }
 
-// AddressOn is a host:port of this host that nobody listens on.
+// AddressOn returns a free host:port of this host.
 func AddressOn(host string) (string, error) {
 	var failed error
 	for range attempts {

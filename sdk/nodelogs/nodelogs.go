@@ -14,7 +14,7 @@ package nodelogs
 
 import "time"
 
-// Kind is what a stream of a tunnel is asked to be, of a member, to read its logs: see package tunnel.
+// Kind is the kind of a tunnel's stream that reads the logs of a member: see package tunnel.
 const Kind = "logs"
 
 const (
@@ -32,16 +32,16 @@ type Query struct {
 	Member string `json:"memberId"`
 	// Process is the only process to read; empty reads all, in the order of their lines' times.
 	Process string `json:"process,omitempty"`
-	// After has, by process, the number of the last line that the reader has. Of a process that is not in it everything
-	// is read, or the Tail.
+	// After maps a process to the number of the last line that the reader has. A process that is not in it is read from
+	// its first line, or from the Tail.
 	After map[string]int64 `json:"after,omitempty"`
 	// Tail begins with the last lines of all processes together; 0 begins with the first. It is at most MaxTail.
 	Tail int `json:"tail,omitempty"`
 	// Since leaves out lines that were printed before it.
 	Since time.Time `json:"since,omitzero"`
-	// Limit ends the reading after so many lines and gaps; 0 is no limit.
+	// Limit ends the reading after so many lines and gaps; 0 means without limit.
 	Limit int `json:"limit,omitempty"`
-	// Follow goes on with lines as they are printed, until the reader goes or the member is removed.
+	// Follow goes on with lines as they are printed, until the reader leaves or the member is removed.
 	Follow bool `json:"follow,omitempty"`
 }
 
@@ -49,8 +49,8 @@ type Query struct {
 type Line struct {
 	// Process is the process that printed it.
 	Process string `json:"process"`
-	// Number only rises for its process: it is the cursor after this line. Of a gap, it is the last number of what is not
-	// there.
+	// Number only rises within its process: it is the cursor after this line. At a gap, it is the number of the last
+	// missing line.
 	Number int64 `json:"number"`
 	// Time and Stream, "stdout" or "stderr", are absent at a gap.
 	Time   time.Time `json:"time,omitzero"`
@@ -61,7 +61,7 @@ type Line struct {
 	Part bool `json:"part,omitempty"`
 	// Gap reports lines that are not there.
 	Gap *Gap `json:"gap,omitempty"`
-	// Mark is no line: it reports that a tail leaves out the process's lines up to Number.
+	// Mark reports that this is not a line: a tail leaves out the process's lines up to Number.
 	Mark bool `json:"mark,omitempty"`
 }
 

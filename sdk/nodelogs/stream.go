@@ -97,7 +97,7 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, memberID string, sour
 	return out.Encode(frame{End: endOf(err)})
 }
 
-// endOf returns what a reader is told: nothing of an error that has no code.
+// endOf returns the error that a reader receives: one without a code is replaced by a general text.
 func endOf(err error) *Error {
 	var coded *Error
 	switch {
@@ -169,7 +169,7 @@ func processes(found []string) []string {
 	return kept
 }
 
-// check reports whether a line can be what was asked for, and makes its text plain.
+// check reports whether a line can be an answer to the query, and makes its text plain.
 func (l *Line) check(query Query) bool {
 	if !IsProcess(l.Process) || query.Process != "" && l.Process != query.Process || l.Number < 1 ||
 		len(l.Text) > MaxText {

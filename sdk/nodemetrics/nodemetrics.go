@@ -12,7 +12,7 @@ package nodemetrics
 
 import "math"
 
-// Kind is what a stream of a tunnel is asked to be, of a member, to read its series: see package tunnel.
+// Kind is the kind of a tunnel's stream that reads the series of a member: see package tunnel.
 const Kind = "metrics"
 
 const (
@@ -77,7 +77,7 @@ func (v Values) Pointers() []*float64 {
 	return out
 }
 
-// Of reads values that Pointers made. What is missing, negative or not a number is not known.
+// Of reads values that Pointers returned. A value that is missing, negative or not a number becomes unknown.
 func Of(pointers []*float64) Values {
 	v := Unknown()
 	for i := range min(len(pointers), len(v)) {

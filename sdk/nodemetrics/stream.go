@@ -15,7 +15,7 @@ const (
 	maxPoints = CoarseSpan/CoarseStep + 2
 )
 
-// Code is why there is no series.
+// Code is why a series cannot be read.
 type Code string
 
 // The codes.
@@ -30,7 +30,7 @@ const (
 	Failed Code = "FAILED"
 )
 
-// Error is why there is no series.
+// Error is why a series cannot be read.
 type Error struct {
 	// Code is one of the codes.
 	Code Code `json:"code"`

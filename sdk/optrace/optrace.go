@@ -1,6 +1,6 @@
-// Package optrace makes the whole trace of an operation from what is stored of it: a span for the operation and one for
-// each step. Its ids follow from the operation's, so that it can be made at any time, by anyone who may read the
-// operation, and comes out the same.
+// Package optrace builds the whole trace of an operation from its stored record: a span for the operation and one for
+// each step. Its ids are derived from the operation's, so that any reader of the operation can build the same trace at
+// any time.
 package optrace
 
 import (

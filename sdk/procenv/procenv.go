@@ -1,6 +1,6 @@
-// Package procenv reads the environments of this machine's processes, by which the processes of a member are told from
-// all others. Linux shows an empty environment while a process is replaced by another program; the package waits that
-// out, since a process that is looked for would be missed otherwise.
+// Package procenv reads the environments of this machine's processes, which distinguish the processes of a member from
+// all others. Linux shows an empty environment while a process executes another program; the package waits until that
+// has passed, as it would otherwise miss a process of the member.
 package procenv
 
 import (
@@ -24,14 +24,14 @@ const (
 	kernelThread = 0x00200000
 )
 
-// Has reports whether a process was started with exactly this NAME=value. A process that is gone has nothing.
+// Has reports whether a process was started with exactly this NAME=value; false for a process that has ended.
 func Has(pid int, assignment string) bool {
 	wanted := []byte("\x00" + assignment + "\x00")
 	return bytes.Contains(append(append([]byte{0}, Of(pid)...), 0), wanted)
 }
 
 // Of returns the environment that a process was started with, each NAME=value ended by a zero byte, at most 1 MiB of
-// it; nothing when the process is gone, may not be read, or has none.
+// it; nothing when the process has ended, may not be read, or has no environment.
 func Of(pid int) []byte {
 	for end := time.Now().Add(patience); ; time.Sleep(pause) {
 		environ, err := read(pid, "environ")

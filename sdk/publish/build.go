@@ -1,9 +1,9 @@
-// Package publish is what a publisher does before the platform is asked: it builds a small image from programs that
-// need nothing else (Build), pushes it, or any files as an OCI artifact, to a registry (Registry.PushLayout,
-// Registry.PushFiles), and signs what lies there (Registry.Sign).
+// Package publish prepares artifacts for the platform: it builds a small image from programs that need nothing
+// else (Build), pushes it, or any files as an OCI artifact, to a registry (Registry.PushLayout,
+// Registry.PushFiles), and signs what is in the registry (Registry.Sign).
 //
-// The same input makes the same digests: nothing of the clock, of the machine or of who built it gets in. Content is
-// streamed, whatever its size.
+// The same input has the same digests: they depend neither on the clock nor on the machine or the person that builds.
+// Content is streamed, whatever its size.
 package publish
 
 import (
@@ -38,7 +38,7 @@ const (
 
 // File is a file that goes into an image.
 type File struct {
-	// From is where it lies here, To its absolute path in the image: the root and its own name when empty.
+	// From is its path on this machine, To its absolute path in the image: the root and its own name when empty.
 	From, To string
 }
 
@@ -85,8 +85,8 @@ type manifest struct {
 	Layers        []signing.Descriptor `json:"layers"`
 }
 
-// Build writes an image into an OCI image layout, made when absent, and answers its manifest's digest. An image of the
-// same platform that the layout holds is replaced, so that several platforms make one multi-platform image.
+// Build writes an image into an OCI image layout, which it creates when absent, and returns its manifest's digest. It
+// replaces an image of the same platform in the layout; images of several platforms become one multi-platform image.
 func Build(dir string, image Image) (digest string, err error) {
 	platform, err := parsePlatform(image.Platform)
 	if err != nil {

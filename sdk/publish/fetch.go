@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Fetched is what lies under a digest in a registry: every part of it was read, and is what its digest says.
+// Fetched is an artifact of a registry: every part of it was read, and has the digest that names it.
 type Fetched struct {
 	// Parts counts its manifests, configs and layers, Bytes are those of all.
 	Parts int
@@ -23,8 +23,8 @@ type Fetched struct {
 	seen map[string]bool
 }
 
-// Fetch reads all of an artifact: the reference is host/repository@sha256:… or host/repository:tag, and what lies there
-// must have the digest. An index is read with everything that it lists.
+// Fetch reads all of an artifact. The reference is host/repository@sha256:… or host/repository:tag; of it only the
+// repository is used, and digest names the artifact. An index is read with everything that it lists.
 func (r Registry) Fetch(ctx context.Context, ref, digest string) (*Fetched, error) {
 	target, err := r.parse(ref)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r Registry) Fetch(ctx context.Context, ref, digest string) (*Fetched, erro
 	return out, refused(target, err)
 }
 
-// all reads what lies under a digest, and what it lists. Platform is what an index says of it.
+// all reads the object under a digest, and what it lists. platform is the platform that an index gives for it.
 func (f *Fetched) all(at name.Digest, platform *v1.Platform, options []remote.Option) error {
 	if !f.first(at) {
 		return nil

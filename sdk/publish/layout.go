@@ -31,7 +31,7 @@ type index struct {
 	Manifests     []entry `json:"manifests"`
 }
 
-// openLayout makes what is missing of a layout in dir.
+// openLayout creates what is missing of a layout in dir.
 func openLayout(dir string) (layout, error) {
 	l := layout{dir}
 	if err := os.MkdirAll(filepath.Join(dir, "blobs", "sha256"), 0o755); err != nil {
@@ -44,7 +44,7 @@ func openLayout(dir string) (layout, error) {
 	return l, os.WriteFile(marker, []byte(`{"imageLayoutVersion":"1.0.0"}`), 0o644)
 }
 
-// index reads what the layout lists; an empty one when there is none yet.
+// index reads the index of the layout; an empty one when the file does not exist yet.
 func (l layout) index() (index, error) {
 	out := index{SchemaVersion: 2, MediaType: indexType}
 	data, err := readBounded(filepath.Join(l.dir, "index.json"))
@@ -84,7 +84,7 @@ func (l layout) list(made signing.Descriptor, on platform) error {
 	return os.Rename(next, filepath.Join(l.dir, "index.json"))
 }
 
-// path is where a blob lies; an error when the digest is none.
+// path returns the path of a blob; an error when the digest is malformed.
 func (l layout) path(digest string) (string, error) {
 	sum, err := signing.Sum(digest)
 	return filepath.Join(l.dir, "blobs", "sha256", sum), err
@@ -106,7 +106,7 @@ func (l layout) document(digest string) ([]byte, error) {
 	return data, nil
 }
 
-// readBounded reads a file that is no larger than a manifest may be.
+// readBounded reads a file of at most maxDocument bytes.
 func readBounded(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {

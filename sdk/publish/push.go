@@ -23,20 +23,20 @@ import (
 
 // Registry is how a registry is reached.
 type Registry struct {
-	// User and Password are the name there; without a user it is what the container tools of this machine are logged in
-	// as.
+	// User and Password are the login at the registry; without a user it is the login of the container tools of this
+	// machine.
 	User, Password string
-	// PlainHTTP asks it without TLS.
+	// PlainHTTP connects to it without TLS.
 	PlainHTTP bool
 }
 
-// Pushed is what lies in a registry now.
+// Pushed is what was pushed to a registry.
 type Pushed struct {
 	// Ref is pinned: host/repository@sha256:….
 	Ref string `json:"ref"`
-	// Digest is of the manifest or index.
+	// Digest is the digest of the manifest or index.
 	Digest string `json:"digest"`
-	// MediaType is the same one's.
+	// MediaType is the media type of the manifest or index.
 	MediaType string `json:"mediaType"`
 	// Platforms are those of an image, as its layout lists them; empty for anything else.
 	Platforms []string `json:"platforms"`
@@ -130,8 +130,8 @@ func (r Registry) parts(ctx context.Context, target name.Reference, l layout, di
 	return data, nil
 }
 
-// PushFiles pushes files as an OCI artifact: a manifest whose layers are the files, each under its name. ArtifactType
-// says what they are together, such as application/vnd.example.model.v1.
+// PushFiles pushes files as an OCI artifact: a manifest whose layers are the files, each under its name. artifactType
+// is the type of the whole, such as application/vnd.example.model.v1.
 func (r Registry) PushFiles(ctx context.Context, files []string, artifactType, ref string) (*Pushed, error) {
 	target, err := r.parse(ref)
 	if err != nil {
@@ -180,7 +180,7 @@ type document struct {
 // RawManifest implements remote.Taggable.
 func (d document) RawManifest() ([]byte, error) { return d.data, nil }
 
-// MediaType tells the client what the bytes are.
+// MediaType returns the media type of the bytes.
 func (d document) MediaType() (types.MediaType, error) { return types.MediaType(d.mediaType), nil }
 
 func (r Registry) put(ctx context.Context, target name.Reference, data []byte, mediaType string,
@@ -214,7 +214,7 @@ func refused(target name.Reference, err error) error {
 	return fmt.Errorf("registry %s: %w", target.Context().RegistryStr(), err)
 }
 
-// content is a blob as the registry's client takes it: bytes that are opened anew for each try.
+// content is a blob as the registry's client takes it: bytes that are opened again for each try.
 type content struct {
 	signing.Descriptor
 	open func() (io.ReadCloser, error)

@@ -18,18 +18,18 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
-// Signature is a signature that lies in a registry now.
+// Signature is a signature that was pushed to a registry.
 type Signature struct {
-	// Ref is what is signed, pinned.
+	// Ref is the signed artifact, pinned to its digest.
 	Ref string `json:"ref"`
-	// Digest is of what is signed.
+	// Digest is the digest of the signed artifact.
 	Digest string `json:"digest"`
-	// At is where the signature lies: a manifest that refers to it, or the tag of the older form.
+	// At is where the signature is: a manifest that refers to the artifact, or the tag of the older form.
 	At string `json:"at"`
 }
 
-// Sign signs what lies under a reference and pushes the signature beside it: a bundle that refers to it, or with
-// classic one more layer under the tag `sha256-….sig`. A tag is looked up once; what was found is signed.
+// Sign signs the artifact under a reference and pushes the signature beside it: a bundle that refers to it, or with
+// classic one more layer under the tag `sha256-….sig`. A tag is resolved once; the digest found is signed.
 func (r Registry) Sign(ctx context.Context, ref string, key crypto.Signer, classic bool) (*Signature, error) {
 	target, err := r.parse(ref)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r Registry) Sign(ctx context.Context, ref string, key crypto.Signer, class
 	return &Signature{Ref: repository.Name() + "@" + digest, Digest: digest, At: at}, err
 }
 
-// earlier is the manifest under the signature's tag; nil when there is none.
+// earlier returns the manifest under the signature's tag; nil when the tag does not exist.
 func (r Registry) earlier(ctx context.Context, repository name.Repository, digest string) ([]byte, error) {
 	sum, err := signing.Sum(digest)
 	if err != nil {

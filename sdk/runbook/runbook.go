@@ -1,6 +1,6 @@
-// Package runbook has what runbooks are made of, for the platform's own and for those of adapters: a runbook is a
-// value, with the symptom, the checks in the order in which they are made, the edges that each check can take, and what
-// to do at each of them.
+// Package runbook has the types of runbooks, for the platform's own and for those of adapters: a runbook is a
+// value, with the symptom, the checks in the order in which they are carried out, the edges that each check can take,
+// and what to do at each of them.
 //
 // Page prints a runbook for people, and Walk walks it by facts: which edge is taken follows from what a program can
 // read by the public API, the metrics and the health of an installation. The package is pure: it reads nothing itself.
@@ -14,13 +14,13 @@ import (
 type Runbook struct {
 	// Name is the page's file name, without its ending.
 	Name string
-	// Title is the page's.
+	// Title is the title of the page.
 	Title string
 	// Incident is the name of this sort of incident.
 	Incident string
 	// Symptom says when to read it, for the list of all.
 	Symptom string
-	// Checks are made in this order.
+	// Checks are the checks, in the order in which they are carried out.
 	Checks []Check
 }
 
@@ -32,7 +32,7 @@ type Check struct {
 	Title string
 	// On are the codes of errors and blockers that lead here, where a person has to see which edge is taken.
 	On []string
-	// Ask is how the check is made, in Markdown: commands, and what they show.
+	// Ask describes how to carry out the check, in Markdown: commands, and what they show.
 	Ask string
 	// Columns are the headings of the edges' table: two where no edge has Means, otherwise three; empty without edges.
 	Columns []string
@@ -48,7 +48,7 @@ type Edge struct {
 	Key string
 	// On are the codes of errors and blockers that take this edge.
 	On []string
-	// Step is the only step of an operation in which they do; empty for any.
+	// Step is the only step of an operation in which those codes take it; empty for any.
 	Step string
 	// When are the facts that take the edge, besides a code of On where there are any; all of them hold.
 	When []Condition
@@ -67,14 +67,14 @@ type Action struct {
 	Calls []string
 	// Outside is what is done outside of the platform, in a few words, such as "start the agent".
 	Outside string
-	// Wait is what clears by itself; empty for an edge that somebody has to act at.
+	// Wait is what clears by itself; empty for an edge at which a person has to act.
 	Wait string
 }
 
-// Calls is an action by mutations of the platform's API.
+// Calls returns an action by mutations of the platform's API.
 func Calls(mutations ...string) Action { return Action{Calls: mutations} }
 
-// Outside is an action outside of the platform, and mutations that follow it.
+// Outside returns an action outside of the platform, with the mutations that follow it.
 func Outside(what string, mutations ...string) Action { return Action{Outside: what, Calls: mutations} }
 
 // Wait is an edge that clears by itself.

@@ -20,22 +20,22 @@ import (
 //go:embed all:files
 var files embed.FS
 
-// placeholder is what stands in the files for the app's name.
+// placeholder is the text in the files that the app's name replaces.
 const placeholder = "__NAME__"
 
 // name is what a slug of the catalog looks like.
 var name = regexp.MustCompile(`^[a-z][a-z0-9-]{1,38}[a-z0-9]$`)
 
-// Languages returns the languages that there are skeletons in.
+// Languages returns the languages of the skeletons.
 func Languages() []string { return []string{"go", "python", "typescript"} }
 
-// Options is what a skeleton is made of.
+// Options are the settings of a skeleton.
 type Options struct {
 	// Name is the app's slug and the adapter's name: 3 to 40 small letters, digits and hyphens.
 	Name string
 	// Language is one of [Languages].
 	Language string
-	// Dir is the folder that is made. It must not exist, or be empty.
+	// Dir is the folder that is created. It must not exist, or must be empty.
 	Dir string
 	// SDK is where the sources of the SDK are, for Go; empty means the module that go.mod names.
 	SDK string
@@ -101,7 +101,7 @@ func (o Options) content() (map[string][]byte, error) {
 	return content, nil
 }
 
-// collect reads a folder's files, and those of folders in it. Sources of Go are stored as text, so that they are no
+// collect reads a folder's files, and those of folders in it. Go sources are stored as text, so that they are not
 // part of this module.
 func collect(from fs.FS, folder, to string, content map[string][]byte) error {
 	entries, err := fs.ReadDir(from, folder)

@@ -85,7 +85,7 @@ func PAE(payloadType string, payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload)
 }
 
-// Sum is the hexadecimal part of a digest `sha256:…`; an error when it is no such digest.
+// Sum returns the hexadecimal part of a digest `sha256:…`; an error when the digest does not have this form.
 func Sum(digest string) (string, error) {
 	sum, ok := strings.CutPrefix(digest, "sha256:")
 	raw, err := hex.DecodeString(sum)

@@ -26,7 +26,7 @@ const (
 // maxPEM bounds a key's text, in bytes.
 const maxPEM = 16 << 10
 
-// Public is a public key and what it is told by.
+// Public is a public key with its algorithm and its fingerprint.
 type Public struct {
 	// Key is an *ecdsa.PublicKey on P-256 or an ed25519.PublicKey.
 	Key crypto.PublicKey
@@ -34,11 +34,11 @@ type Public struct {
 	Algorithm string
 	// Fingerprint is the SHA-256 of the key's PKIX DER, `sha256:…`.
 	Fingerprint string
-	// Hint is the same sum in base64: what bundles name their key by.
+	// Hint is the same sum in base64: bundles name their key by it.
 	Hint string
 }
 
-// NewKey makes a private key of an algorithm, ECDSA when empty.
+// NewKey generates a private key of an algorithm, ECDSA when empty.
 func NewKey(algorithm string) (crypto.Signer, error) {
 	switch algorithm {
 	case "", ECDSA:
@@ -50,7 +50,7 @@ func NewKey(algorithm string) (crypto.Signer, error) {
 	return nil, fmt.Errorf("a key is %s or %s", ECDSA, Ed25519)
 }
 
-// EncodePrivate is a private key as PEM of its PKCS #8 form, without a password: keep it as a secret is kept.
+// EncodePrivate returns a private key as PEM of its PKCS #8 form, without a password: keep it as a secret.
 func EncodePrivate(key crypto.Signer) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -113,7 +113,7 @@ func ParsePublic(text []byte) (Public, error) {
 	return Describe(key)
 }
 
-// Describe tells a public key's algorithm and fingerprint; an error for a key that is neither ECDSA P-256 nor Ed25519.
+// Describe returns a public key's algorithm and fingerprint; an error for any key but ECDSA P-256 and Ed25519.
 func Describe(key crypto.PublicKey) (Public, error) {
 	out := Public{Key: key}
 	switch key := key.(type) {

@@ -41,7 +41,7 @@ type manifest struct {
 	Annotations   map[string]string `json:"annotations,omitempty"`
 }
 
-// Image signs what lies in a registry under a manifest, by a bundle that is pushed as a referrer of it.
+// Image signs a manifest of a registry, by a bundle that is to be pushed as its referrer.
 func Image(subject Descriptor, key crypto.Signer) (*Signed, error) {
 	bundle, err := statement(subject.Digest, key)
 	if err != nil {
@@ -56,8 +56,8 @@ func Image(subject Descriptor, key crypto.Signer) (*Signed, error) {
 	return &Signed{Manifest: encoded, Blobs: [][]byte{empty, bundle}}, err
 }
 
-// ClassicImage signs the same in the older form: a payload under the tag `sha256-….sig`. Earlier is the manifest that
-// lies there, nil for none: its signatures stay. Repository is what the payload says that it was signed for.
+// ClassicImage signs the same in the older form: a payload under the tag `sha256-….sig`. earlier is the manifest that
+// is under the tag, nil where the tag does not exist; its signatures stay. The payload names repository as its subject.
 func ClassicImage(repository, digest string, key crypto.Signer, earlier []byte) (*Signed, error) {
 	sum, err := Sum(digest)
 	if err != nil {
@@ -105,8 +105,8 @@ func classicConfig(layers []Descriptor) map[string]any {
 		"rootfs": map[string]any{"type": "layers", "diff_ids": diffs}}
 }
 
-// Blob signs a file by its digest, as a bundle to lie beside it as `FILE.sigstore.json`. ECDSA signs the digest itself,
-// as `cosign sign-blob` does; Ed25519, which cannot sign a digest that stands for a file, signs a statement about it.
+// Blob signs a file by its digest, as a bundle to store beside it as `FILE.sigstore.json`. ECDSA signs the digest
+// itself, as `cosign sign-blob` does; Ed25519, which cannot sign a digest in place of a file, signs a statement on it.
 func Blob(digest string, key crypto.Signer) ([]byte, error) {
 	public, err := Describe(key.Public())
 	if err != nil {
@@ -125,7 +125,7 @@ func Blob(digest string, key crypto.Signer) ([]byte, error) {
 	return json.Marshal(bundle)
 }
 
-// DetachedBlob signs a file by its digest with ECDSA, as base64 to lie beside it as `FILE.sig`.
+// DetachedBlob signs a file by its digest with ECDSA, as base64 to store beside it as `FILE.sig`.
 func DetachedBlob(digest string, key crypto.Signer) ([]byte, error) {
 	public, err := Describe(key.Public())
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 
 // Subject is the artifact that is run.
 type Subject struct {
-	// Ref is where it lies, Digest what it is pinned to, and Kind one of the kinds above.
+	// Ref is its reference in a registry, Digest the digest it is pinned to, and Kind one of the kinds above.
 	Ref, Digest, Kind string
 	// Bytes is its size as the platform knows it; 0 to leave it unchecked.
 	Bytes int64

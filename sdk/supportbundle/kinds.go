@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// forms are what a text of a kind looks like. None of them has room for a key or a password: ids, states and names of
-// the platform's own only.
+// forms are the patterns of the texts of a kind. None of them matches a key or a password: only ids, states and the
+// platform's own names.
 var forms = map[Kind]*regexp.Regexp{
 	ID:          regexp.MustCompile(`^[a-z]{2,3}_[0-7][0-9a-hjkmnp-tv-z]{25}$`),
 	Correlation: regexp.MustCompile(`^([0-9a-f]{32}|sha256:[0-9a-f]{64})$`),
@@ -20,7 +20,7 @@ var forms = map[Kind]*regexp.Regexp{
 	Hex:         regexp.MustCompile(`^[0-9a-f]{32}$`),
 }
 
-// why says what a value of each kind is, for what is left out since it is none.
+// why gives the reason for which a value is left out that is not of its kind.
 var why = map[Kind]string{
 	ID: "it is not a typed id", Enum: "it is not the name of a state or a code", Word: "it is not a name of the platform's",
 	Place: "it is not a branch of a runbook", Hex: "it is not a trace's id", Count: "it is not a whole number",

@@ -15,15 +15,15 @@ import (
 	"unicode/utf8"
 )
 
-// Masked stands for a word that is not let through.
+// Masked replaces a word that is not let through.
 const Masked = "[…]"
 
 // Clean returns a sentence with every word masked that does not look like a word of the platform's, and false where
 // something in it, or in what it encodes, looks like a secret: then nothing of it may be shown.
 //
-// Words are let through by their look: plain words, codes, numbers, times and typed ids. A key, a token, a password
-// of a connection, their encodings and pieces of them look like none of these, and addresses are no numbers. What is
-// let through has at most MaxText bytes, and is let through again unchanged.
+// Words are let through by their form: plain words, codes, numbers, times and typed ids. A key, a token, a password of
+// a connection, their encodings and pieces of them have none of these forms, and an address does not count as a number.
+// What is let through has at most MaxText bytes; another Clean lets it through unchanged.
 func Clean(text string) (string, bool) {
 	if len(text) > MaxText {
 		text = strings.ToValidUTF8(text[:MaxText-len(cut)], "") + cut
@@ -62,7 +62,7 @@ func bounded(words []string) string {
 	return text + cut
 }
 
-// plain is what a word looks like that is let through, without the marks around it.
+// plain matches the words that are let through, without the marks around them.
 var plain = regexp.MustCompile(`^(` + strings.Join([]string{
 	`[A-Z]?[a-z]{1,18}(['’-][a-z]{1,14}){0,3}`,                     // a word
 	`[A-Z]{1,20}(_[A-Z]{1,20}){0,5}`,                               // a code
@@ -73,14 +73,14 @@ var plain = regexp.MustCompile(`^(` + strings.Join([]string{
 	`[-–—/&+=()|,.:;…%*]{1,3}`,                                     // a mark
 }, "|") + `)$`)
 
-// address is what an address of a network begins with, which looks like a number with points.
+// address matches the beginning of a network address, which looks like a number with points.
 var address = regexp.MustCompile(`^-?([0-9]{1,3}\.){3}[0-9]`)
 
-// names are words after which a secret may stand that looks like a word.
+// names are words after which a secret may follow that looks like a word.
 var names = regexp.MustCompile(`(?i)^(password|passwd|passphrase|pass|pwd|secret|token|bearer|credential|authorization|apikey|` +
 	`key|pin|login)$`)
 
-// joining are words that may stand between such a word and the secret.
+// joining are words that may be between such a word and the secret.
 var joining = regexp.MustCompile(`(?i)^(is|was|are|were|of|for|from|the|a|an|its|to|by|with|and|or|that|has|had)$`)
 
 // maxDepth is how often what a text encodes is decoded again.
@@ -153,7 +153,7 @@ func decodings(text, bare string) (all []string) {
 	return all
 }
 
-// unpacked are the readable texts that a run of base64 may encode. Its beginning may belong to what stands before it.
+// unpacked returns the readable texts that a run of base64 may encode. Its beginning may belong to the text before it.
 func unpacked(run string) (all []string) {
 	run = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(run, "="))
 	for skip := range 4 {
@@ -174,8 +174,8 @@ func rest(length int) int {
 	return 0
 }
 
-// readable returns bytes as a text, or what they unpack to; nothing where that is no text. Most runs of letters
-// decode to bytes that are none.
+// readable returns bytes as a text, unpacked where they are gzip; nothing where the result is not text. Most runs of
+// letters do not decode to text.
 func readable(decoded []byte) []string {
 	if packed, err := gzip.NewReader(bytes.NewReader(decoded)); err == nil {
 		if plain, _ := io.ReadAll(io.LimitReader(packed, MaxText)); len(plain) > 0 {

@@ -1,5 +1,5 @@
-// Package supportbundle is the file that a tenant hands to those who help with a request: what is in it, how it is
-// written, and how a reader checks it.
+// Package supportbundle is the file that a tenant hands to the support staff: what is in it, how it is written, and
+// how a reader checks it.
 //
 // A bundle is an allow-list. Each section has a table of fields, and each field a kind, which says which values it may
 // have: an id, a name of a state, a number, a time. A value that is not of its field's kind is left out, and so is
@@ -29,8 +29,8 @@ type Kind string
 const (
 	// ID is a typed id of the platform.
 	ID Kind = "id"
-	// Correlation is a correlation id that the platform made; another is given as its SHA-256, since its caller chose
-	// it.
+	// Correlation is a correlation id that the platform generated. One that a caller chose is replaced by its
+	// SHA-256, as it may be any text.
 	Correlation Kind = "correlation id"
 	// Enum is a name of a state, a kind or a code, in capitals without digits.
 	Enum Kind = "enum"
@@ -108,7 +108,7 @@ var sections = []Section{
 // Sections returns what a bundle may have, in the order in which it is written.
 func Sections() []Section { return append([]Section{}, sections...) }
 
-// never is what is in no bundle, for those who read its manifest.
+// never is what is in no bundle, for the reader of its manifest.
 var never = []Omission{
 	{What: "what members, tasks and adapters printed, and their messages", Why: "it is the app's, and may have anything in " +
 		"it; of what an event or a blocker repeats, plain words are shown"},

@@ -124,7 +124,7 @@ func plainOf(given any) any {
 	return value.Interface()
 }
 
-// LeaveOut notes for the manifest what is not in the bundle. The same said again adds to its count.
+// LeaveOut records in the manifest what is not in the bundle. A repeat with the same what and why adds to the count.
 func (b *Builder) LeaveOut(what, why string, count int) {
 	i := slices.IndexFunc(b.leftOut, func(o Omission) bool { return o.What == what && o.Why == why })
 	if i < 0 {

@@ -1,4 +1,4 @@
-// Package tunnel is the way to a node that nobody can dial. The node's agent connects out to the platform, once; over
+// Package tunnel is the way to a node that accepts no connections. The node's agent dials the platform, once; over
 // that connection the platform opens streams to what runs on the node, each with its own flow control, so that a slow
 // reader stops only itself.
 //
@@ -7,8 +7,8 @@
 //	person ── platform ── stream ──┘
 //
 // The connection is an HTTP request that is upgraded to Protocol; after that it speaks yamux
-// (github.com/hashicorp/yamux). A stream begins with one line of JSON each way: what is asked for (Open), and whether
-// it was granted. What follows are the bytes of what was asked for.
+// (github.com/hashicorp/yamux). A stream begins with one line of JSON each way: the request (Open), and whether it was
+// granted. The bytes of what was requested follow.
 package tunnel
 
 import "time"
@@ -27,11 +27,11 @@ const (
 	ConnectPath = "/v1/connect"
 )
 
-// KindPort asks for a TCP connection to a port of a member; its Spec is a Port.
+// KindPort requests a TCP connection to a port of a member; its Spec is a Port.
 const KindPort = "port"
 
-// KindNode asks another process of the platform for a stream to the agent of a node, whose tunnel it holds; its Spec is
-// a Node. What the stream is to be is asked of the agent, on the same stream.
+// KindNode requests a stream to the agent of a node from the platform's process that has the node's tunnel; its Spec is
+// a Node. The request to the agent follows on the same stream.
 const KindNode = "node"
 
 // Node is the Spec of KindNode.
@@ -50,7 +50,7 @@ type Port struct {
 const (
 	// MaxStreams is how many streams an agent serves at once.
 	MaxStreams = 4_096
-	// Window is how many bytes of a stream may be under way unread, so that a stream takes at most this much memory on
+	// Window is how many unread bytes of a stream may be under way, so that a stream takes at most this much memory on
 	// each side.
 	Window = 256 << 10
 	// maxLine bounds the line that begins a stream, in bytes.

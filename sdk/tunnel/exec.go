@@ -6,15 +6,15 @@ import (
 	"io"
 )
 
-// KindExec asks to run a command in a member, which somebody works with; its Spec is an Exec. Once it is granted the
-// stream carries frames, as WriteFrame writes them. The command ends with the stream.
+// KindExec requests an interactive command in a member; its Spec is an Exec. Once it is granted, the stream carries
+// frames, as WriteFrame writes them. The command ends with the stream.
 const KindExec = "exec"
 
 // Exec is the Spec of KindExec.
 type Exec struct {
 	// Command is the program with its arguments.
 	Command []string `json:"command"`
-	// User is who runs it, "user" or "user:group" of the member; empty for root.
+	// User is the user that runs it, "user" or "user:group" of the member; empty for root.
 	User string `json:"user,omitempty"`
 	// TTY gives it a terminal of Rows and Cols.
 	TTY  bool   `json:"tty,omitempty"`
@@ -26,7 +26,7 @@ type Exec struct {
 // word of it, and may name `user`, `tty=1`, `rows`, `cols` and `reason`.
 const ExecPath = "/v1/exec"
 
-// Frame says what a frame of a command is.
+// Frame is the type of a frame of a command.
 type Frame byte
 
 // The frames. Towards the command go Input, InputEnd and Size; from it come Output, ErrorOutput and at last Exit.

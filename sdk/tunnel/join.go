@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Join passes bytes both ways until both have ended, then closes both. Where one side ends its writing, the other
-// learns of that alone and may go on writing, if the connection can say so. A side that breaks ends both.
+// Join passes bytes both ways until both have ended, then closes both. Where one side ends its writing and the
+// connection can signal that, the other side may go on writing. A side that breaks ends both.
 func Join(a, b io.ReadWriteCloser) {
 	var ways sync.WaitGroup
 	for _, way := range [][2]io.ReadWriteCloser{{a, b}, {b, a}} {
@@ -27,8 +27,8 @@ func Join(a, b io.ReadWriteCloser) {
 	_, _ = a.Close(), b.Close()
 }
 
-// endWriting tells the other side that nothing more comes. A stream of a session does so by its Close, which leaves it
-// readable.
+// endWriting signals the other side that nothing more follows. A stream of a session does so by its Close, after
+// which it can still be read.
 func endWriting(conn io.Closer) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -13,11 +13,11 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// Open is what a stream is asked to be.
+// Open is the request that begins a stream.
 type Open struct {
-	// Kind is what is asked for, such as KindPort.
+	// Kind is what is requested, such as KindPort.
 	Kind string `json:"kind"`
-	// MemberID is the member that is meant.
+	// MemberID is the member of the request.
 	MemberID string `json:"memberId"`
 	// Spec are the details, by kind.
 	Spec json.RawMessage `json:"spec,omitempty"`
@@ -97,7 +97,7 @@ func (s *Session) Open(ctx context.Context, open Open) (net.Conn, error) {
 	return stream, nil
 }
 
-// Through opens a stream on which nothing has been asked for yet: for a process that passes on what another one asks.
+// Through opens a stream without a request: for a process that passes on the request of another one.
 func (s *Session) Through() (net.Conn, error) {
 	stream, err := s.mux.OpenStream()
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Session) Through() (net.Conn, error) {
 	return stream, nil
 }
 
-// Begin writes what is asked for and reads the answer; the error is a *Refusal where it was refused.
+// Begin writes the request and reads the answer; the error is a *Refusal where the other side refused it.
 func Begin(ctx context.Context, stream net.Conn, open Open) error {
 	stop := context.AfterFunc(ctx, func() { _ = stream.SetDeadline(time.Unix(1, 0)) })
 	defer stop()

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// KindSSH asks for the SSH server of a member, which the agent runs for members that have none; its Spec is an SSH.
-// Once it is granted, the agent offers a public key by OfferHostKey and is answered a certificate for it by
-// CertifyHost; what follows is SSH. All that was begun ends with the stream.
+// KindSSH requests the SSH server of a member, which the agent runs for members that have none; its Spec is an SSH.
+// Once it is granted, the agent offers a public key by OfferHostKey and receives a certificate for it by CertifyHost;
+// SSH follows. All that was started for the stream ends with it.
 const KindSSH = "ssh"
 
 // SSH is the Spec of KindSSH.
 type SSH struct {
 	// Authorities are the keys that sign the certificates of people, as lines of an authorized_keys file.
 	Authorities []string `json:"authorities"`
-	// Principal is what the certificate of whoever logs in must name.
+	// Principal is the principal that the certificate of a person who logs in must name.
 	Principal string `json:"principal"`
 	// At is the platform's time, in seconds since 1970: a node's own clock may be wrong.
 	At int64 `json:"at"`
@@ -27,7 +27,7 @@ type hostKey struct {
 	PublicKey string `json:"publicKey"`
 }
 
-// hostCertificate is what it is answered.
+// hostCertificate is the answer to it.
 type hostCertificate struct {
 	Certificate string `json:"certificate"`
 }

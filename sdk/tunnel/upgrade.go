@@ -16,7 +16,7 @@ import (
 // maxRefusal bounds what is read of an answer that refuses, in bytes.
 const maxRefusal = 16 << 10
 
-// Dial asks for an upgrade to Protocol at an http or https address, with a token as the bearer. The connection stays
+// Dial requests an upgrade to Protocol at an http or https address, with token as the bearer. The connection stays
 // after ctx ends. An error that the platform answered is a *Refusal.
 func Dial(ctx context.Context, address, token string, transport http.RoundTripper) (io.ReadWriteCloser, error) {
 	request, err := http.NewRequest(http.MethodGet, address, nil)
@@ -106,14 +106,14 @@ func refusalOf(response *http.Response) error {
 	return fmt.Errorf("tunnel: the platform answered %s", response.Status)
 }
 
-// Wanted reports whether a request asks for an upgrade to Protocol.
+// Wanted reports whether r requests an upgrade to Protocol.
 func Wanted(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), Protocol) &&
 		strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade")
 }
 
-// Accept takes over the connection of a request that asks for the upgrade, and answers that it is granted. Whoever
-// calls it closes the connection.
+// Accept takes over the connection of a request for the upgrade, and answers that the upgrade is granted. The caller
+// closes the connection.
 func Accept(w http.ResponseWriter) (net.Conn, error) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {

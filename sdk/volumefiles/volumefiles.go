@@ -1,5 +1,5 @@
 // Package volumefiles is how files of volumes are named and described on their way between a client, the platform and
-// the agent of a node: the addresses, the headers, a folder's list, and what an agent is told.
+// the agent of a node: the addresses, the headers, a folder's list, and the request to an agent.
 //
 //	GET    /v1/volumes/VOLUME/files/a/b    the bytes of a file; Range and If-Range, and the digest where it is wanted
 //	GET    /v1/volumes/VOLUME/files/a/     a page of a folder's entries, as JSON
@@ -24,7 +24,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind asks an agent for one request about the files of a volume, as HTTP on the stream; the stream's Spec is a Spec.
+// Kind is the kind of a stream for one HTTP request to an agent about the files of a volume; its Spec is a Spec.
 const Kind = "volume-files"
 
 // Prefix begins the path of each address.
@@ -45,11 +45,11 @@ const (
 const (
 	// ReprDigest is the digest of a whole file (RFC 9530): of an upload before its bytes, of a download in the trailer.
 	ReprDigest = "Repr-Digest"
-	// WantReprDigest asks for that trailer; the value is WantSHA256.
+	// WantReprDigest requests that trailer; the value is WantSHA256.
 	WantReprDigest, WantSHA256 = "Want-Repr-Digest", "sha-256=10"
-	// UploadOffset is how many bytes of an upload are there.
+	// UploadOffset is how many bytes of an upload have arrived.
 	UploadOffset = "Upload-Offset"
-	// UploadLength is the size of the file that an upload is to be, where no Content-Range says it.
+	// UploadLength is the size of the complete file of an upload, where no Content-Range states it.
 	UploadLength = "Upload-Length"
 )
 
@@ -63,12 +63,12 @@ const (
 	ModeQuery = "mode"
 )
 
-// Spec is what an agent is told of a request. It is the platform's word and no caller's.
+// Spec is the part of a request to an agent that the platform states; no caller can set it.
 type Spec struct {
 	// Volume, Storage and SizeBytes are the volume, as a member's binding has them.
 	Volume  string `json:"volume"`
 	Storage string `json:"storage"`
-	// Tenant is whose the volume is: a node shares out what it serves at once.
+	// Tenant is the owner of the volume: a node shares its concurrent requests among tenants.
 	Tenant    string `json:"tenant,omitempty"`
 	SizeBytes int64  `json:"sizeBytes"`
 	// Write allows requests that change files.
@@ -188,7 +188,7 @@ func ParseAddress(escaped string) (volume, path string, folder bool, err error) 
 	return volume, path, folder, CheckPath(path)
 }
 
-// CheckName refuses what is no name of a file.
+// CheckName returns an error for what cannot be the name of a file.
 func CheckName(name string) error {
 	switch {
 	case name == "" || name == "." || name == "..":
@@ -201,7 +201,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckPath refuses a path that no request may have: one with a part that is no name, and the platform's own folder.
+// CheckPath returns an error for a path with an invalid name in it, and for the platform's own folder.
 func CheckPath(path string) error {
 	if len(path) > MaxPath {
 		return fmt.Errorf("path: it has at most %d bytes", MaxPath)
@@ -248,7 +248,7 @@ type Part struct{ From, Length, Total int64 }
 // Last reports whether the file is whole with this part.
 func (p Part) Last() bool { return p.From+p.Length == p.Total }
 
-// String is the value of a Content-Range header; an empty part says that all bytes are there.
+// String returns the value of a Content-Range header; an empty part states that all bytes are there.
 func (p Part) String() string {
 	if p.Length == 0 {
 		return fmt.Sprintf("bytes */%d", p.Total)

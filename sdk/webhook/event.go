@@ -20,7 +20,7 @@ type Data struct {
 	// ID is the event's id; Cursor is its place in its project's feed.
 	ID     string `json:"id"`
 	Cursor string `json:"cursor"`
-	// Seq is its number in the instance's timeline, without gaps: who needs order takes it from here.
+	// Seq is its number in the instance's timeline, without gaps: a receiver that needs the order reads it here.
 	Seq int `json:"seq"`
 	// OrgID is the tenant, under the name that events had first; the same as TenantID.
 	OrgID     string `json:"orgId"`
@@ -33,7 +33,7 @@ type Data struct {
 	AllocationID *string `json:"allocationId,omitempty"`
 	// VolumeID is that volume; null of other events.
 	VolumeID *string `json:"volumeId,omitempty"`
-	// OperationID and MemberID are null when there is none.
+	// OperationID and MemberID are null for an event of no operation or no member.
 	OperationID *string `json:"operationId"`
 	MemberID    *string `json:"memberId"`
 	// Message is for a person; Payload are the details.
@@ -42,6 +42,6 @@ type Data struct {
 	// PayloadOmitted says that the details were too long for a delivery: the API has them under the event's id.
 	PayloadOmitted bool   `json:"payloadOmitted,omitempty"`
 	CorrelationID  string `json:"correlationId"`
-	// TraceID is the trace of the request or attempt that wrote the event; empty where the installation sends no traces.
+	// TraceID is the trace of the request or attempt that wrote the event; empty where the platform sends no traces.
 	TraceID string `json:"traceId"`
 }

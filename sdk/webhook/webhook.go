@@ -1,5 +1,5 @@
-// Package webhook signs and verifies webhooks as Standard Webhooks says (https://www.standardwebhooks.com): an
-// HMAC-SHA256 over the id, the time and the body. A receiver needs Verify alone:
+// Package webhook signs and verifies webhooks by Standard Webhooks (https://www.standardwebhooks.com): an
+// HMAC-SHA256 over the id, the time and the body. A receiver needs only Verify:
 //
 //	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, webhook.MaxBody))
 //	…
@@ -10,7 +10,7 @@
 //	var event webhook.Event
 //	err = json.Unmarshal(body, &event)
 //
-// A delivery may come more than once: its id, in the header HeaderID, is the same each time.
+// A delivery may arrive more than once: its id, in the header HeaderID, is the same each time.
 package webhook
 
 import (
@@ -34,7 +34,7 @@ const (
 // MaxBody is the longest body of a delivery, in bytes.
 const MaxBody = 256 << 10
 
-// Tolerance is how far a delivery's time may be from the receiver's clock: an older one may be a recording.
+// Tolerance is how far a delivery's time may be from the receiver's clock: an older one may be a replay.
 const Tolerance = 5 * time.Minute
 
 const (
@@ -55,11 +55,11 @@ var (
 	ErrSignature = errors.New("webhook: no signature matches")
 )
 
-// Secret is how 32 random bytes are written as a signing secret.
+// Secret returns 32 random bytes in the form of a signing secret.
 func Secret(key []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(key) }
 
-// Sign makes the value of HeaderSignature with each of the secrets, in order: while a secret is rotated, both the new
-// and the old one sign. ErrSecret when one is malformed.
+// Sign returns the value of HeaderSignature with each of the secrets, in order: while a secret is rotated, both the new
+// and the old one sign. The error is ErrSecret when one is malformed.
 func Sign(id string, at time.Time, body []byte, secrets ...string) (string, error) {
 	signed := make([]string, len(secrets))
 	for i, secret := range secrets {

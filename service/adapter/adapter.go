@@ -32,12 +32,12 @@ import (
 type Service struct {
 	// DB is the database.
 	DB *tx.DB
-	// Describe reads an adapter's description, a JSON object: contract.Calls.Describe, and in tests a stand-in at
+	// Describe reads an adapter's description, a JSON object: contract.Calls.Describe, and in tests a fake for
 	// addresses that nothing listens on. DIAL_REFUSED when the operator does not allow the address.
 	Describe func(ctx context.Context, target adapterclient.Target) (json.RawMessage, error)
-	// Trust is how adapters off this machine are known to be the ones that are meant.
+	// Trust is how adapters on other machines prove that they are the ones that are meant.
 	Trust adapterclient.Trust
-	// Allow checks an address against the operator's policy; nil allows every address. The caller gets its DIAL_REFUSED.
+	// Allow checks an address against the operator's policy; nil allows every address. Its DIAL_REFUSED is returned.
 	Allow func(address *url.URL) error
 }
 
@@ -195,8 +195,8 @@ func (s *Service) describe(ctx context.Context, target adapterclient.Target) (js
 }
 
 // store upserts the registration. At a new address the operations feed is read from its beginning; the former
-// description stays until there is another. An adapter that leaves its sandbox leaves the account behind that its
-// publisher chose: as everybody's adapter it would act for every tenant's instances, and only the staff says who does.
+// description stays until there is another. An adapter that leaves its sandbox loses the account that its publisher
+// chose: it now serves all tenants' instances, and only the staff decides which account acts for them.
 func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage, unreached error) (*db.Adapter,
 	error) {
 	var before any

@@ -34,7 +34,7 @@ func object(row *db.Allocation) authz.Object {
 	return where
 }
 
-// Get reads an allocation. It asks for allocation.read. NOT_FOUND when it is missing or hidden.
+// Get reads an allocation. Key: allocation.read. NOT_FOUND when it is missing or hidden.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*db.Allocation, error) {
 	var found *db.Allocation
 	actor, err := s.DB.Read(ctx, tx.Row(&found, rows.Allocation,
@@ -51,7 +51,7 @@ func (s *Service) Get(ctx context.Context, id ids.ID) (*db.Allocation, error) {
 	return found, nil
 }
 
-// Many reads allocations by id; those missing or hidden are left out. It asks for allocation.read.
+// Many reads allocations by id; those missing or hidden are left out. Key: allocation.read.
 func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.Allocation, error) {
 	var found []*db.Allocation
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Allocation,
@@ -68,8 +68,8 @@ func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.All
 	return byID, nil
 }
 
-// List reads the allocations of a project, newest first; no statuses choose all. It asks for
-// allocation.read on the project. NOT_FOUND when the project is missing or hidden.
+// List reads the allocations of a project, newest first; no statuses choose all. Key: allocation.read on the project.
+// NOT_FOUND when the project is missing or hidden.
 func (s *Service) List(ctx context.Context, projectID ids.ID, statuses []lifecycle.AllocationStatus,
 	args page.Args) (*page.Page[*db.Allocation], error) {
 	var after ids.ID

@@ -70,7 +70,7 @@ func (r *releasing) possible(ctx context.Context, t *tx.Tx) error {
 	return err
 }
 
-// refused notes why a release would be refused; an error that is no refusal is passed on.
+// refused notes why a release would be refused; it returns an error that is not a refusal.
 func (p *Plan) refused(err error) error {
 	p.Allowed = err == nil
 	refusal, ok := fault.As(err)

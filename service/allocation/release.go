@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// teardownSeconds is how long the decommissioning of an instance may take that a release asks for.
+	// teardownSeconds is how long the decommissioning of an instance that a release begins may take.
 	teardownSeconds = 900
 	// releaseSeconds is how long a release may take after that.
 	releaseSeconds = 900
-	// maxMoves bounds how often a release begins anew because the allocation changed hands.
+	// maxMoves bounds how often a release begins again because another instance took the allocation.
 	maxMoves = 3
 )
 
@@ -45,9 +45,9 @@ type Released struct {
 	Operation  *operation.View
 }
 
-// Release gives capacity back. An instance that uses it is decommissioned first, in the same
-// transaction; the release ends after that, with proof that nothing is left on the node. It asks for
-// allocation.release, and for <family>.instance.delete when an instance uses it.
+// Release gives capacity back. An instance that uses it is decommissioned first, in the same transaction; the release
+// ends after that, with proof that nothing is left on the node. Keys: allocation.release, and <family>.instance.delete
+// when an instance uses it.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is released, CONFLICT
 // naming the operation in the way, PLAN_STALE at input.planHash, IDEMPOTENCY_KEY_REUSED.
@@ -71,7 +71,7 @@ func (s *Service) ReleaseAs(ctx context.Context, actor *authz.Actor, in ReleaseI
 // write runs a verb in a transaction of its own.
 type write func(ctx context.Context, do func(context.Context, *tx.Tx) error) error
 
-// again begins anew when the allocation changes hands.
+// again runs the release, and begins again when another instance has taken the allocation meanwhile.
 func (s *Service) again(ctx context.Context, in ReleaseInput, run write) (*Released, error) {
 	for range maxMoves {
 		out, err := release(ctx, in, run)
@@ -83,8 +83,8 @@ func (s *Service) again(ctx context.Context, in ReleaseInput, run write) (*Relea
 		in.AllocationID).At("input.allocationId")
 }
 
-// errMoved says that another instance uses the allocation than when it was first looked at: locks
-// are taken instance first, so the release has to begin anew.
+// errMoved reports that another instance uses the allocation than when it was first read: locks are taken instance
+// first, so the release has to begin again.
 var errMoved = errors.New("the allocation changed hands")
 
 // releasing is one release: what it has locked and what it makes.
@@ -96,7 +96,7 @@ type releasing struct {
 	allocation *db.Allocation
 }
 
-// made is what an idempotency key remembers of a release.
+// made is what an idempotency key stores of a release.
 type made struct{ Allocation, Operation, Decommission ids.ID }
 
 func release(ctx context.Context, in ReleaseInput, run write) (*Released, error) {
@@ -127,7 +127,7 @@ func release(ctx context.Context, in ReleaseInput, run write) (*Released, error)
 	return out, err
 }
 
-// claim claims the idempotency key; true when it was used before, with what that use made. The platform has none.
+// claim claims the idempotency key; true when it was used before, with what that use created. The platform has no keys.
 func (r *releasing) claim(ctx context.Context, t *tx.Tx) (bool, error) {
 	if t.Actor.Kind == authz.KindSystem {
 		return false, nil
@@ -138,8 +138,8 @@ func (r *releasing) claim(ctx context.Context, t *tx.Tx) (bool, error) {
 	}, &r.made)
 }
 
-// lock finds out which instance uses the allocation, locks that first, as everywhere, then the
-// allocation, and asks for the keys.
+// lock finds the instance that uses the allocation, locks it first, as everywhere, then the allocation, and requires
+// the permission keys.
 func (r *releasing) lock(ctx context.Context, t *tx.Tx) error {
 	action, id := r.action, r.in.AllocationID
 	seen, err := t.Allocation.Query().Where(dballocation.ID(id)).Only(ctx)
@@ -171,7 +171,7 @@ func (r *releasing) lock(ctx context.Context, t *tx.Tx) error {
 	return nil
 }
 
-// mayStop asks for the key to decommission the instance, unless nothing is left of it.
+// mayStop requires the key to decommission the instance, unless nothing is left of it.
 func (r *releasing) mayStop(t *tx.Tx, action string, where authz.Object) error {
 	if r.instance.ReleasedAt != nil {
 		return nil
@@ -183,8 +183,8 @@ func (r *releasing) mayStop(t *tx.Tx, action string, where authz.Object) error {
 	return audit.Require(t, action, key, where, r.instance.ID)
 }
 
-// known is the operation of a repeated call, or the refusal when another release is under way. It is
-// nil when there is neither: also after a release that failed, which can be asked for again.
+// known is the operation of a repeated call, or the refusal when another release is under way. It is nil when there is
+// neither: also after a release that failed, which can be requested again.
 func (r *releasing) known(ctx context.Context, t *tx.Tx, repeated bool) (*db.Operation, error) {
 	id := r.made.Operation
 	if !repeated {
@@ -285,8 +285,8 @@ func (r *releasing) draft(t *tx.Tx, decommission *db.Operation) operation.Draft 
 	}
 }
 
-// announce tells the instance's timeline, or that of an allocation which no instance uses the project's feed, and
-// audits the release and the decommissioning it asked for.
+// announce appends events to the instance's timeline, or to the project's feed when no instance uses the allocation. It
+// audits the release and the decommissioning that it began.
 func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db.Operation,
 	before lifecycle.AllocationStatus) error {
 	after := map[string]any{"status": r.allocation.Status, "operation": op.ID}

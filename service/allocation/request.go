@@ -25,7 +25,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// RequestInput is what capacity is asked for.
+// RequestInput is the capacity that is requested.
 type RequestInput struct {
 	ProjectID           ids.ID
 	Shape               lifecycle.CapacityShape
@@ -41,13 +41,12 @@ type RequestInput struct {
 	MemberProfile  isolation.Profile `json:",omitempty"`
 }
 
-// Request rents capacity: all that is asked for or nothing. It asks for allocation.create on the
-// project.
+// Request rents capacity: all that is requested or nothing. Key: allocation.create on the project.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CAPACITY_EXHAUSTED when no node fits, ISOLATION_UNAVAILABLE at
-// input.isolationClass when no node offers the walls that are demanded,
-// LIMIT_EXCEEDED at input.count when the project's quota does not allow as many GPUs, POLICY_DENIED at
-// input.region, input.sku or input.count (GPUs, spending), BUDGET_EXCEEDED at input.count, IDEMPOTENCY_KEY_REUSED.
+// input.isolationClass when no node offers that isolation, LIMIT_EXCEEDED at input.count when the project's quota does
+// not allow as many GPUs, POLICY_DENIED at input.region, input.sku or input.count (GPUs, spending), BUDGET_EXCEEDED at
+// input.count, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocation, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func (in *RequestInput) check() error {
 	return wrong.Err()
 }
 
-// authorise loads the project and asks for the key.
+// authorise loads the project and requires the key.
 func authorise(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Project, error) {
 	const action = "requestAllocation"
 	project, err := t.Project.Query().Where(dbproject.ID(id)).Only(ctx)
@@ -164,7 +163,7 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 	})
 }
 
-// tell tells the project's feed of the allocations that were requested and bound to a node.
+// tell reports to the project's feed the allocations that were requested and bound to a node.
 func tell(t *tx.Tx, made []*db.Allocation) error {
 	for _, row := range made {
 		of := map[string]any{"shape": row.Shape, "gpuCount": row.GpuCount, "sku": row.Sku, "region": row.Region}
@@ -178,7 +177,7 @@ func tell(t *tx.Tx, made []*db.Allocation) error {
 	return nil
 }
 
-// affordable holds what the project rents, the newly placed with it, against the ceilings of policy.
+// affordable checks what the project rents, with what was just placed, against the ceilings of policy.
 func affordable(ctx context.Context, t *tx.Tx, rules *policy.Effective, projectID ids.ID) error {
 	if !rules.Counts() {
 		return nil
@@ -190,7 +189,7 @@ func affordable(ctx context.Context, t *tx.Tx, rules *policy.Effective, projectI
 	return policy.Join(rules.GPUs(usage.GPUs, "input.count"), rules.HourlyCost(usage.Spending, "input.count"))
 }
 
-// name numbers the names when several are asked for; empty for one made up from the id.
+// name returns the name of one allocation, numbered when several are requested; empty for one derived from the id.
 func (in *RequestInput) name(index int) string {
 	if in.Name == "" || in.Count == 1 {
 		return in.Name

@@ -30,7 +30,7 @@ const (
 	chunk       = 64 << 10
 )
 
-// content is what was read of an artifact: every byte of it was held against its digest.
+// content is what was read of an artifact: every byte of it was checked against its digest.
 type content struct {
 	kind         lifecycle.ArtifactKind
 	digest       string
@@ -60,14 +60,14 @@ func (c *content) digests() []string {
 	return out
 }
 
-// reading asks one source for one artifact.
+// reading reads one artifact from one source.
 type reading struct {
 	session   *fetch.Session
 	manifests int64         // bytes of them so far
 	bytes     *atomic.Int64 // read so far, of everything
 }
 
-// outline reads everything of an artifact but what its manifests list: all manifests, held against their digests. A
+// outline reads everything of an artifact but what its manifests list: all manifests, checked against their digests. A
 // file is itself its only part, of a size that is not known yet.
 func (r *reading) outline(ctx context.Context, digest string) (*content, error) {
 	if r.session.Ref().File() {
@@ -134,8 +134,8 @@ func (c *content) runsOn(platform string) {
 	}
 }
 
-// fill reads all that the manifests list and holds it against its digests; what is known to be in the source already is
-// only asked for. Each digest is read once, a few at a time, through small buffers.
+// fill reads all that the manifests list and checks it against its digests; for what was read before it only checks
+// that the source still has it. Each digest is read once, a few at a time, through small buffers.
 func (r *reading) fill(ctx context.Context, c *content, known map[string]bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(partsAtOnce)
@@ -267,8 +267,8 @@ func (p *part) mismatch(format string, args ...any) *fault.Fault {
 		fmt.Sprintf(format, args...))
 }
 
-// failed is the fault of a source that did not give what was asked for. What it said of itself is told, and nothing of
-// addresses within the network.
+// failed returns the fault of a source that did not give what was requested. It has what the source reported, and no
+// address within the network.
 func failed(ctx context.Context, what string, err error) error {
 	if refused, ok := fault.As(err); ok {
 		return refused

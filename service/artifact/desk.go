@@ -20,14 +20,14 @@ const (
 	errandInTheWork = "the artifact is still being read, %d bytes so far: repeat the call to wait on"
 )
 
-// desk keeps readings apart from the requests that want them, as a large artifact takes longer than a request may: who
-// has waited in vain repeats the call, and waits on for the same reading. The zero value is ready.
+// desk keeps readings apart from the requests that want them, as a large artifact takes longer than a request may: a
+// caller that has waited in vain repeats the call, and waits on for the same reading. The zero value is ready.
 type desk struct {
 	lock    sync.Mutex
 	running map[errandKey]*errand
 }
 
-// errandKey is what a reading is for, and for whom: nobody waits for another owner's.
+// errandKey is what a reading is for, and for whom: no caller waits for another owner's reading.
 type errandKey struct {
 	Verb, Ref, Digest           string
 	Tenant, Project, Source, ID ids.ID
@@ -41,7 +41,7 @@ type errand struct {
 	err   error
 }
 
-// run answers what the reading found, of the one that is under way or of a new one. LIMIT_EXCEEDED when too many are;
+// run returns what the reading found, of the one that is under way or of a new one. LIMIT_EXCEEDED when too many are;
 // UNAVAILABLE when it takes longer than the request may.
 func (d *desk) run(ctx context.Context, key errandKey,
 	read func(context.Context, *atomic.Int64) (*found, error)) (*found, error) {
@@ -110,7 +110,7 @@ func (d *desk) take(ctx context.Context, key errandKey,
 	return e, nil
 }
 
-// drop forgets a reading whose end was told, or that nobody has asked for.
+// drop forgets a reading whose result a caller received, or that no caller fetched in time.
 func (d *desk) drop(key errandKey, e *errand) {
 	d.lock.Lock()
 	defer d.lock.Unlock()

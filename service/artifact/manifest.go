@@ -31,7 +31,7 @@ const emptyConfig = "application/vnd.oci.empty.v1+json"
 var imageConfigs = []string{"application/vnd.oci.image.config.v1+json",
 	"application/vnd.docker.container.image.v1+json"}
 
-// part is one of the things that an artifact is made of.
+// part is one of the parts of an artifact.
 type part struct {
 	Role            lifecycle.PartRole
 	Digest          string
@@ -57,7 +57,7 @@ type descriptor struct {
 	} `json:"annotations"`
 }
 
-// document is what is looked at of a manifest or an index.
+// document is the part of a manifest or an index that is read.
 type document struct {
 	MediaType    string       `json:"mediaType"`
 	ArtifactType string       `json:"artifactType"`
@@ -91,10 +91,10 @@ func parseManifest(data []byte) (*document, error) {
 	return &parsed, nil
 }
 
-// isIndex says that the document lists manifests.
+// isIndex reports whether the document lists manifests.
 func (d *document) isIndex() bool { return d.Manifests != nil }
 
-// isImage says that the document is a container image's manifest.
+// isImage reports whether the document is a container image's manifest.
 func (d *document) isImage() bool {
 	return d.ArtifactType == "" && d.Config != nil && slices.Contains(imageConfigs, d.Config.MediaType)
 }
@@ -112,7 +112,7 @@ func (d *document) holds(said string) string {
 	return said
 }
 
-// parts lists what the document is made of, itself not among them.
+// parts lists the parts of the document, without the document itself.
 func (d *document) parts(parent part) ([]part, error) {
 	var out []part
 	add := func(role lifecycle.PartRole, listed ...descriptor) error {
@@ -181,12 +181,12 @@ func configPlatform(data []byte) string {
 	return platformOf(config.OS, config.Architecture, config.Variant)
 }
 
-// word says that foreign text is short and printable, without blanks; empty is.
+// word reports whether foreign text is short and printable, without blanks, or empty.
 func word(text string) bool {
 	return len(text) <= maxWord && printable(text) && !strings.ContainsFunc(text, unicode.IsSpace)
 }
 
-// printable says that foreign text can be stored and shown.
+// printable reports whether foreign text can be stored and shown.
 func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -35,13 +35,13 @@ type PromoteArtifactInput struct {
 // PromoteArtifact moves an artifact to its next stage. Key: artifact.promote on its project or tenant, or on the
 // platform.
 //
-// From DRAFT to STAGED all its bytes and signatures are looked at again, before and outside of the transaction. No step
-// up is taken in quarantine, nor when the key that signed it has ended, was revoked, or its source asks for more than
-// it has; steps down always may. An artifact that an active manifest pins stays active, and one that a live instance
-// uses is not retired: those that the caller does not see are counted, and not named. A platform's artifact, which
-// every tenant may pin, is ACTIVE only after a smoke of its kind that a registered runner has signed (EVIDENCE_MISSING
-// at input.to); override sets that aside, by artifact.promote on the platform. A tenant's reaches others with the
-// version that pins it, whose step to CANARY needs the same.
+// From DRAFT to STAGED all its bytes and signatures are read again, before and outside of the transaction. No step up
+// is taken in quarantine, nor when the key that signed it has ended, was revoked, or its source requires more than it
+// has; steps down always may. An artifact that an active manifest pins stays active, and one that a live instance uses
+// is not retired: those that the caller does not see are counted, and not named. A platform's artifact, which every
+// tenant may pin, is ACTIVE only after a smoke of its kind that a registered runner has signed (EVIDENCE_MISSING at
+// input.to); override sets that aside, by artifact.promote on the platform. A tenant's reaches others with the version
+// that pins it, whose step to CANARY needs the same.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN; EVIDENCE_MISSING; FAILED_PRECONDITION at input.to, naming both stages
 // or who uses it; ARTIFACT_QUARANTINED, SIGNATURE_MISSING, SIGNATURE_UNTRUSTED, DIGEST_MISMATCH, SOURCE_UNKNOWN,
@@ -75,7 +75,7 @@ func (s *Service) PromoteArtifact(ctx context.Context, in PromoteArtifactInput) 
 	return out, err
 }
 
-// up says that a step raises how far the artifact is trusted.
+// up reports whether a step raises how far the artifact is trusted.
 func (in PromoteArtifactInput) up(from lifecycle.Stage) bool {
 	return in.To == lifecycle.StageCanary || in.To == lifecycle.StageActive || in.To == lifecycle.StageStaged &&
 		from == lifecycle.StageDraft
@@ -137,7 +137,7 @@ func (s *Service) promote(ctx context.Context, t *tx.Tx, in PromoteArtifactInput
 		Before: before, After: after})
 }
 
-// rules are what a step asks beyond the table of stages.
+// rules are what a step requires beyond the table of stages.
 func (in PromoteArtifactInput) rules(ctx context.Context, t *tx.Tx, row *db.Artifact, was lifecycle.Stage) error {
 	switch {
 	case in.up(was):
@@ -165,7 +165,7 @@ func (in PromoteArtifactInput) rules(ctx context.Context, t *tx.Tx, row *db.Arti
 }
 
 // smoked refuses the step of a platform's artifact to ACTIVE without a smoke of its kind, unless the platform's staff
-// set that aside with a reason. An override by anybody else is FORBIDDEN, needed or not.
+// set that aside with a reason. An override by any other caller is FORBIDDEN, needed or not.
 func (in PromoteArtifactInput) smoked(ctx context.Context, t *tx.Tx, row *db.Artifact) error {
 	if in.Override != "" {
 		return audit.Require(t, promoting, authz.ArtifactPromote, authz.Object{}, row.ID)
@@ -187,7 +187,7 @@ func (in PromoteArtifactInput) smoked(ctx context.Context, t *tx.Tx, row *db.Art
 }
 
 // nobody refuses with FAILED_PRECONDITION when the query finds users of the artifact, naming up to 10 that the caller
-// sees; of, an expression, counts them all.
+// sees. The SQL expression "of" counts them all.
 func nobody(ctx context.Context, t *tx.Tx, text, query string, id ids.ID, of string) error {
 	found, err := t.Query(ctx, query, id, maxNamed)
 	if err != nil {

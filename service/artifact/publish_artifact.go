@@ -21,7 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// PublishArtifactInput is what a new artifact is made from.
+// PublishArtifactInput is the input for a new artifact.
 type PublishArtifactInput struct {
 	Name, MediaType, Ref, IdempotencyKey string
 	Digest                               string  `json:",omitempty"` // empty for what the registry says; a blob needs it
@@ -31,7 +31,7 @@ type PublishArtifactInput struct {
 // maxRef bounds an address, in bytes.
 const maxRef = 512
 
-// check refuses what is wrong with the input by itself, and tells the digest that it names; empty when it names none.
+// check refuses what is wrong with the input by itself, and returns the digest that it names; empty when it names none.
 func (in PublishArtifactInput) check() (named string, err error) {
 	var input check.Input
 	input.Text("input.name", in.Name, 1, 100)
@@ -63,24 +63,24 @@ func (in PublishArtifactInput) check() (named string, err error) {
 	return in.Digest, nil
 }
 
-// made is what an idempotency key remembers.
+// made is what an idempotency key stores.
 type made struct {
 	ID ids.ID `json:"id"`
 }
 
-// errGoOn ends the first transaction of a verb that asks a source, without a trace.
+// errGoOn rolls back the first transaction of a verb that reads a source.
 var errGoOn = errors.New("the source has to be asked")
 
-// PublishArtifact stores an artifact as a draft, after all its bytes were read from its source and held against their
-// digests, and its signatures by the keys that the source trusts. Key: artifact.publish on the project, or on the
-// platform.
+// PublishArtifact stores an artifact as a draft, after all its bytes were read from its source and checked against
+// their digests, and its signatures against the keys that the source trusts. Key: artifact.publish on the project, or
+// on the platform.
 //
 // Faults: INVALID_ARGUMENT; POLICY_DENIED, SOURCE_UNKNOWN, DIAL_REFUSED, ARTIFACT_UNAVAILABLE, SIGNATURE_MISSING and
 // SIGNATURE_UNTRUSTED at input.ref, DIGEST_MISMATCH at input.ref, or at input.digest when it is not the one that was
 // wanted; CONFLICT when the owner has the digest, or the source changed meanwhile; UNAVAILABLE when the reading takes
 // longer than the request may: it goes on, and a repeat waits for it.
 //
-// The source is asked between two transactions: the first authorises and looks whether this is a repeat, the second
+// The source is read between two transactions: the first authorises and finds out whether this is a repeat, the second
 // claims the idempotency key and writes.
 func (s *Service) PublishArtifact(ctx context.Context, in PublishArtifactInput) (out *db.Artifact, err error) {
 	named, err := in.check()
@@ -121,7 +121,7 @@ type publication struct {
 	repeated *db.Artifact // what an earlier call with the same key made
 }
 
-// begin authorises, claims the idempotency key, asks the policy for where the artifact comes from, and finds its
+// begin authorises, claims the idempotency key, checks the policy for where the artifact comes from, and finds its
 // source.
 func begin(ctx context.Context, t *tx.Tx, in PublishArtifactInput) (*publication, error) {
 	const action = "publishArtifact"

@@ -13,9 +13,9 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// Quarantine puts an artifact in quarantine, where it stays until somebody lets it out: no check does. One that a check
-// put there becomes a person's; one that is a person's is answered as it is. Key: artifact.quarantine on its tenant, or
-// on the platform. Faults: INVALID_ARGUMENT at reason, NOT_FOUND, FORBIDDEN.
+// Quarantine puts an artifact in quarantine, where it stays until a person releases it: no check does. A check's
+// quarantine becomes a person's; one that is a person's is returned as it is. Key: artifact.quarantine on its tenant,
+// or on the platform. Faults: INVALID_ARGUMENT at reason, NOT_FOUND, FORBIDDEN.
 func (s *Service) Quarantine(ctx context.Context, id ids.ID, reason string) (*db.Artifact, error) {
 	return s.seclude(ctx, "quarantineArtifact", id, reason,
 		func(ctx context.Context, t *tx.Tx, row *db.Artifact) (*db.Artifact, map[string]any, error) {
@@ -61,7 +61,7 @@ func (s *Service) Release(ctx context.Context, id ids.ID, reason string) (*db.Ar
 		})
 }
 
-// seclude is what the two verbs have in common; change answers what the audit keeps, nil when nothing was changed.
+// seclude is what the two verbs have in common; change returns what the audit keeps, nil when nothing was changed.
 func (s *Service) seclude(ctx context.Context, action string, id ids.ID, reason string,
 	change func(context.Context, *tx.Tx, *db.Artifact) (*db.Artifact, map[string]any, error)) (out *db.Artifact,
 	err error) {

@@ -32,13 +32,13 @@ type wanted struct {
 	ref    string
 	digest string // empty for what the reference says
 	tenant ids.ID // whose artifact it is or will be
-	// project is part of who asks.
+	// project separates the readings of one tenant's projects.
 	project ids.ID
-	// again is the artifact that is looked at again: all of it is read, whatever was read before.
+	// again is the artifact that is verified again: all of it is read, whatever was read before.
 	again ids.ID
 }
 
-// read asks the source, apart from the request: it may outlast it. DIAL_REFUSED, ARTIFACT_UNAVAILABLE or
+// read reads from the source, apart from the request: it may take longer. DIAL_REFUSED, ARTIFACT_UNAVAILABLE or
 // DIGEST_MISMATCH, at no field.
 func (s *Service) read(ctx context.Context, w wanted) (*found, error) {
 	key := errandKey{Verb: w.verb, Ref: w.ref, Digest: w.digest, Tenant: w.tenant, Project: w.project, Source: w.from.ID,
@@ -82,7 +82,7 @@ func (s *Service) readNow(ctx context.Context, w wanted, bytes *atomic.Int64) (*
 	return out, err
 }
 
-// resolve is the digest that is read: a tag is asked for once.
+// resolve returns the digest that is read: a tag is resolved once.
 func resolve(ctx context.Context, session *fetch.Session, wanted string) (string, error) {
 	digest, err := session.Resolve(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Service) readAgain(ctx context.Context, w wanted) (*found, error) {
 	return out, err
 }
 
-// at puts a fault at a field, if it stands at none.
+// at puts a fault at a field, unless it names one already.
 func at(err error, path string) error {
 	refused, ok := fault.As(err)
 	if !ok {
@@ -152,7 +152,7 @@ func at(err error, path string) error {
 	return &copied
 }
 
-// withheld says, beside the failure of a source that was asked without the platform's name, where it would show it.
+// withheld adds to the failure of a source that was read without the platform's name the path below which it is shown.
 func withheld(from *origin.Source, err error) error {
 	refused, ok := fault.As(err)
 	if !ok || !from.Withheld || refused.Code != fault.ArtifactUnavailable {

@@ -1,8 +1,8 @@
-// Package artifact holds the verbs on artifacts: what is pinned by digest is read whole from its source, held against
-// its digests and signatures, and trusted step by step.
+// Package artifact holds the verbs on artifacts: what is pinned by digest is read whole from its source, checked
+// against its digests and signatures, and trusted step by step.
 //
-// A source is never asked inside a transaction, since it may be slow: a verb that needs it is begun, found to be
-// allowed and left again, the source is asked, and the verb is begun anew.
+// A source is never read inside a transaction, since it may be slow: a verb that needs it runs a first transaction that
+// finds it allowed and rolls back, reads the source, and then begins again.
 package artifact
 
 import (
@@ -36,7 +36,7 @@ type Service struct {
 // maxSearch bounds what is searched for, in characters.
 const maxSearch = 100
 
-// likeEscapes makes a text stand for itself in a LIKE pattern.
+// likeEscapes escapes a text so that a LIKE pattern matches it literally.
 var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
 // Filter narrows a list of artifacts; the zero value does not.
@@ -110,8 +110,8 @@ func (s *Service) one(ctx context.Context, where string, args ...any) (*db.Artif
 	return row, nil
 }
 
-// PartsOf reads what several artifacts are made of at once, at most 2,048 parts of each, a manifest before what it
-// lists. Key: artifact.read in any scope.
+// PartsOf reads the parts of several artifacts at once, at most 2,048 parts of each, a manifest before what it lists.
+// Key: artifact.read in any scope.
 func (s *Service) PartsOf(ctx context.Context, artifacts []ids.ID) (map[ids.ID][]*db.ArtifactPart, error) {
 	wanted := make([]string, len(artifacts))
 	for i, id := range artifacts {

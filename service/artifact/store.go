@@ -32,7 +32,7 @@ type evidence struct {
 	Signature         *signatureEvidence `json:"signature,omitempty"`
 	// Altered is why its bytes are not those of its digest.
 	Altered string `json:"altered,omitempty"`
-	// Released is what somebody has let it out of quarantine for: a check that finds the same does not put it back.
+	// Released is why a person released it from quarantine: a check with the same finding does not put it back.
 	Released *released `json:"released,omitempty"`
 }
 
@@ -156,7 +156,7 @@ func why(code fault.Code, finding signature.Finding) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxWhy)], "")
 }
 
-// storeParts inserts what the artifact is made of, in one statement.
+// storeParts inserts the parts of the artifact in one statement.
 func storeParts(ctx context.Context, t *tx.Tx, row *db.Artifact, parts []part) error {
 	n := len(parts)
 	id, role, digest, mediaType := make([]string, n), make([]string, n), make([]string, n), make([]string, n)

@@ -87,7 +87,7 @@ func untrusted(code fault.Code, reasons []string, path string) *fault.Fault {
 	return refused
 }
 
-// still is the finding by the keys that count at this moment: the key may have gone while the artifact was read.
+// still returns the finding by the keys that count now: the key may have ended while the artifact was read.
 func still(found signature.Finding, from *origin.Source) signature.Finding {
 	if found.State != lifecycle.SignatureVerified {
 		return found

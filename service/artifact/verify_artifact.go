@@ -16,9 +16,9 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// Verify looks at an artifact again: all its bytes, and its signatures by the keys that are trusted now. What it finds
-// wrong puts the artifact in quarantine; where nothing is, it leaves a quarantine that a check put it in, and stays in
-// one that a person did. Key: artifact.publish on its project or tenant, or on the platform.
+// Verify checks an artifact again: all its bytes, and its signatures by the keys that are trusted now. A wrong one goes
+// into quarantine; a good one leaves the quarantine that a check put it in, and stays in one that a person did. Key:
+// artifact.publish on its project or tenant, or on the platform.
 //
 // Faults: NOT_FOUND, FORBIDDEN; SOURCE_UNKNOWN, DIAL_REFUSED, ARTIFACT_UNAVAILABLE at artifactId: then nothing is
 // known, and nothing changes; UNAVAILABLE as of PublishArtifact.
@@ -65,7 +65,7 @@ func objectOf(row *db.Artifact) (out authz.Object) {
 	return out
 }
 
-// look is the first transaction of a verb that reads an artifact again: it authorises, asks may, and finds the source.
+// look is the first transaction of a verb that reads an artifact again: it authorises, calls may, and finds the source.
 func (s *Service) look(ctx context.Context, action string, key authz.Key, id ids.ID,
 	may func(*db.Artifact) error) (row *db.Artifact, from *origin.Source, err error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -184,14 +184,14 @@ func save(ctx context.Context, t *tx.Tx, row *db.Artifact, update *db.ArtifactUp
 	return out, storeParts(ctx, t, out, found.parts)
 }
 
-// waives says that somebody has let the artifact out of quarantine for this very finding. Bytes that are not its
-// digest's nobody can waive.
+// waives reports whether a person has released the artifact from quarantine for this very finding. No one can waive
+// bytes that do not match the digest.
 func (e *evidence) waives(code fault.Code) bool {
 	return e.Released != nil && e.Released.Code == code && code != fault.DigestMismatch
 }
 
 // trusted refuses an artifact whose signature is not good enough at this moment: its key does not count any more, or
-// the source's policy asks for more than it did.
+// the source's policy requires more than it did.
 func trusted(row *db.Artifact, from *origin.Source, path string) error {
 	noted, err := evidenceOf(row)
 	if err != nil {

@@ -31,9 +31,9 @@ type Token struct {
 // issuing names the verb in the audit.
 const issuing = "issueOperatorToken"
 
-// IssueToken makes the token by which an adapter acts for an instance outside of operations, as the account that the
+// IssueToken issues the token by which an adapter acts for an instance outside of operations, as the account that the
 // instance's project chose. The caller is the service account that the adapter is registered with, by a key of it or a
-// token made of one; the token ends with that key, with the choice, and with the instance. Key: adapter.act.
+// token from one; the token ends with that key, with the choice, and with the instance. Key: adapter.act.
 //
 // Faults: NOT_FOUND for an instance that the caller's adapter does not run, whether it exists or not; FORBIDDEN;
 // FAILED_PRECONDITION while no account is chosen, or the chosen one may do nothing with the instance.
@@ -79,13 +79,13 @@ func (s *Service) issue(ctx context.Context, t *tx.Tx, instanceID ids.ID) (*Toke
 	if err != nil {
 		return nil, fmt.Errorf("sign a token for %s: %w", instanceID, err)
 	}
-	// The entry is in the audit of the adapter's own tenant; what is done with the token is in that of the instance's, with
-	// the adapter's account as the requester.
+	// The entry is in the audit of the adapter's own tenant; what is done with the token is in that of the instance's
+	// tenant, with the adapter's account as the requester.
 	return issued, audit.Write(ctx, t, audit.Entry{Action: issuing, Key: authz.AdapterAct, Object: own, ObjectID: instanceID,
 		After: map[string]any{"serviceAccountId": chosen.account, "expiresAt": issued.ExpiresAt}})
 }
 
-// chosen is the account that was chosen for an instance; its id is empty while there is none.
+// chosen is the account that was chosen for an instance; its id is empty until one is chosen.
 type chosen struct {
 	account ids.ID
 	keys    []string // that those who answer for it may still give

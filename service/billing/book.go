@@ -28,7 +28,7 @@ type rated struct {
 	result *rating.Result
 }
 
-// rateNow rates a period up to now. It returns nil when that is what the last run made.
+// rateNow rates a period up to now. It returns nil when the last run has the same result.
 func rateNow(ctx context.Context, t *tx.Tx, p *Period, before *Run) (*rated, error) {
 	at, err := newMark(ctx, t)
 	if err != nil {
@@ -66,7 +66,7 @@ func earlier(a, b time.Time) time.Time {
 	return b.UTC()
 }
 
-// unchanged reports whether a run would make what the last one made.
+// unchanged reports whether a run would give the same result as the last one.
 func unchanged(before *Run, result *rating.Result) bool {
 	if before == nil {
 		return len(result.Lines) == 0
@@ -90,8 +90,8 @@ func newRun(p *Period, before *Run, result *rating.Result, at mark) *Run {
 	return run
 }
 
-// statementOf is the period on whose statement something of a period shows: itself until it is closed, then the first
-// that is not. Empty when there is none yet.
+// statementOf returns the period on whose statement something of a period shows: itself until it is closed, then the
+// first that is not closed. Empty when none exists yet.
 func statementOf(ctx context.Context, t *tx.Tx, p *Period) (id ids.ID, err error) {
 	if p.Status != Closed {
 		return p.ID, nil
@@ -168,7 +168,7 @@ func write(ctx context.Context, t *tx.Tx, p *Period, run *Run, changed []change)
 	return nil
 }
 
-// row is what is stored of a changed line; the text is empty when there is no such line any more.
+// row returns what is stored of a changed line; the text is empty when the line does not exist any more.
 func (c change) row() (project, key, text string) {
 	if c.after == nil {
 		return c.before.Project, c.before.Key, ""

@@ -153,7 +153,7 @@ func current(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Period, error) {
 	return openPeriod(ctx, t, tenant)
 }
 
-// openPeriod is a tenant's open period. PERIOD_CLOSED when there is none.
+// openPeriod returns a tenant's open period. PERIOD_CLOSED when it has none.
 func openPeriod(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Period, error) {
 	p, err := one(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE tenant_id = $1
 		AND status = 'OPEN'

@@ -16,8 +16,8 @@ import (
 // MaxTenants is how many tenants Tenants lists at once.
 const MaxTenants = 200
 
-// Tenants lists the tenants with projects for which Advance or Expire has something to do, in order, at most MaxTenants
-// of those after one, the platform's own left out, which nobody bills: tenants without an account or the present month, and with expired credit that is not booked.
+// Tenants lists the tenants with projects for which Advance or Expire is due: no account, no present month, or expired
+// credit that is not booked. In order of id, at most MaxTenants after one; not the platform's own, which has no bill.
 func Tenants(ctx context.Context, t *tx.Tx, after ids.ID) ([]ids.ID, error) {
 	return many(ctx, t, pgx.RowTo[ids.ID], `SELECT t.id FROM (SELECT DISTINCT tenant_id AS id FROM project WHERE tenant_id > $1) t
 		WHERE t.id IS DISTINCT FROM (SELECT platform.own_tenant()) AND (NOT EXISTS (SELECT FROM billing_account a WHERE a.tenant_id = t.id)
@@ -49,9 +49,9 @@ type Look struct {
 var ErrBusy = errors.New("another process has the period in hand")
 
 const (
-	// freshSQL is what was not committed before the last look, or reaches beyond it, by the periods that it begins and
-	// ends in: a look at a month of everybody's usage goes through all of it, so that the months of each record are found
-	// among the periods' own bounds, and not by the calendar.
+	// freshSQL reads usage that was not committed before the last look, or reaches beyond it, by the periods in which
+	// it begins and ends. A look at a month of all usage goes through every record, so that the months of each are
+	// found among the periods' own bounds, and not by the calendar.
 	freshSQL = `SELECT tenant_id, min(from_at) AS starts, max(to_at) AS ends FROM usage_record
 		WHERE basis <> 'SHOWBACK' AND from_at <= $4 AND (recorded_generation > $1
 			OR recorded_generation = $1 AND recorded_xid::text::bigint >= $2::text::bigint OR to_at >= $3)
@@ -91,8 +91,8 @@ func Begin(ctx context.Context, t *tx.Tx) (*Look, error) {
 	return look, err
 }
 
-// Done notes that everything that the look listed is brought up to date, so that the next one begins where it did. The
-// caller says so only when nothing failed and no other process had any of it in hand.
+// Done notes that everything that the look listed is brought up to date, so that the next one begins where it did. It
+// is called only when nothing failed and no other process had any of it in hand.
 func (l *Look) Done(ctx context.Context, t *tx.Tx) error {
 	_, err := t.Exec(ctx, `INSERT INTO billing_look AS l (generation, watermark, looked_at) VALUES ($1, $2::text::xid8, $3)
 		ON CONFLICT (one) DO UPDATE SET generation = $1, watermark = $2::text::xid8, looked_at = $3

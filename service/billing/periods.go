@@ -96,8 +96,8 @@ func Step(ctx context.Context, t *tx.Tx, due Due) (*Run, error) {
 // ended reports whether the period is to be moved on: it has ended and is not closed.
 func (p *Period) ended(now time.Time) bool { return p.Status != Closed && !now.Before(p.EndsAt) }
 
-// take reads a period and its last run for this process alone, until the transaction ends. nil when there is no such
-// period.
+// take reads a period and its last run for this process alone, until the transaction ends. nil when the period does not
+// exist.
 func take(ctx context.Context, t *tx.Tx, id ids.ID) (p *Period, before *Run, err error) {
 	var free bool
 	if err = t.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`, id).Scan(&free); err != nil {

@@ -258,9 +258,8 @@ func planReopen(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*Perio
 // maxRuns is beyond every number of a run.
 const maxRuns = 1 << 40
 
-// Reopen opens a closed period again, as planned: what was owed is accrued again, late usage goes into it, and it
-// closes anew by the next step of the billing worker. Key: billing.manage on the platform. PLAN_STALE; else as
-// PlanReopen.
+// Reopen opens a closed period again, as planned: what was owed is accrued again, late usage goes into it, and the next
+// step of the billing worker closes it again. Key: billing.manage on the platform. PLAN_STALE; else as PlanReopen.
 func (s *Service) Reopen(ctx context.Context, id ids.ID, planHash, reason string) (out *Period, err error) {
 	wrong := &check.Input{}
 	wrong.Text("reason", reason, 1, check.MaxReason)

@@ -1,5 +1,5 @@
 // Package billing rates usage, books it in a double-entry ledger, closes periods and shows statements. Everything that
-// it shows is summed from the ledger's entries, and every run can be made again from what it notes of itself.
+// it shows is summed from the ledger's entries, and every run can be repeated from what it notes of itself.
 package billing
 
 import (
@@ -54,7 +54,7 @@ func scanPeriod(row pgx.CollectableRow) (*Period, error) {
 	return p, err
 }
 
-// Run is what the books were made from at some moment.
+// Run is what the books were computed from at some moment.
 type Run struct {
 	ID, TenantID, PeriodID ids.ID
 	// Number counts the runs of the period.
@@ -63,8 +63,8 @@ type Run struct {
 	StatementID ids.ID
 	// EventTo is up to when usage counts.
 	EventTo time.Time
-	// Generation and Watermark are which commits count: those before the watermark, in this generation of the database or
-	// an earlier one.
+	// Generation and Watermark say which commits count: those before the watermark, in this generation of the database
+	// or an earlier one.
 	Generation int64
 	Watermark  string
 	// Engine is the version of the rules.

@@ -25,7 +25,7 @@ type Line struct {
 	Unit       string
 	SKU        string
 	Region     string
-	// PriceID is the price; nil when nothing is priced, and then there is no amount.
+	// PriceID is the price; nil when nothing is priced, and then Amount is nil too.
 	PriceID *ids.ID
 	// Quantity is what was used, and Billed what is paid for.
 	Quantity, Billed money.Decimal

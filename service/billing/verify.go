@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Verification is whether a run gives the same bytes when it is made again.
+// Verification is whether a run gives the same bytes when it is repeated.
 type Verification struct {
 	Run *Run
 	// Same is true when prices, usage, result and ledger are those that the run notes.
@@ -23,7 +23,7 @@ type Verification struct {
 	Differs, Recorded, Recomputed string
 }
 
-// Verify makes a run again from what it notes of itself and compares: prices, usage, each line, and what the ledger has
+// Verify repeats a run from what it notes of itself and compares: prices, usage, each line, and what the ledger has
 // booked of each. Key: billing.read on the tenant. NOT_FOUND for what the caller cannot see.
 func (s *Service) Verify(ctx context.Context, id ids.ID) (out *Verification, err error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -40,7 +40,7 @@ func (s *Service) Verify(ctx context.Context, id ids.ID) (out *Verification, err
 	return out, err
 }
 
-// Recompute is Verify for the platform itself, which no key is asked of. NOT_FOUND when there is no such run.
+// Recompute is Verify for the platform itself, which needs no key. NOT_FOUND when the run does not exist.
 func Recompute(ctx context.Context, t *tx.Tx, id ids.ID) (*Verification, error) {
 	run, err := one(ctx, t, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE id = $1`, id)
 	if err != nil {

@@ -21,8 +21,8 @@ type instanceRow struct {
 	family, adapter string
 }
 
-// instancesSQL reads instances with their newest operation. $2 says whether they are asked for
-// themselves: what only they tell is not looked for otherwise.
+// instancesSQL reads instances with their newest operation. $2 says whether the reading is about instances themselves:
+// columns that only such a reading shows are NULL otherwise.
 const instancesSQL = `SELECT i.id, i.permission_family, i.runtime_backend, i.status, i.health, i.health_message,
 	i.observed_at IS NOT NULL,
 		coalesce(e.occurred_at, i.observed_at, i.created_at), i.failure_code, i.failure_message, i.failure_owner, i.drift,

@@ -65,7 +65,7 @@ func (r *reading) addOperation(rows pgx.Rows) error {
 	return nil
 }
 
-// told takes the adapter's newest word of this dispatch.
+// told stores the adapter's newest report of this dispatch attempt.
 func (o *openOperation) told(raw []byte) {
 	var status adapter.Status
 	if len(raw) == 0 || json.Unmarshal(raw, &status) != nil || status.Attempt < o.Dispatches {
@@ -148,7 +148,7 @@ func (r *reading) ofOperation(op *openOperation, deep bool) *blocker.Facts {
 	return f
 }
 
-// takesAway says that the operation waits for every task on the member, whoever asked for it.
+// takesAway reports whether the operation waits for every task on the member, also those of other operations.
 func takesAway(op *openOperation, member ids.ID) bool {
 	switch {
 	case op.Kind == lifecycle.InstanceDecommission:

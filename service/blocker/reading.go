@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// scope is which operations and instances a reading is about, as queries over $1, the ids asked for.
+// scope is which operations and instances a reading is about, as queries over $1, the requested ids.
 type scope struct{ operations, instances string }
 
 // The scopes. Operations bring along those that they wait behind.
@@ -105,7 +105,7 @@ func (r *reading) pulse() tx.Query {
 	})
 }
 
-// backlogsSQL counts the due operations of the tenants whose asked operations are due themselves.
+// backlogsSQL counts the due operations of the tenants whose requested operations are due themselves.
 const backlogsSQL = `SELECT b.tenant_id, count(*) FROM (SELECT q.tenant_id FROM operation q
 	WHERE q.ended_at IS NULL AND q.claimed_by IS NULL AND q.next_run_at <= now() AND q.tenant_id IN (
 		SELECT w.tenant_id FROM operation w WHERE w.id IN ({operations}) AND w.claimed_by IS NULL AND w.next_run_at <= now())
@@ -142,7 +142,7 @@ func dialRefused(reason string) bool {
 	return strings.Contains(reason, "dial policy does not allow") || strings.Contains(reason, adapterclient.NotCalled)
 }
 
-// unauthenticated says whether a reason of adapterclient is a refusal of the platform's signature.
+// unauthenticated reports whether a reason of adapterclient is a refusal of the platform's signature.
 func unauthenticated(reason string) bool {
 	return strings.Contains(reason, "answers UNAUTHENTICATED") || strings.Contains(reason, "answers HTTP 401")
 }

@@ -1,5 +1,5 @@
-// Package blocker reads what keeps operations and instances from where they should be, and asks the
-// rules which of it comes first. A batch of any size costs one round trip.
+// Package blocker reads what keeps operations and instances from where they should be, and ranks it by the rules. A
+// batch of any size costs one round trip.
 package blocker
 
 import (

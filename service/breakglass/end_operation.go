@@ -29,10 +29,10 @@ type EndOperationInput struct {
 	Reason, Incident string
 }
 
-// EndOperation ends an operation that cannot end by itself: FAILED, with outcome UNVERIFIED, since nothing
-// proves where it stands. Whatever worker holds it is fenced off and its tokens end. What it was making is
-// FAILED, from where the usual verbs take it on; what may be left of that is listed as orphans, which are
-// taken back by themselves. Key: break_glass.use on the platform.
+// EndOperation ends an operation that cannot end by itself: FAILED, with outcome UNVERIFIED, since nothing proves how
+// far it came. Any worker that holds it is fenced off and its tokens end. What it was creating is FAILED, from where
+// the usual verbs take it on; what may be left of that is listed as orphans, which are taken back automatically. Key:
+// break_glass.use on the platform.
 //
 // Faults: INVALID_ARGUMENT at input.reason and input.incident, FORBIDDEN, NOT_FOUND, FAILED_PRECONDITION at
 // input.operationId when it has ended.

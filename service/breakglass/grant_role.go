@@ -34,8 +34,8 @@ type GrantRoleInput struct {
 // GrantRole gives a role that ends by itself, also one whose keys the caller lacks, also to the caller. It
 // is never the role that may use break-glass. Key: break_glass.use on the platform.
 //
-// Faults: INVALID_ARGUMENT with the field, FORBIDDEN, NOT_FOUND, FAILED_PRECONDITION at input.subjectId for
-// somebody disabled or of another tenant, LIMIT_EXCEEDED.
+// Faults: INVALID_ARGUMENT with the field, FORBIDDEN, NOT_FOUND, FAILED_PRECONDITION at input.subjectId for a person
+// who is disabled or of another tenant, LIMIT_EXCEEDED.
 func (s *Service) GrantRole(ctx context.Context, in GrantRoleInput) (*db.RoleBinding, error) {
 	var input check.Input
 	why(&input, in.Reason, in.Incident)

@@ -1,6 +1,6 @@
-// Package breakglass holds the verbs that set the rules aside: each asks for break_glass.use on the platform
-// and a reason, and is flagged in the audit, in the instance's timeline, in the log and in a metric. No
-// other verb sets a rule aside.
+// Package breakglass holds the verbs that set the rules aside: each requires break_glass.use on the platform and a
+// reason, and is flagged in the audit, in the instance's timeline, in the log and in a metric. No other verb sets a
+// rule aside.
 package breakglass
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// Bounds of what is said, in characters.
+// Bounds of the reason and the incident, in characters.
 const (
 	leastReason  = 20
 	mostReason   = 1_000
@@ -32,18 +32,18 @@ type Service struct {
 	Used atomic.Int64
 }
 
-// why checks what was said of the use.
+// why checks the reason and the incident of a use.
 func why(input *check.Input, reason, incident string) {
 	input.Text("input.reason", strings.TrimSpace(reason), leastReason, mostReason)
 	input.Text("input.incident", incident, 0, mostIncident)
 }
 
-// allowed asks for the key, on the platform and nowhere else.
+// allowed requires the key, on the platform and nowhere else.
 func allowed(t *tx.Tx, action string, object ids.ID) error {
 	return audit.Require(t, action, authz.BreakGlassUse, authz.Object{}, object)
 }
 
-// flag tells of a use that came about.
+// flag counts and logs a use that succeeded.
 func (s *Service) flag(ctx context.Context, action string, actor *authz.Actor, object ids.ID, reason, incident string) {
 	s.Used.Add(1)
 	s.Log.Warn("break-glass was used", "action", action, "actor", actor.ID, "actor_name", actor.Name, "object", object,

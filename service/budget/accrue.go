@@ -18,8 +18,8 @@ import (
 // maxDue bounds a look: what it costs is a statement for each budget.
 const maxDue = 5_000
 
-// Due lists budgets that are not removed, at most 5,000: those first that were looked at the longest ago. Where there
-// are more, some wait for the next look.
+// Due lists budgets that are not removed, at most 5,000: those first that were read the longest ago. Where there are
+// more, some wait for the next round.
 func Due(ctx context.Context, t *tx.Tx) ([]ids.ID, error) {
 	found, err := t.Query(ctx, `SELECT id FROM budget WHERE removed_at IS NULL ORDER BY spent_at NULLS FIRST, id LIMIT $1`,
 		maxDue)
@@ -73,8 +73,8 @@ const accrueSQL = `WITH m AS (SELECT platform.generation() AS generation,
 	FROM n WHERE budget.id = n.id RETURNING greatest(n.now_reached - n.before_reached, 0) > 0, n.full_now
 	AND n.before_limit IS NULL`
 
-// Accrue brings a budget up to the books and tells what it has reached since. It returns the budget, nil when another
-// process has it in hand or it is removed.
+// Accrue brings a budget up to the books and reports the thresholds that it has reached since. It returns the budget,
+// nil when another process has it in hand or it is removed.
 func Accrue(ctx context.Context, t *tx.Tx, id ids.ID) (*Budget, error) {
 	var risen, full bool
 	err := t.QueryRow(ctx, accrueSQL, id).Scan(&risen, &full)
@@ -100,15 +100,15 @@ func Accrue(ctx context.Context, t *tx.Tx, id ids.ID) (*Budget, error) {
 	return b, err
 }
 
-// bearersSQL are the newest instances of the projects that a budget is for: the timelines on which it is told, each
-// project's webhooks and feeds once.
+// bearersSQL are the newest instances of the projects that a budget is for: the timelines that show its events, so that
+// each project's webhooks and feeds get them once.
 const bearersSQL = `SELECT DISTINCT ON (instance.project_id) ` + rows.InstanceColumns + ` FROM instance
 	WHERE instance.tenant_id = $1 AND ($2::text IS NULL OR instance.project_id = $2) AND ($3 <> 'INSTANCE'
 	OR instance.id = $4)
 	ORDER BY instance.project_id, instance.id DESC LIMIT 1000`
 
-// tell appends an event to a timeline of every project that the budget is for. What a tenant's budget is in money is
-// not for its projects' eyes.
+// tell appends an event to a timeline of every project that the budget is for. Projects must not see their tenant's
+// budget in money.
 func (b *Budget) tell(ctx context.Context, t *tx.Tx, kind lifecycle.EventType, message string) error {
 	found, err := t.Query(ctx, bearersSQL, b.TenantID, b.ProjectID, string(b.Scope), b.TargetID)
 	if err != nil {

@@ -34,16 +34,16 @@ type Budget struct {
 	Span         spending.Span
 	// HorizonSeconds is for how long the price of what is rented is held of the amount.
 	HorizonSeconds int
-	// Thresholds are percents that are told, ascending.
+	// Thresholds are the percents at which an event is written, ascending.
 	Thresholds []int
 	AtLimit    spending.Outcome
 	Reason     string
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
-	// Spent is what the books say, as of SpentAt; nil before they were looked at.
+	// Spent is what is booked, as of SpentAt, which is nil before the first reading of the books.
 	Spent   money.Decimal
 	SpentAt *time.Time
-	// Reached is the highest threshold that was told, and LimitAt when the amount was reached.
+	// Reached is the highest threshold that was reported, and LimitAt when the amount was reached.
 	Reached int
 	LimitAt *time.Time
 	// Hourly is what an hour of the capacity costs now, and Held its price for the horizon.

@@ -58,7 +58,7 @@ var groupings = map[spending.By]grouping{
 	spending.ByBorne: {key: `e.dimension`},
 }
 
-// person is who requested the capacity of an entry, launched the instance whose use it is, or made the volume.
+// person is who requested the capacity of an entry, launched the instance whose use it is, or created the volume.
 const person = `coalesce((SELECT r.subject_id FROM allocation_requester r WHERE r.allocation_id = e.allocation_id),
 	(SELECT v.created_by FROM volume v WHERE v.id = e.volume_id),
 	(SELECT o.requester_id FROM operation o WHERE o.instance_id = e.instance_id AND o.kind = 'INSTANCE_CREATE'
@@ -138,7 +138,7 @@ type Summary struct {
 	Currency string
 	// From and To bound the month, half-open.
 	From, To time.Time
-	// Spent is what the books say, Hourly what an hour of what is rented costs, and Forecast both until the month's end.
+	// Spent is what is booked, Hourly the price of an hour of what is rented, Forecast both until the month's end.
 	Spent, Hourly, Forecast money.Decimal
 	Unpriced                int
 }

@@ -63,7 +63,7 @@ func (in *SetInput) check() error {
 // target is what a budget is for: where it lies.
 type target struct{ tenantID, projectID ids.ID }
 
-// object is what authorisation decides on. The budget of a tenant or a project is its tenant's to set, so that nobody
+// object is what authorisation decides on. The budget of a tenant or a project is its tenant's to set, so that no one
 // lifts the limit that was set over them; that of a service account or an instance is its project's.
 func (w target) object(scope spending.Scope) authz.Object {
 	if scope == spending.Tenant || scope == spending.Project {

@@ -26,10 +26,10 @@ type Halted struct {
 // platform is who halts canaries.
 var platform = authz.System("platform")
 
-// Halt halts a canary whose launches fail clearly more often than those of the active version: nobody is taken in
-// from then on, and those who have it keep it. It answers nil, and changes nothing, while the numbers do not say so,
-// when it was halted before, and when it is no canary. It is for the workers and asks for no key; the step is in the
-// manifest's history and in the audit, by the platform.
+// Halt halts a canary whose launches fail clearly more often than those of the active version: no project is taken in
+// from then on, and those that have it keep it. It returns nil, and changes nothing, while the numbers do not show
+// that, when the canary was halted before, and when the manifest is not a canary. It is for the workers and needs no
+// key; the step is in the manifest's history and in the audit, by the platform.
 func (s *Service) Halt(ctx context.Context, manifestID ids.ID) (out *Halted, err error) {
 	worse, err := s.looksWorse(ctx, manifestID)
 	if err != nil || !worse {
@@ -42,7 +42,7 @@ func (s *Service) Halt(ctx context.Context, manifestID ids.ID) (out *Halted, err
 	return out, err
 }
 
-// looksWorse judges without a lock; what it says is asked again under one.
+// looksWorse judges without a lock; halt judges again under one.
 func (s *Service) looksWorse(ctx context.Context, manifestID ids.ID) (bool, error) {
 	var beside *ids.ID
 	err := s.DB.Worker().QueryRow(ctx, `SELECT platform.canary_beside(m) FROM manifest m
@@ -113,7 +113,7 @@ func lock(ctx context.Context, t *tx.Tx, manifestID ids.ID) (*db.App, *db.Manife
 	return app, row, nil
 }
 
-// besideOf is the version of the active manifest; empty when there is none.
+// besideOf returns the version of the active manifest; empty when no manifest is active.
 func besideOf(ctx context.Context, t *tx.Tx, row *db.Manifest) (version string, err error) {
 	err = t.QueryRow(ctx, `SELECT b.version FROM manifest b WHERE b.id = (SELECT platform.canary_beside(m) FROM manifest m
 		WHERE m.id = $1)`, row.ID).

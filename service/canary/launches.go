@@ -16,7 +16,7 @@ import (
 // were accepted. What they do not show, no later ones are needed to show.
 const mostLaunches = 20_000
 
-// launchesSQL reads them in the order in which they ended, those under way last; $3 asks for the other operations too.
+// launchesSQL reads them in the order in which they ended, those under way last; $3 adds the other operations.
 const launchesSQL = `SELECT canary, state, began, ended, operations, operations_failed
 	FROM platform.canary_launches($1, $2, $3)`
 

@@ -15,9 +15,9 @@ import (
 // maxPoints bounds the chart.
 const maxPoints = 500
 
-// Report tells how the canary goes, or went: its launches since it began, over all tenants, beside those of the
+// Report returns how the canary goes, or went: its launches since it began, over all tenants, beside those of the
 // version that is active, or was when it ended. Key: manifest.read on the app's publisher, or on the platform.
-// NOT_FOUND: no such manifest; FAILED_PRECONDITION when it never was a canary.
+// NOT_FOUND when the manifest does not exist; FAILED_PRECONDITION when it never was a canary.
 func (s *Service) Report(ctx context.Context, manifestID ids.ID) (*Report, error) {
 	var row, beside *db.Manifest
 	var app *db.App

@@ -1,4 +1,4 @@
-// Package canary tells how the canary of a manifest goes beside the active version, and halts one that is clearly
+// Package canary shows how the canary of a manifest goes beside the active version, and halts one that is clearly
 // worse.
 package canary
 

@@ -25,11 +25,11 @@ func (s *Service) AppByID(ctx context.Context, id ids.ID) (*db.App, error) {
 // maxSearch bounds what is searched for, in bytes.
 const maxSearch = 100
 
-// likeEscapes makes a text stand for itself in a LIKE pattern.
+// likeEscapes escapes a text so that a LIKE pattern matches it literally.
 var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// Apps lists the catalog by short name; search, if not empty, must be part of the short name or
-// the name, in any case; system chooses only the platform's own apps, or only others, and nil both. Key: <family>.catalog.read in any scope; apps of other families are left out.
+// Apps lists the catalog by short name. search matches part of a short name or name, in any case; system selects the
+// platform's own apps or the others, nil both. Key: <family>.catalog.read in any scope; other families are left out.
 func (s *Service) Apps(ctx context.Context, search string, system *bool, args page.Args) (*page.Page[*db.App], error) {
 	const list = "apps"
 	if len(search) > maxSearch {

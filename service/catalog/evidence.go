@@ -53,7 +53,7 @@ type reportEvidence struct {
 	Digest string                 `json:"digest"`
 }
 
-// prove gathers everything that staging asks for. The artifacts have been looked at.
+// prove gathers everything that staging requires. The artifacts have been checked before.
 func prove(ctx context.Context, t *tx.Tx, row *db.Manifest, smoke *ids.ID) (json.RawMessage, error) {
 	parsed, err := manifest.New(row.Document)
 	if err != nil {
@@ -120,7 +120,7 @@ func smoked(ctx context.Context, t *tx.Tx, row *db.Manifest, id *ids.ID) (smokeE
 	return out, nil
 }
 
-// description is what an adapter says of itself, as far as a manifest is held against it.
+// description is the part of an adapter's description that a manifest is checked against.
 type description struct {
 	Build            string   `json:"build"`
 	ContractVersions []string `json:"contractVersions"`
@@ -141,8 +141,8 @@ func (d *description) names(app string) bool {
 	return false
 }
 
-// snapshot holds the manifest against what its adapter said of itself last. From then on the
-// manifest is the word: a live adapter cannot widen itself.
+// snapshot checks the manifest against the last description of its adapter. From then on the manifest counts: a live
+// adapter cannot widen itself.
 func snapshot(ctx context.Context, t *tx.Tx, m *manifest.Manifest) (adapterEvidence, error) {
 	row, err := t.Adapter.Query().Where(dbadapter.Name(m.Adapter)).Only(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// standing is everything that says whether a manifest may take its next step.
+// standing is everything that decides whether a manifest may take its next step.
 type standing struct {
 	publisher
 	row         db.Manifest
@@ -77,8 +77,8 @@ func scanStanding(row pgx.CollectableRow) (*standing, error) {
 	return x, nil
 }
 
-// Lacks says what each of several manifests lacks for its next stage, from what is known here: nobody is asked. It is told
-// to those who hold manifest.read on the app's publisher; to others, who can do nothing about it, nothing is.
+// Lacks returns what each of several manifests lacks for its next stage, from the database alone. Only callers with
+// manifest.read on the app's publisher get it; others, who can do nothing about it, get nothing.
 func (s *Service) Lacks(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*fault.Reason, error) {
 	var found []*standing
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanStanding, standingSQL, texts(manifests)))

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
-// maxPinning bounds the manifests that are told to pin an artifact.
+// maxPinning bounds the listed manifests that pin an artifact.
 const maxPinning = 50
 
 // ManifestFilter narrows a list of manifests; what is empty narrows nothing.
@@ -28,8 +28,8 @@ type ManifestFilter struct {
 	Stages  []lifecycle.Stage
 }
 
-// ManifestList lists the manifests of all apps that the caller sees in the catalog, newest first. Key: manifest.read in any
-// scope; manifests of families that the caller does not see are left out. INVALID_ARGUMENT at search.
+// ManifestList lists the manifests of all apps that the caller sees in the catalog, newest first. Key: manifest.read in
+// any scope; manifests of families that the caller does not see are left out. INVALID_ARGUMENT at search.
 func (s *Service) ManifestList(ctx context.Context, filter ManifestFilter, args page.Args) (*page.Page[*db.Manifest], error) {
 	const list = "all manifests"
 	if len(filter.Search) > maxSearch {
@@ -39,8 +39,8 @@ func (s *Service) ManifestList(ctx context.Context, filter ManifestFilter, args 
 	if err := args.Decode(list, &after); err != nil {
 		return nil, err
 	}
-	// Nearly everybody who may read manifests sees every family: one read does. For others it is made again, narrowed, and
-	// each time to fewer families.
+	// Nearly every caller that may read manifests sees every family: one read does. For others the read is repeated,
+	// each time narrowed to fewer families.
 	for families := authz.Families(); ; {
 		var found []*db.Manifest
 		actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
@@ -108,8 +108,8 @@ type pictured struct {
 	document []byte
 }
 
-// Icons reads the pictures of several apps at once, of the active manifest or else of the newest; an app without one has
-// an empty one. Key: <family>.catalog.read in any scope.
+// Icons reads the pictures of several apps at once, of the active manifest or else of the newest; empty for an app
+// without one. Key: <family>.catalog.read in any scope.
 func (s *Service) Icons(ctx context.Context, slugs []string) (map[string]string, error) {
 	var found []pictured
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, func(row pgx.CollectableRow) (p pictured, err error) {
@@ -137,7 +137,7 @@ func (s *Service) Icons(ctx context.Context, slugs []string) (map[string]string,
 	return out, nil
 }
 
-// PinnedBy reads the newest 50 manifests that pin each of several artifacts, newest first. Key: manifest.read in any scope.
+// PinnedBy reads the newest 50 manifests that pin each artifact, newest first. Key: manifest.read in any scope.
 func (s *Service) PinnedBy(ctx context.Context, artifacts []ids.ID) (map[ids.ID][]*db.Manifest, error) {
 	var pins []pin
 	var found []*db.Manifest

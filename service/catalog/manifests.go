@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
-// Manifests lists the manifests of an app, newest first; those that are not released are their publisher's and the platform's
-// staff's to see. Key: manifest.read in any scope, and the catalog of the app's family.
+// Manifests lists the manifests of an app, newest first; those that are not released only to their publisher and the
+// platform's staff. Key: manifest.read in any scope, and the catalog of the app's family.
 func (s *Service) Manifests(ctx context.Context, appSlug string, args page.Args) (*page.Page[*db.Manifest], error) {
 	list := "manifests " + appSlug
 	after := ids.ID("zz") // beyond every id
@@ -108,8 +108,8 @@ func grouped[T any](pins []pin, found []*T, idOf func(*T) ids.ID, ends func(pin)
 	return out
 }
 
-// Many reads several manifests at once by their ids, for those who show an instance of theirs; what
-// is missing is left out. Key: manifest.read in any scope.
+// Many reads several manifests at once by their ids, for callers that show an instance of each; what is missing is left
+// out. Key: manifest.read in any scope.
 func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.Manifest, error) {
 	var found []*db.Manifest
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id = ANY ($1)`, texts(wanted)))

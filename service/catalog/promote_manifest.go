@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// defaultCanaryPercent is how many of the projects a canary takes in when nothing is said.
+// defaultCanaryPercent is the percentage of the projects that a canary takes in when none is given.
 const defaultCanaryPercent = 10
 
 // PromoteManifestInput is a step of trust.
@@ -23,7 +23,7 @@ type PromoteManifestInput struct {
 	ManifestID ids.ID
 	To         lifecycle.Stage
 	Reason     string
-	// SmokeInstanceID proves the step to STAGED; otherwise it is not looked at.
+	// SmokeInstanceID proves the step to STAGED; otherwise it is ignored.
 	SmokeInstanceID *ids.ID
 	// CanaryPercent is how many of the projects a step to CANARY takes in, 1 to 100; nil for 10.
 	CanaryPercent *int
@@ -43,14 +43,14 @@ func (in PromoteManifestInput) check() error {
 
 // PromoteManifest moves a manifest to its next stage. Key: manifest.promote on the app's publisher, or on the platform.
 //
-// STAGED needs the document to lint still, to stay within what its adapter describes, and a smoke instance of this very
-// manifest that ran and was torn down with proof; a controller needs passed reports of its adapter's build as well, and
-// declared behaviour (EVIDENCE_MISSING). STAGED, CANARY and ACTIVE take no artifact in quarantine (ARTIFACT_QUARANTINED).
-// An app has one canary at a time (CONFLICT naming it). ACTIVE needs every pinned artifact to be active and a canary that
-// was not halted, and deprecates the version that was active before. RETIRED waits for the last live instance.
-// CANARY needs a controller's reports to be signed by registered runners, ACTIVE the app's least number of launches and least
-// time as the canary, RETIRED its grace period (EVIDENCE_MISSING); override sets that aside, by manifest.promote on the
-// platform. FAILED_PRECONDITION names both stages when the step is none; CONFLICT when another promotion came first.
+// STAGED needs the document to lint still, to stay within what its adapter describes, and a smoke instance of it that
+// ran and was torn down with proof; a controller needs passed reports of its adapter's build as well, and declared
+// behaviour (EVIDENCE_MISSING). STAGED, CANARY and ACTIVE take no artifact in quarantine (ARTIFACT_QUARANTINED). An app
+// has one canary at a time (CONFLICT naming it). ACTIVE needs every pinned artifact active and a canary that was not
+// halted, and deprecates the version that was active before. RETIRED waits for the last live instance. CANARY needs a
+// controller's reports signed by registered runners, ACTIVE the app's least number of launches and least time as the
+// canary, RETIRED its grace period (EVIDENCE_MISSING); override sets that aside, by manifest.promote on the platform.
+// FAILED_PRECONDITION for any other step names both stages; CONFLICT when another promotion came first.
 func (s *Service) PromoteManifest(ctx context.Context, in PromoteManifestInput) (out *db.Manifest, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func toStaged(ctx context.Context, t *tx.Tx, update *db.ManifestUpdateOne, v *ve
 	return nil
 }
 
-// toCanary begins a canary anew: what an earlier one came to is over.
+// toCanary begins a canary from zero: the result of an earlier one does not count.
 func toCanary(t *tx.Tx, update *db.ManifestUpdateOne, v *versions, in PromoteManifestInput) error {
 	if v.canary != nil {
 		return fault.New(fault.Conflict, "version %s (%s) is the app's canary: an app has one at a time", v.canary.Version, v.canary.ID).
@@ -142,7 +142,7 @@ func haltedCanary(row *db.Manifest) *fault.Fault {
 	return fault.New(fault.FailedPrecondition, "the canary was halted (%s): take it back to STAGED first", row.CanaryHaltReason).At("input.to")
 }
 
-// supersede deprecates the version that was active: it must stand aside before the next one steps in.
+// supersede deprecates the version that was active before the next one becomes active: an app has one at a time.
 func (v *versions) supersede(ctx context.Context, t *tx.Tx, reason string) error {
 	if v.active == nil {
 		return nil
@@ -176,7 +176,7 @@ func (p publisher) keep(ctx context.Context, t *tx.Tx, before, after *db.Manifes
 			"digest": after.Digest, "override": why.override, "evidence": document(after.Evidence)}})
 }
 
-// document is stored JSON for the audit; nil when there is none.
+// document returns stored JSON for the audit; nil when it is empty.
 func document(stored json.RawMessage) any {
 	if len(stored) == 0 {
 		return nil

@@ -17,15 +17,15 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// PublishManifestInput is what a new manifest is made from.
+// PublishManifestInput is the input for a new manifest.
 type PublishManifestInput struct {
 	Document       json.RawMessage
 	IdempotencyKey string
 }
 
 // PublishManifest stores a manifest as a draft. Key: manifest.publish on the app's publisher, or on the platform.
-// MANIFEST_INVALID when it does not lint, or pins what is not the publisher's tenant's nor the platform's, retired or in
-// quarantine; CONFLICT when the app has that version.
+// MANIFEST_INVALID when it does not lint, or pins what is neither the publisher's tenant's nor the platform's, is
+// retired or in quarantine; CONFLICT when the app has that version.
 //
 // The document arrives decoded from the request, so that the publisher's own bytes are not known
 // here. What is stored, and what the digest covers, is its one canonical form: members sorted by

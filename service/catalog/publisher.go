@@ -18,15 +18,15 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// publisher is who acts for an app: a project, or the platform when both are nil. An artifact may be a tenant's as a whole.
+// publisher is who acts for an app: a project, or the platform when both are nil. An artifact may be of a whole tenant.
 type publisher struct {
 	tenant, project *ids.ID
 }
 
-// why is why a step is taken, and why its terms were set aside; empty when it was held to them.
+// why is why a step is taken, and why its terms were set aside; the latter is empty when the step met them.
 type why struct{ reason, override string }
 
-// object is what the publisher's keys are asked for on.
+// object is where the publisher's keys are required.
 func (p publisher) object() authz.Object {
 	return authz.Object{TenantID: rows.Value(p.tenant), ProjectID: rows.Value(p.project)}
 }
@@ -44,8 +44,8 @@ type versions struct {
 	row, active, canary *db.Manifest
 }
 
-// lock authorises the attempt on the app's publisher and locks the manifest with its app's active one and canary, one app
-// at a time. CONFLICT when one of them was moved by another promotion while this one waited.
+// lock authorises the attempt on the app's publisher and locks the manifest with its app's active one and canary, one
+// app at a time. CONFLICT when one of them was moved by another promotion while this one waited.
 func (a attempt) lock(ctx context.Context, t *tx.Tx, id ids.ID) (*versions, error) {
 	out := &versions{}
 	var slug string

@@ -17,12 +17,12 @@ type Service struct {
 	DB *tx.DB
 }
 
-// made is what an idempotency key remembers.
+// made is what an idempotency key stores.
 type made struct {
 	ID ids.ID `json:"id"`
 }
 
-// visible is the families whose apps the caller may see. FORBIDDEN when there is none.
+// visible returns the families whose apps the caller may see. FORBIDDEN without any.
 func visible(actor *authz.Actor) ([]string, error) {
 	if err := authz.RequireAnywhere(actor, authz.FamilyKeys("catalog.read")...); err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func (s *Service) oneApp(ctx context.Context, condition string, value any) (*db.
 	return app, nil
 }
 
-// conceal takes away whose an app is, which is another tenant's own affair: everybody may look at the catalog. Who may
-// read the app's manifests of every stage keeps it.
+// conceal removes the publisher of an app, since every tenant may read the catalog. A caller that may read the app's
+// manifests of every stage sees it.
 func conceal(actor *authz.Actor, app *db.App) {
 	of := publisher{tenant: app.PublisherTenantID, project: app.PublisherProjectID}.object()
 	if !actor.Allows(authz.ManifestRead, of.TenantID, of.ProjectID) {

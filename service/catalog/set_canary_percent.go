@@ -14,9 +14,9 @@ import (
 )
 
 // SetCanaryPercent changes how many of the projects a canary takes in, 1 to 100: a project that is in stays in when it
-// rises. The share that it has already changes nothing. Key: manifest.promote on the app's publisher, or on the platform.
-// INVALID_ARGUMENT naming percent or reason, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at manifestId when the version is no
-// canary or was halted, CONFLICT when a promotion came first.
+// rises. The present share changes nothing. Key: manifest.promote on the app's publisher, or on the platform.
+// INVALID_ARGUMENT naming percent or reason, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at manifestId when the version
+// is not a canary or was halted, CONFLICT when a promotion came first.
 func (s *Service) SetCanaryPercent(ctx context.Context, id ids.ID, percent int, reason string) (out *db.Manifest, err error) {
 	var input check.Input
 	input.Text("reason", reason, 1, check.MaxReason)

@@ -28,14 +28,14 @@ const maxReports = 50
 type EvidenceInput struct {
 	ManifestID ids.ID
 	Kind       lifecycle.EvidenceKind
-	// Report is the report's bytes, at most 512 KiB, and Digest what they are held against.
+	// Report is the report's bytes, at most 512 KiB, and Digest what they are checked against.
 	Report, Digest string
-	// Signature is a registered runner's over evidence.Statement, base64; empty for a report that nobody signed.
+	// Signature is a registered runner's over evidence.Statement, base64; empty for an unsigned report.
 	Signature string
 }
 
-// SubmitEvidence stores a report; the same one again changes nothing. Key: manifest.publish on the app's publisher, or on
-// the platform. DIGEST_MISMATCH when the bytes are others than the digest says, or the report others than its own;
+// SubmitEvidence stores a report; repeating it changes nothing. Key: manifest.publish on the app's publisher, or on the
+// platform. DIGEST_MISMATCH when the bytes are others than the digest says, or the report others than its own;
 // INVALID_ARGUMENT naming the field, also when the report is of another adapter or app; LIMIT_EXCEEDED after 50.
 func (s *Service) SubmitEvidence(ctx context.Context, in EvidenceInput) (out *db.PromotionEvidence, err error) {
 	summary, err := in.read()
@@ -49,7 +49,7 @@ func (s *Service) SubmitEvidence(ctx context.Context, in EvidenceInput) (out *db
 	return out, err
 }
 
-// read holds the input against its digest and reads the report.
+// read checks the input against its digest and reads the report.
 func (in EvidenceInput) read() (evidence.Summary, error) {
 	var input check.Input
 	if !digest.Valid(in.Digest) {
@@ -67,8 +67,8 @@ func (in EvidenceInput) read() (evidence.Summary, error) {
 	return evidence.Parse(in.Kind, []byte(in.Report))
 }
 
-// ofManifest is why a report is not of this adapter and app; empty when it is. An adapter that runs any app is exercised
-// with whichever.
+// ofManifest returns why a report is not of this adapter and app; empty when it is. An adapter that runs any app is
+// tested with any.
 func ofManifest(said evidence.Summary, adapterName, app string) string {
 	switch {
 	case said.Adapter != adapterName:

@@ -164,10 +164,10 @@ func LacksOpening(ctx context.Context, t *tx.Tx, versions []*db.Manifest) (lacki
 	return lacking, nil
 }
 
-// lacksRunner is what a version with a controller of its own lacks to be given to others than its publisher: reports that a
-// registered runner has signed. Its publisher's own word stages it, for smoke launches in projects of the publisher's.
-// What the document calls itself does not matter: an adapter that names the app was written for it, and runs with the
-// platform's trust.
+// lacksRunner returns what a version with its own controller lacks before others than its publisher get it: reports
+// that a registered runner signed. Its publisher's own reports stage it, for smoke launches in the publisher's
+// projects. What the document calls itself does not matter: an adapter that names the app was written for it, and runs
+// with the platform's trust.
 func (x *standing) lacksRunner() (lacking []string, err error) {
 	parsed, err := manifest.Parse(x.row.Document)
 	if err != nil {

@@ -24,7 +24,7 @@ type world struct {
 	artifacts map[string]candidate // by digest
 }
 
-// candidate is the artifact that a digest in a manifest stands for.
+// candidate is the artifact that a digest in a manifest names.
 type candidate struct {
 	ID          ids.ID          `json:"id"`
 	Digest      string          `json:"digest"`
@@ -33,7 +33,7 @@ type candidate struct {
 	Ref         string          `json:"ref"`
 }
 
-// worldSQL looks for an app, an adapter and artifacts. Of two artifacts of a digest the one of the publisher's tenant comes
+// worldSQL finds an app, an adapter and artifacts. Of two artifacts of a digest the one of the publisher's tenant comes
 // before the platform's, and that of the reference which the manifest names before both.
 const worldSQL = `SELECT app.id, app.permission_family, app.publisher_tenant_id, app.publisher_project_id,
 	EXISTS (SELECT FROM adapter d WHERE d.name = $2 AND (d.project_id IS NULL OR app.sandbox AND d.project_id = app.publisher_project_id)),
@@ -96,7 +96,7 @@ func (w *world) pins() []string {
 	return out
 }
 
-// findings holds a manifest against the catalog.
+// findings checks a manifest against the catalog.
 func (w *world) findings(m *manifest.Manifest) []fault.Reason {
 	found := w.named(m)
 	for i, artifact := range m.Artifacts {
@@ -117,7 +117,7 @@ func (w *world) findings(m *manifest.Manifest) []fault.Reason {
 	return found
 }
 
-// named holds everything but the artifacts against the catalog.
+// named checks everything but the artifacts against the catalog.
 func (w *world) named(m *manifest.Manifest) []fault.Reason {
 	var found []fault.Reason
 	add := func(path, format string, args ...any) {

@@ -7,14 +7,14 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
-// Description is what an adapter says of an app, as far as a change reads it.
+// Description is what an adapter reports of an app, as far as a change reads it.
 type Description struct {
 	Slug           string   `json:"slug"`
 	Operations     []string `json:"operations"`
 	ChoosesLeaving bool     `json:"choosesLeaving"`
 }
 
-// Described returns what a registered adapter says of an app by name; nothing when it is nil or says nothing.
+// Described returns what a registered adapter reports of an app by name; the zero Description without a report.
 func Described(adapter *db.Adapter, app string) Description {
 	var described struct {
 		Apps []Description `json:"apps"`

@@ -57,7 +57,7 @@ func (s *Subject) Lock(ctx context.Context, t *tx.Tx, forUpdate bool) (*Locked, 
 			return nil, err
 		}
 	}
-	// The subject keeps what it has when the lock is not had: the transaction may be tried again.
+	// The subject stays as it is when the lock fails: the transaction may be tried again.
 	locked, err := t.Instance.Query().Where(dbinstance.ID(s.Instance.ID)).ForUpdate().Only(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("lock instance %s: %w", s.Instance.ID, err)
@@ -66,10 +66,10 @@ func (s *Subject) Lock(ctx context.Context, t *tx.Tx, forUpdate bool) (*Locked, 
 	return l, nil
 }
 
-// Planned reports whether a plan is made of the subject, or checked: then everything that a plan shows must be known.
+// Planned reports whether the subject gets a plan, or is checked against one: then all that a plan shows must be known.
 func (l *Locked) Planned() bool { return !l.forUpdate || l.Asked.PlanHash != "" }
 
-// ForUpdate reports whether the change is made, and not only planned.
+// ForUpdate reports whether the change is carried out, and not only planned.
 func (l *Locked) ForUpdate() bool { return l.forUpdate }
 
 // ruled reports whether policy and entitlement restrict the kind: where members come or another version is chosen.
@@ -93,7 +93,7 @@ type Facts struct {
 	Adapter *db.Adapter // nil when it is not registered
 	// Wanted is the desired number of members, by component.
 	Wanted map[string]int
-	// Volumes are those that members which come would have.
+	// Volumes are those that the members which come get.
 	Volumes map[ids.ID]*Volume
 	// Attached are the other projects that use its control plane.
 	Attached []impact.Attached

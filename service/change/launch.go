@@ -40,7 +40,7 @@ type Component struct {
 	Key           string
 	Count         int
 	AllocationIDs []ids.ID // empty for all of the launch's
-	// Intent is what further members of it are to live in; nil for nothing.
+	// Intent is the capacity that further members of it get; nil for none.
 	Intent *capacity.Want `json:",omitempty"`
 	// Requests reports whether the launch requests an allocation of Intent for each member of it.
 	Requests bool `json:",omitempty"`

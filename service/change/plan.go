@@ -41,9 +41,9 @@ type Plan struct {
 	SupersedesIDs   []ids.ID
 	Impact          *impact.Impact
 	Change          json.RawMessage
-	// Version is the one that it leads to; empty when it stays.
+	// Version is the version that the change leads to; empty when it stays.
 	Version string
-	// Cost is what it makes of the price of an hour.
+	// Cost is the change's effect on the price of an hour.
 	Cost *tariff.Cost
 }
 
@@ -58,7 +58,7 @@ type PlannedMember struct {
 	Profile      isolation.Profile
 	// IsolationClass is nil on a node that has not reported its walls.
 	IsolationClass *isolation.Class
-	// Volumes are those that one which comes would have.
+	// Volumes are those that a member which comes gets.
 	Volumes []volume.Binding
 }
 

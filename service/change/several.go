@@ -98,8 +98,7 @@ func (s *Subject) settleScale() error {
 	return nil
 }
 
-// keptIntent returns what the instance's launch said of where further members of the component are to live; nil for
-// nothing.
+// keptIntent returns the capacity that the instance's launch chose for further members of the component; nil for none.
 func (s *Subject) keptIntent() (*capacity.Want, error) {
 	if len(s.Instance.CapacityIntent) == 0 {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 // BindVolumes binds the volumes that a launch chooses to the slots of its manifest. Known are those of the project.
 //
 // Faults: INVALID_ARGUMENT for a slot that the manifest does not have, that is named twice, or that must have a volume
-// and has none, NOT_FOUND for a volume that the project does not have, FAILED_PRECONDITION for one that is being deleted.
+// and has none; NOT_FOUND for a volume that is not in the project; FAILED_PRECONDITION for one being deleted.
 func BindVolumes(m *manifest.Manifest, choices []VolumeChoice, known map[ids.ID]*Volume) (bound []volume.Binding, err error) {
 	for i, choice := range choices {
 		slot, ok := m.VolumeSlot(choice.Slot)
@@ -87,9 +87,9 @@ func KeptVolumes(bound []volume.Binding, next *manifest.Manifest) (reasons []fau
 // Homes are the nodes that local volumes are on, or come to be on with the first member that is seated.
 type Homes map[ids.ID]ids.ID
 
-// Serve refuses a member that would have volumes which its node does not serve: INCOMPATIBLE with a reason
-// VOLUME_UNAVAILABLE at the path, which is looked for then alone. It settles where a local volume is that nobody has used.
-// A volume or a node that is not known is not judged.
+// Serve refuses a member with volumes that its node does not serve: INCOMPATIBLE with a reason VOLUME_UNAVAILABLE at
+// the path; path is called only then. A local volume that is on no node yet is settled on this one. A volume or a node
+// that is not known is not judged.
 func (h Homes) Serve(bound []volume.Binding, known map[ids.ID]*Volume, node *db.ComputeNode,
 	path func() string) error {
 	for _, one := range bound {
@@ -105,7 +105,7 @@ func (h Homes) Serve(bound []volume.Binding, known map[ids.ID]*Volume, node *db.
 	return nil
 }
 
-// Lodging returns what the node of an allocation must serve that is requested for a member with volumes, one of so many.
+// Lodging returns what the node of a requested allocation must serve for one of so many members with volumes.
 func (h Homes) Lodging(bound []volume.Binding, known map[ids.ID]*Volume, members int) (out capacity.Lodging) {
 	for _, one := range bound {
 		wanted := known[one.VolumeID]

@@ -57,7 +57,7 @@ func (c *Calls) Invoke(ctx context.Context, action Action) (json.RawMessage, err
 	return result.Output, nil
 }
 
-// requester says in the contract's types who asks.
+// requester returns the requester in the contract's types.
 func (a Action) requester() adapter.Requester {
 	who := adapter.Requester{
 		ID: a.Requester.ID, Kind: lifecycle.Wire(a.Requester.Kind), ProjectID: string(a.ProjectID),

@@ -46,7 +46,7 @@ type Subject struct {
 	Allocations map[ids.ID]*db.Allocation
 	// CorrelationID ties the call to its request.
 	CorrelationID string
-	// Requester is who asks.
+	// Requester is who requested the change or the action.
 	Requester authz.Ref
 }
 

@@ -24,7 +24,7 @@ type Plan struct {
 	// Change is the change in the contract's JSON.
 	Change json.RawMessage
 	Force  bool
-	// Choose asks who of the targets should leave; nil for a plan.
+	// Choose asks which of the targets should leave; nil for a plan.
 	Choose *adapter.Choose
 }
 

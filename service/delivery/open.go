@@ -27,12 +27,12 @@ const (
 	MaxParts = 2_048
 )
 
-// Open opens the delivery of the artifact that one of the calling node's own open tasks fetches. It asks for
-// task.execute on the node.
+// Open opens the delivery of the artifact that one of the calling node's own open tasks fetches. Key: task.execute on
+// the node.
 //
-// Faults, at taskId: NOT_FOUND when there is no such task, or no such artifact for it any more; CONFLICT when the task
-// has ended; FAILED_PRECONDITION when it fetches nothing; ARTIFACT_QUARANTINED; POLICY_DENIED when policy does not let
-// the artifact's source through any more; ARTIFACT_UNAVAILABLE when nobody noted what it is made of.
+// Faults, at taskId: NOT_FOUND when the task does not exist, or the artifact is not there for it any more; CONFLICT
+// when the task has ended; FAILED_PRECONDITION when it fetches nothing; ARTIFACT_QUARANTINED; POLICY_DENIED when policy
+// does not let the artifact's source through any more; ARTIFACT_UNAVAILABLE when its parts were never noted.
 func (s *Service) Open(ctx context.Context, taskID ids.ID) (*Delivery, error) {
 	var node *authz.Actor
 	var seen *db.NodeTask
@@ -65,7 +65,7 @@ func (s *Service) Open(ctx context.Context, taskID ids.ID) (*Delivery, error) {
 	return out, err
 }
 
-// open writes that the delivery is opened, and makes the token for it.
+// open writes to the audit that the delivery is opened, and signs the token for it.
 func (s *Service) open(ctx context.Context, t *tx.Tx, row *db.NodeTask, artifact *supply.Artifact) (*Delivery, error) {
 	parts, err := t.ArtifactPart.Query().Where(dbpart.ArtifactID(artifact.ID)).Order(dbpart.ByPosition()).Limit(MaxParts).All(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Service) open(ctx context.Context, t *tx.Tx, row *db.NodeTask, artifact
 		URL:   s.URL, Token: text, ExpiresAt: grant.ExpiresAt}, err
 }
 
-// openTask loads the caller's task and asks for the key. It must fetch an artifact and not have ended.
+// openTask loads the caller's task and requires the key. It must fetch an artifact and not have ended.
 func openTask(ctx context.Context, t *tx.Tx, id ids.ID, lock string) (*db.NodeTask, error) {
 	found, err := t.Query(ctx, `SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE id = $1`+lock, id)
 	if err != nil {
@@ -122,7 +122,7 @@ func object(row *db.NodeTask) authz.Object {
 	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID, NodeID: row.NodeID}
 }
 
-// digestOf is what a task fetches; its specification was checked when it was asked for.
+// digestOf returns what a task fetches; its specification was checked when the task was requested.
 func digestOf(row *db.NodeTask) string {
 	var spec struct{ Digest string }
 	_ = json.Unmarshal(row.Spec, &spec)

@@ -16,7 +16,7 @@ const Refused = "END_REFUSED"
 
 // Bare ends the operation with as much of its end as the database takes: the end itself, as FAILED or, where the
 // database takes no such row, as CANCELED; and each other part by itself, so that one that is refused costs no other.
-// It tells the timeline, and returns the parts that were left out. An error is one of the end itself, or of the
+// It writes to the timeline, and returns the parts that were left out. An error is one of the end itself, or of the
 // connection: nothing is written then.
 func (e *Ending) Bare(ctx context.Context) (left []string, err error) {
 	if err := e.bareEnd(ctx); err != nil {

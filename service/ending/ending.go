@@ -1,5 +1,5 @@
 // Package ending ends operations whose kinds cannot end them: by an operator's decision, or since the database refuses
-// for good what the kind writes at its end. Nothing proves where such an operation stands. What it was making is
+// for good what the kind writes at its end. Nothing proves how far such an operation came. What it was creating is
 // FAILED, from where the usual verbs take it on, and what may be left of that is listed as orphans.
 package ending
 
@@ -57,8 +57,8 @@ func (e *Ending) parts() []part {
 		part{"releases", e.releases}, part{"orphans", e.leave})
 }
 
-// End fences the workers off and ends the operation as FAILED with all that belongs to it. Its caller tells the
-// timeline what Events returns.
+// End fences the workers off and ends the operation as FAILED with all that belongs to it. Its caller writes what
+// Events returns to the timeline.
 func (e *Ending) End(ctx context.Context) error {
 	if err := e.fence(ctx); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (e *Ending) targets() []string {
 	return out
 }
 
-// leave lists orphans: what may be left on nodes of members that the operation was making or removing, once it was
-// sent to the adapter, and allocations that it had asked for and nothing lives in. What serves stays untouched.
+// leave lists orphans: what may be left on nodes of members that the operation was creating or removing, once it was
+// sent to the adapter, and allocations that it had requested and nothing lives in. What serves stays untouched.
 func (e *Ending) leave(ctx context.Context) error {
 	residue, err := e.residue(ctx)
 	if err != nil {
@@ -193,7 +193,7 @@ func (e *Ending) residue(ctx context.Context) (drafts []orphan.Draft, err error)
 	return drafts, nil
 }
 
-// held are allocations that the operation had asked for, in which nothing lives.
+// held returns allocations that the operation had requested, in which nothing lives.
 func (e *Ending) held(ctx context.Context) (drafts []orphan.Draft, err error) {
 	found, err := e.Query(ctx, `SELECT id FROM allocation a WHERE created_by_operation_id = $1
 		AND status IN ('REQUESTED', 'READY')
@@ -213,7 +213,7 @@ func (e *Ending) held(ctx context.Context) (drafts []orphan.Draft, err error) {
 	return drafts, nil
 }
 
-// Events are what the instance's timeline is told, the operation's end last.
+// Events returns the events for the instance's timeline, the operation's end last.
 func (e *Ending) Events() []event.Draft {
 	tell := func(kind lifecycle.EventType, member ids.ID) event.Draft {
 		return event.Draft{Type: kind, OperationID: e.Op.ID, MemberID: member, CorrelationID: e.Op.CorrelationID,

@@ -29,11 +29,11 @@ const certifyAction = "issueSshCertificate"
 // publicKeyAt is the field of a public key in inputs.
 const publicKeyAt = "input.publicKey"
 
-// CertificateInput asks for a certificate with which the caller logs in at the members of an instance.
+// CertificateInput requests a certificate with which the caller logs in at the members of an instance.
 type CertificateInput struct {
 	InstanceID ids.ID
-	// Endpoint is one of protocol ssh, whose own server is logged in to; nil for the one that the platform runs in every
-	// member.
+	// Endpoint is one of protocol ssh, whose own server is logged in to; nil for the one that the platform runs in
+	// every member.
 	Endpoint *string
 	// PublicKey is a line as ssh-keygen writes it.
 	PublicKey string
@@ -55,9 +55,9 @@ type Certified struct {
 
 // Certify signs a certificate of CertificateLife for the caller's public key. Its principals are the caller's id at
 // this instance, and for an endpoint also the endpoint at this instance: no login name of a member ever is one, so that
-// a server that is not set up for them lets nobody in.
+// a server that is not set up for them lets no one in.
 //
-// It asks for <family>.member.exec and the highest risk, or for the key of the endpoint. Faults: INVALID_ARGUMENT
+// It requires <family>.member.exec and the highest risk, or the key of the endpoint. Faults: INVALID_ARGUMENT
 // (input.publicKey, input.reason), NOT_FOUND, FORBIDDEN, POLICY_DENIED (access: EXEC or ENDPOINTS), FAILED_PRECONDITION
 // of an endpoint of another protocol.
 func (s *Service) Certify(ctx context.Context, in CertificateInput) (*Certified, error) {
@@ -151,7 +151,7 @@ func (s *Service) certify(ctx context.Context, in CertificateInput, key ssh.Publ
 }
 
 // principals are what a certificate of a person is good for: the person at the instance, in its members; or the person,
-// and anybody who may, at the endpoint of it.
+// and anyone who may, at its endpoint.
 func principals(person ids.ID, endpoint string, instance ids.ID) []string {
 	if endpoint == "" {
 		return []string{string(person) + "@" + string(instance)}

@@ -33,7 +33,7 @@ const (
 	memberQuerySQL = `SELECT ` + rows.MemberColumns + ` FROM member WHERE id = $1`
 )
 
-// CommandInput is a command that somebody works with, in a member.
+// CommandInput is a command to run in a member.
 type CommandInput struct {
 	MemberID ids.ID
 	Exec     tunnel.Exec
@@ -65,8 +65,8 @@ func (in *CommandInput) check() error {
 // maxReason bounds a reason, in characters.
 const maxReason = 1_000
 
-// MayCommand reports by its error whether the caller may run commands in a member now: it asks for <family>.member.exec
-// on the member's project. NOT_FOUND, FORBIDDEN.
+// MayCommand reports by its error whether the caller may run commands in a member now. Key: <family>.member.exec on the
+// member's project. NOT_FOUND, FORBIDDEN.
 func (s *Service) MayCommand(ctx context.Context, memberID ids.ID) error {
 	var member *db.Member
 	var instance *db.Instance
@@ -86,9 +86,9 @@ func (s *Service) MayCommand(ctx context.Context, memberID ids.ID) error {
 	return authz.RequireOn(actor, key, object(instance))
 }
 
-// Command accepts a command in a member, and answers where it runs and what to ask the node's agent for. It asks for
-// <family>.member.exec on the member's project, and for the highest risk. The audit has the program's name and the
-// reason, and neither its arguments nor what passes.
+// Command accepts a command in a member, and returns where it runs and the request for the node's agent. It requires
+// <family>.member.exec on the member's project, and the highest risk. The audit has the program's name and the reason,
+// and neither its arguments nor what passes.
 //
 // Faults: INVALID_ARGUMENT (command, user, rows, reason), NOT_FOUND, FORBIDDEN, POLICY_DENIED (access: EXEC),
 // FAILED_PRECONDITION when the member is on no node.
@@ -109,7 +109,7 @@ func (s *Service) Command(ctx context.Context, in CommandInput) (node, tenant id
 		tunnel.Open{Kind: tunnel.KindExec, MemberID: string(in.MemberID), Spec: spec}, nil
 }
 
-// entered is a member that somebody may work in, who that is, and when they were let in.
+// entered is a member that the caller may work in, the caller, and when access was given.
 type entered struct {
 	member   *db.Member
 	instance *db.Instance
@@ -117,7 +117,7 @@ type entered struct {
 	now      time.Time
 }
 
-// enter lets somebody work in a member, and notes it in the audit. The faults are those of Command.
+// enter lets the caller work in a member, and notes it in the audit. The faults are those of Command.
 func (s *Service) enter(ctx context.Context, id ids.ID, action, reason string, after map[string]any) (in entered,
 	err error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -140,8 +140,8 @@ func (s *Service) enter(ctx context.Context, id ids.ID, action, reason string, a
 	return in, err
 }
 
-// mayEnter asks whether the caller may work in the members of an instance: for <family>.member.exec, for the highest
-// risk and for what policy says of EXEC. A refusal is in the audit; at is the field that policy is said to deny.
+// mayEnter checks that the caller may work in the members of an instance: by <family>.member.exec, the highest risk and
+// the policy for EXEC. A refusal is in the audit; at is the field that a refusal by policy names.
 func mayEnter(ctx context.Context, t *tx.Tx, action string, of *db.Instance, objectID ids.ID, at string) (authz.Key,
 	error) {
 	key, err := authz.FamilyKey(of.PermissionFamily, "member.exec")

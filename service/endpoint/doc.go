@@ -1,6 +1,6 @@
 // Package endpoint holds the verbs by which people reach what runs: they open an endpoint that a manifest declares, in
 // a browser or as a connection, and the platform finds the member that serves it and the process that holds the tunnel
-// of its node. What passes through is nobody's to see here.
+// of its node. This package never sees what passes through.
 //
 //	browser: openEndpoint ── ticket, seconds ── Redeem at the endpoint's host ── cookie ── Find, again every few seconds
 //	program: its own credential ─────────────────────────────────────────────────────────── Find

@@ -18,7 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
-// Wanted is the endpoint that somebody wants to reach.
+// Wanted is the endpoint that a caller wants to reach.
 type Wanted struct {
 	InstanceID ids.ID
 	// Endpoint is its name in the manifest.
@@ -36,7 +36,7 @@ type Target struct {
 	Key      authz.Key
 	// MemberID serves it, on NodeID.
 	MemberID, NodeID ids.ID
-	// Actor is who asked.
+	// Actor is the caller.
 	Actor *authz.Actor
 }
 
@@ -45,7 +45,7 @@ const (
 	manifestSQL = `SELECT ` + rows.ManifestColumns +
 		` FROM manifest WHERE id = (SELECT manifest_id FROM instance WHERE id = $1)`
 	openedSQL = `SELECT true FROM endpoint_opening WHERE id = $1 AND instance_id = $2 AND endpoint = $3`
-	// membersSQL finds whoever may serve: in service, healthy ones first.
+	// membersSQL finds members in service on a node; choose prefers healthy ones.
 	membersSQL = `SELECT ` + rows.MemberColumns + ` FROM member WHERE instance_id = $1 AND node_id IS NOT NULL
 		AND status IN ('ACTIVE', 'DRAINING', 'DRAINED') ORDER BY component_key, ordinal LIMIT 1000`
 )

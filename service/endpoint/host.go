@@ -7,7 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// between stands between the name of an endpoint, which does not contain it, and the id.
+// between separates the name of an endpoint, which does not contain it, from the id.
 const between = "--"
 
 // RedeemPath is where a ticket is used, at the host of its endpoint.
@@ -30,8 +30,8 @@ func (s *Service) Origin(name string, instance ids.ID) string {
 	return (&url.URL{Scheme: s.Apps.Scheme, Host: s.Host(name, instance)}).String()
 }
 
-// ParseHost returns whose host it is; not ok for one that is no endpoint's. Ours reports whether it lies below the
-// apps' domain, where nothing else is served. The port is not looked at: a proxy may listen on another.
+// ParseHost returns whose host it is; not ok when it is not an endpoint's. Ours reports whether it lies below the apps'
+// domain, where nothing else is served. The port is ignored: a proxy may listen on another.
 func (s *Service) ParseHost(host string) (name string, instance ids.ID, ours, ok bool) {
 	if s.Apps == nil {
 		return "", "", false, false

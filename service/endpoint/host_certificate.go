@@ -19,7 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// HostCertificateLife is how long the certificate of a member's own SSH server is good. The member's adapter asks for
+// HostCertificateLife is how long the certificate of a member's own SSH server is good. The member's adapter requests
 // another one well before.
 const HostCertificateLife = 30 * 24 * time.Hour
 
@@ -29,7 +29,7 @@ const connectionLife = 5 * time.Minute
 // hostCertificateAction is the verb's name in the audit.
 const hostCertificateAction = "issueSshHostCertificate"
 
-// HostCertificateInput asks for the certificate of the SSH server that a member runs itself.
+// HostCertificateInput requests the certificate of the SSH server that a member runs itself.
 type HostCertificateInput struct {
 	MemberID ids.ID
 	// PublicKey is the server's host key, a line as ssh-keygen writes it.
@@ -50,9 +50,9 @@ type HostCertified struct {
 	EndpointPrincipals []string
 }
 
-// CertifyHost signs the host key of a member's own SSH server. It asks for task.run on the member's instance: whoever
-// runs tasks in a member is the one who sets its server up. The certificate names this member alone, by id, by place,
-// and as one of its instance. It ends after HostCertificateLife.
+// CertifyHost signs the host key of a member's own SSH server. Key: task.run on the member's instance, as the caller
+// that runs tasks in a member also sets its server up. The certificate names this member alone, by id, by place, and as
+// one of its instance. It ends after HostCertificateLife.
 //
 // Faults: INVALID_ARGUMENT (input.publicKey), NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION of a member that is removed.
 func (s *Service) CertifyHost(ctx context.Context, in HostCertificateInput) (*HostCertified, error) {

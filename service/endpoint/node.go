@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Node returns the node whose agent calls. It asks for node.report on the node.
+// Node returns the node whose agent calls. Key: node.report on the node.
 func (s *Service) Node(ctx context.Context) (ids.ID, error) {
 	actor, err := s.DB.Read(ctx)
 	if err != nil {
@@ -18,7 +18,7 @@ func (s *Service) Node(ctx context.Context) (ids.ID, error) {
 	return actor.NodeID, authz.RequireOn(actor, authz.NodeReport, authz.Object{NodeID: actor.NodeID})
 }
 
-// Attach notes that this process holds the tunnel of a node; whoever held it before does not any more.
+// Attach notes that this process holds the tunnel of a node; a process that held it before does not any more.
 func (s *Service) Attach(ctx context.Context, node ids.ID) error {
 	return s.note(ctx, node, func(ctx context.Context, t *tx.Tx) error {
 		_, err := t.Exec(ctx, `INSERT INTO node_tunnel (node_id, process_id, address, connected_at) VALUES ($1, $2, $3, $4)
@@ -36,7 +36,7 @@ func (s *Service) Detach(ctx context.Context, node ids.ID) error {
 	})
 }
 
-// note writes as the platform itself: a node sees nobody's tunnels.
+// note writes as the platform itself: a node may read no tunnels.
 func (s *Service) note(ctx context.Context, node ids.ID, write func(context.Context, *tx.Tx) error) error {
 	if err := s.DB.As(ctx, nil, write); err != nil {
 		return fmt.Errorf("note the tunnel of %s: %w", node, err)

@@ -10,8 +10,8 @@ import (
 // ConnectAction is the name of a connection in the audit.
 const ConnectAction = "connectEndpoint"
 
-// Note writes into the audit that somebody has been connected to an endpoint, and how. It asks for the endpoint's
-// permission key again, and policy for it (POLICY_DENIED).
+// Note writes into the audit that the caller was connected to an endpoint, and how. It checks the endpoint's permission
+// key again, and the policy for it (POLICY_DENIED).
 func (s *Service) Note(ctx context.Context, to *Target, how string) error {
 	return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		where := object(to.Instance)

@@ -33,12 +33,12 @@ type Opened struct {
 // openAction is the verb's name in the audit.
 const openAction = "openEndpoint"
 
-// Open makes a ticket with which a browser opens an HTTP endpoint at its own host. It asks for the permission key that
-// the endpoint declares, on the instance's project. What is opened ends with the credential that opened it.
+// Open creates a ticket with which a browser opens an HTTP endpoint at its own host. It requires the permission key
+// that the endpoint declares, on the instance's project. What is opened ends with the credential that opened it.
 //
 // Faults: those of Find; FAILED_PRECONDITION, at input.endpoint, of an endpoint that is not for browsers, or where this
-// installation has no domain for apps; FORBIDDEN of a credential that is no login and no key; POLICY_DENIED (access:
-// ENDPOINTS).
+// installation has no domain for apps; FORBIDDEN of a credential that is neither a login nor a key; POLICY_DENIED
+// (access: ENDPOINTS).
 func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	wrong := &check.Input{}
 	wrong.Reason("input.reason", in.Reason)
@@ -89,7 +89,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	return out, nil
 }
 
-// allowed asks policy for endpoints.
+// allowed checks the policy for endpoints.
 func allowed(ctx context.Context, t *tx.Tx, action string, to *Target) error {
 	where := object(to.Instance)
 	return audit.Access(ctx, t, audit.Entry{Action: action, Key: to.Key, Object: where, ObjectID: where.InstanceID},

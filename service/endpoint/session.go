@@ -25,9 +25,9 @@ type Session struct {
 	now   time.Time
 }
 
-// Session accepts a connection to the SSH server that the node's agent runs for a member. It asks for what Command asks
-// for; whoever connects must then log in with a certificate of the same caller, for the same instance. The audit has
-// the connection and its reason, and nothing of what passes.
+// Session accepts a connection to the SSH server that the node's agent runs for a member. It requires what Command
+// requires; the client must then log in with a certificate of the same caller, for the same instance. The audit has the
+// connection and its reason, and nothing of what passes.
 //
 // Faults: INVALID_ARGUMENT (reason), NOT_FOUND, FORBIDDEN, POLICY_DENIED (access: EXEC), FAILED_PRECONDITION when the
 // member is on no node.

@@ -58,7 +58,7 @@ func revoke(ctx context.Context, t *tx.Tx, projectID ids.ID, appSlug, reason str
 		Before:   before, Reason: reason})
 }
 
-// authorise loads the project and asks for entitlement.manage on it.
+// authorise loads the project and requires entitlement.manage on it.
 func authorise(ctx context.Context, t *tx.Tx, action string, id ids.ID) (authz.Object, error) {
 	project, err := t.Project.Query().Where(dbproject.ID(id)).Only(ctx)
 	if db.IsNotFound(err) {
@@ -71,8 +71,8 @@ func authorise(ctx context.Context, t *tx.Tx, action string, id ids.ID) (authz.O
 	return object, audit.Require(t, action, authz.EntitlementManage, object, id)
 }
 
-// held is the right that was not taken away, locked along with what launches rest on; nil when there is none. It
-// may have expired.
+// held returns the entitlement that was not revoked, locked along with what launches rest on; nil without one. It may
+// have expired.
 func held(ctx context.Context, t *tx.Tx, projectID ids.ID, appSlug string) (*db.Entitlement, error) {
 	if err := overlay.Lock(ctx, t, projectID, true); err != nil {
 		return nil, err

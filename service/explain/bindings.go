@@ -22,7 +22,7 @@ type helper struct {
 }
 
 // loadBindings reads a person's bindings that bear on the object, and the people who could give what is missing, in one
-// round trip. Neither is for machines that ask, which hold no bindings and know nobody.
+// round trip. Callers that are machines get neither: they hold no bindings, and may see no people.
 func (s *Service) loadBindings(ctx context.Context, caller *authz.Actor, who ids.ID, c *authz.Case) ([]*authz.Ref,
 	error) {
 	if caller.Kind == authz.KindNode || caller.Kind == authz.KindEnrolment {

@@ -14,7 +14,7 @@ import (
 // nothing is the column of what does not apply.
 const nothing = `NULL::text`
 
-// of is a statement that finds where an object of a table stands: its tenant, project, instance, node and allocation.
+// of returns a statement that finds where an object of a table is: its tenant, project, instance, node and allocation.
 func of(table, tenant, project, instance, node, allocation string) string {
 	return `SELECT ` + tenant + `, ` + project + `, ` + instance + `, ` + node + `, ` + allocation + ` FROM ` + table +
 		` WHERE id = $1`
@@ -32,7 +32,7 @@ func part(table string) string {
 // catalog is of for what belongs to no tenant.
 func catalog(table string) string { return of(table, nothing, nothing, nothing, nothing, nothing) }
 
-// objects says, for every kind of id that a permission can be about, where such an object stands. The columns are those
+// objects says, for every kind of id that a permission can be about, where such an object is. The columns are those
 // that the verbs decide by.
 var objects = map[ids.Kind]string{
 	ids.Tenant:           of(`tenant`, `id`, nothing, nothing, nothing, nothing),
@@ -71,7 +71,7 @@ var objects = map[ids.Kind]string{
 	ids.SKUPrice: catalog(`sku_price`),
 }
 
-// objectQuery reads where an object stands; false when ids of its kind are about nothing.
+// objectQuery reads where an object is; false when no permission is about ids of its kind.
 func objectQuery(into **authz.Object, id ids.ID) (tx.Query, bool) {
 	statement, ok := objects[id.Kind()]
 	return tx.Row(into, scanObject, statement, id), ok && id.Valid()
@@ -84,7 +84,7 @@ func scanObject(row pgx.CollectableRow) (*authz.Object, error) {
 		NodeID: rows.Value(node), AllocationID: rows.Value(allocation)}, err
 }
 
-// anywhere says whether holding the key in any scope lets one at the object: the catalog is read so.
+// anywhere reports whether the key in any scope gives access to the object: the catalog is read so.
 func anywhere(object ids.ID, key authz.Key) bool {
 	switch object.Kind() {
 	case ids.App, ids.Manifest, ids.Artifact:

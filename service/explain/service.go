@@ -19,7 +19,7 @@ import (
 // Service explains permissions.
 type Service struct{ DB *tx.DB }
 
-// Input is who is asked about, for which key, on what.
+// Input is a question: may this subject use this key on this object.
 type Input struct {
 	// SubjectID is a person, service account, operation or node; nil for the caller.
 	SubjectID *ids.ID
@@ -27,7 +27,7 @@ type Input struct {
 	PermissionKey string
 	// ObjectID is any typed id; nil for the platform.
 	ObjectID *ids.ID
-	// Risk is that of the app action that the key is wanted for; nil when that is not asked about.
+	// Risk is that of the app action that the key is wanted for; nil when the question is not about one.
 	Risk *lifecycle.ActionRisk
 }
 
@@ -35,7 +35,7 @@ type Input struct {
 type Explanation struct {
 	// Allowed is what enforcement would say at this moment.
 	Allowed bool
-	// Subject is about whom.
+	// Subject is the subject of the question.
 	Subject authz.Ref
 	// PermissionKey and Description name the key.
 	PermissionKey, Description string
@@ -62,7 +62,7 @@ type Ground struct {
 }
 
 // Permission explains whether the subject may use the key on the object, from the rows of this moment, in at most three
-// round trips. Everybody may ask about themselves; others' rights are told to holders of identity.binding.read on the
+// round trips. Every caller may ask about itself; others' rights are shown to holders of identity.binding.read on the
 // object's scope. Faults: INVALID_ARGUMENT at input.permissionKey; NOT_FOUND for an object or subject that the caller
 // may not know of; FORBIDDEN.
 func (s *Service) Permission(ctx context.Context, in Input) (*Explanation, error) {
@@ -135,8 +135,8 @@ func grounds(c *authz.Case, from []authz.Ground) []*Ground {
 	return out
 }
 
-// groundID names a ground: a binding's by its row, which is in no other sort of ground; any other by all that it says,
-// as one row of a service account gives many keys, and a role that nobody has given yet has none.
+// groundID names a ground: a binding's by its row, which is in no other sort of ground; any other by all its fields, as
+// one row of a service account gives many keys, and a role that was not given yet has no row.
 func groundID(c *authz.Case, g authz.Ground) string {
 	if g.Kind == authz.GroundBinding && g.ID != "" {
 		return string(g.ID)

@@ -39,7 +39,7 @@ func (s *Service) Uncordon(ctx context.Context, in OperateInput) (*db.ComputeNod
 	})
 }
 
-// ended is a drain that is taken back; nil when there is none.
+// ended returns a drain as taken back; nil for nil.
 func ended(drain *nodehealth.Drain) *nodehealth.Drain {
 	if drain == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// defaultDrain is how long the drain of each member may take when nothing else is said, in seconds.
+// defaultDrain is how long the drain of each member may take when no deadline is given, in seconds.
 const defaultDrain = 3_600
 
 // DrainInput names a node whose members are to end their work.

@@ -67,7 +67,7 @@ func (s *Service) operate(ctx context.Context, action string, in OperateInput,
 	return out, err
 }
 
-// locked loads the node, asks for the key, and locks it: a caller without the key waits for no lock.
+// locked loads the node, requires the key, and locks it: a caller without the key waits for no lock.
 func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.ComputeNode, error) {
 	const known = `SELECT ` + rows.ComputeNodeColumns + ` FROM compute_node WHERE id = $1 AND deleted_at IS NULL`
 	seen, err := one(ctx, t, known, id)
@@ -114,7 +114,7 @@ func live(node *db.ComputeNode) error {
 	return nil
 }
 
-// one reads at most one node; nil when there is none.
+// one reads at most one node; nil when no row matches.
 func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*db.ComputeNode, error) {
 	found, err := t.Query(ctx, sql, args...)
 	if err != nil {

@@ -26,7 +26,7 @@ type Capacity struct {
 	Nodes, Online, Taking int
 	// GPUs are those of all nodes, GPUsRented what allocations hold, and GPUsFree what could be rented now.
 	GPUs, GPUsRented, GPUsFree int
-	// FreeNodes take members and are rented by nobody.
+	// FreeNodes take members and are rented by no one.
 	FreeNodes int
 }
 

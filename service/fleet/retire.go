@@ -14,15 +14,15 @@ import (
 // RetireInput names a node that is taken out for good.
 type RetireInput struct {
 	NodeID ids.ID
-	// Lost says that the machine is gone for good, with whatever was on it; it needs a reason.
+	// Lost says that the machine is lost for good, with everything on it; it needs a reason.
 	Lost   bool
 	Reason string
 }
 
 // Retire takes a node out for good: its credentials and its name end with it. Nothing may be rented there, unless it is
-// lost: then its allocations and members are FAILED, and what was left of members on it counts as gone with it. It
+// lost: then its allocations and members are FAILED, and what was left of members on it counts as deleted with it. It
 // requires node.operate on the platform. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is
-// retired, rented, or said to be lost while its agent answers.
+// retired, rented, or declared lost while its agent answers.
 func (s *Service) Retire(ctx context.Context, in RetireInput) (*db.ComputeNode, error) {
 	if in.Lost && in.Reason == "" {
 		return nil, fault.New(fault.InvalidArgument, "say why the node is lost for good").With(fault.Reason{

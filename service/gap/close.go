@@ -26,7 +26,7 @@ type CloseInput struct {
 }
 
 // Close links an accepted gap to the release that has what was missing, and ends it. Key: gap.decide on the platform.
-// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN; FAILED_PRECONDITION at input.gapId for a gap that is not
+// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN; FAILED_PRECONDITION at input.gapId unless the gap is
 // ACCEPTED, and at input.manifestId for a draft.
 func (s *Service) Close(ctx context.Context, in CloseInput) (out *Gap, err error) {
 	var input check.Input

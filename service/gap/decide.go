@@ -20,7 +20,7 @@ type DecideInput struct {
 	Reason string
 }
 
-// Decide decides a gap: the platform's operators will close it, not yet, or not at all. Key: gap.decide on the platform.
+// Decide decides a gap: the platform's operators will close it, not yet, or never. Key: gap.decide on the platform.
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN; FAILED_PRECONDITION at input.to naming both states.
 func (s *Service) Decide(ctx context.Context, in DecideInput) (out *Gap, err error) {
 	var input check.Input
@@ -51,8 +51,8 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (out *Gap, err err
 	return out, err
 }
 
-// lock loads a gap, requires gap.decide on the platform, and locks it. Who does not hold the key is refused before a lock:
-// nobody else writes gaps.
+// lock loads a gap, requires gap.decide on the platform, and locks it. A caller without the key is refused before a
+// lock: no one else writes gaps.
 func lock(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*Gap, error) {
 	seen, err := one(ctx, t, `SELECT `+columns+` FROM gap WHERE id = $1`, id)
 	if err != nil {

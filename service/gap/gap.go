@@ -92,7 +92,7 @@ func (g *Gap) object() authz.Object {
 	return authz.Object{TenantID: rows.Value(g.TenantID), ProjectID: rows.Value(g.ProjectID)}
 }
 
-// one runs a statement that answers at most one gap; nil for none.
+// one runs a statement that returns at most one gap; nil for none.
 func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*Gap, error) {
 	found, err := t.Query(ctx, sql, args...)
 	if err != nil {

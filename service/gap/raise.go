@@ -48,7 +48,7 @@ func (in *RaiseInput) check() error {
 	return input.Err()
 }
 
-// made is what an idempotency key remembers.
+// made is what an idempotency key stores.
 type made struct {
 	ID ids.ID `json:"id"`
 }
@@ -58,8 +58,8 @@ const raising = "raiseGap"
 // Raise notes what the platform lacks for an app. Key: gap.raise on the app's publisher, or on the platform.
 //
 // Faults: INVALID_ARGUMENT naming the field, also at input.instanceId for an instance of another app or beyond the
-// publisher's tenant; NOT_FOUND at input.appSlug, input.version and input.instanceId; FORBIDDEN; LIMIT_EXCEEDED with 200
-// gaps of the app that have not ended.
+// publisher's tenant; NOT_FOUND at input.appSlug, input.version and input.instanceId; FORBIDDEN; LIMIT_EXCEEDED with
+// 200 gaps of the app that have not ended.
 func (s *Service) Raise(ctx context.Context, in RaiseInput) (out *Gap, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -122,8 +122,8 @@ func versionOf(ctx context.Context, t *tx.Tx, app *App, version string) (*ids.ID
 	return &id, nil
 }
 
-// instanceOf refuses an instance that the gap cannot name. What one tenant runs is shown to no other: the gaps of an app are
-// its publisher's to read.
+// instanceOf refuses an instance that the gap cannot name. What one tenant runs is shown to no other, and an app's
+// publisher reads its gaps.
 func instanceOf(ctx context.Context, t *tx.Tx, app *App, id *ids.ID) error {
 	const path = "input.instanceId"
 	if id == nil {

@@ -29,10 +29,10 @@ type Bootstrapped struct {
 	Created bool
 }
 
-// Bootstrap makes the first platform operator, from whom all other authority comes, and a one-time
-// login code. dsn is an administrator's address of the migrated database; everything is written as
-// the owner of its tables. Run again for the same address it answers a fresh code;
-// FAILED_PRECONDITION when another operator exists. That a tenant has a person of the address makes no difference.
+// Bootstrap creates the first platform operator, from whom all other authority comes, and a one-time login code. dsn is
+// an administrator's address of the migrated database; everything is written as the owner of its tables. Run again for
+// the same address it returns a new code; FAILED_PRECONDITION when another operator exists. That a tenant has a person
+// of the address makes no difference.
 func Bootstrap(ctx context.Context, dsn, email, name string) (*Bootstrapped, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	var input check.Input
@@ -87,7 +87,7 @@ func bootstrap(ctx context.Context, t pgx.Tx, email, name string) (*Bootstrapped
 	return out, auditBootstrap(ctx, t, out, secret.ID)
 }
 
-// operatorBy is the operator of that address; empty when there is no operator at all.
+// operatorBy returns the operator of that address; empty when no operator exists.
 func operatorBy(ctx context.Context, t pgx.Tx, email string) (ids.ID, error) {
 	var id ids.ID
 	var same bool
@@ -106,7 +106,7 @@ func operatorBy(ctx context.Context, t pgx.Tx, email string) (ids.ID, error) {
 	return id, nil
 }
 
-// makeOperator makes the person, unless staff of that address is there, and binds the role.
+// makeOperator creates the person, unless staff of that address is there, and binds the role.
 func makeOperator(ctx context.Context, t pgx.Tx, email, name string) (ids.ID, error) {
 	var id ids.ID
 	err := t.QueryRow(ctx, `INSERT INTO person (id, email, display_name, created_at) VALUES ($1, $2, $3, now())

@@ -14,14 +14,14 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// CreateProjectInput is what a new project is made from.
+// CreateProjectInput is the input for a new project.
 type CreateProjectInput struct {
 	TenantID                          ids.ID
 	Slug, DisplayName, IdempotencyKey string
 }
 
-// CreateProject makes a project. Key: project.create on the tenant. CONFLICT when the tenant has
-// one of that short name.
+// CreateProject creates a project. Key: project.create on the tenant. CONFLICT when the tenant has one of that short
+// name.
 func (s *Service) CreateProject(ctx context.Context, in CreateProjectInput) (out *db.Project, err error) {
 	var input check.Input
 	input.Slug("input.slug", in.Slug)

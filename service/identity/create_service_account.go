@@ -16,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// CreateServiceAccountInput is what a new service account is made from.
+// CreateServiceAccountInput is the input for a new service account.
 type CreateServiceAccountInput struct {
 	ProjectID            ids.ID
 	Name, IdempotencyKey string
@@ -24,9 +24,9 @@ type CreateServiceAccountInput struct {
 	Limits               *AccountLimits // nil for nothing more
 }
 
-// CreateServiceAccount makes a service account with an allow-list. Key:
-// identity.service_account.create on the project, and every key of the list. INVALID_ARGUMENT for a
-// key that no service account can hold; CONFLICT when the project has one of that name.
+// CreateServiceAccount creates a service account with an allow-list. Key: identity.service_account.create on the
+// project, and every key of the list. INVALID_ARGUMENT for a key that no service account can hold; CONFLICT when the
+// project has one of that name.
 func (s *Service) CreateServiceAccount(ctx context.Context, in CreateServiceAccountInput) (out *db.ServiceAccount,
 	err error) {
 	in.PermissionKeys = slices.Clone(in.PermissionKeys)

@@ -14,14 +14,14 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// CreateTenantInput is what a new tenant is made from.
+// CreateTenantInput is the input for a new tenant.
 type CreateTenantInput struct {
 	Slug, DisplayName, IdempotencyKey string
 	// Platform marks the platform's own tenant, where system apps run.
 	Platform bool `json:",omitempty"`
 }
 
-// CreateTenant makes a tenant. Key: tenant.create on the platform. CONFLICT when the short name is taken, and at
+// CreateTenant creates a tenant. Key: tenant.create on the platform. CONFLICT when the short name is taken, and at
 // input.platform when the platform has a tenant of its own.
 func (s *Service) CreateTenant(ctx context.Context, in CreateTenantInput) (out *db.Tenant, err error) {
 	const action = "createTenant"

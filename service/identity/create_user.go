@@ -17,7 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// CreateUserInput is what a new person is made from; TenantID is nil for platform staff.
+// CreateUserInput is the input for a new person; TenantID is nil for platform staff.
 type CreateUserInput struct {
 	TenantID                           *ids.ID
 	Email, DisplayName, IdempotencyKey string
@@ -82,8 +82,8 @@ func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, er
 		After: map[string]any{"email": in.Email, "displayName": in.DisplayName, "invited": row.InvitedAt != nil}})
 }
 
-// ofStaff is why nobody is added to the platform's own tenant, at the path: its people are the platform's staff, who hold
-// roles there.
+// ofStaff returns why no one is added to the platform's own tenant, at the path: its people are the platform's staff,
+// who have roles there.
 func ofStaff(path string) error {
 	return fault.New(fault.FailedPrecondition, "the people of the platform's own tenant are its staff: give a role there to "+
 		"one of them (grantRole)").At(path)

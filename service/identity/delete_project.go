@@ -15,8 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// DeleteProject deletes a project in which nothing lives; its service accounts, their keys, its roles, webhooks
-// and shares end in the same transaction, and for everybody but the audit it is gone. Key: project.delete on it.
+// DeleteProject deletes a project in which nothing lives; its service accounts, their keys, its roles, webhooks and
+// shares end in the same transaction, and after that only the audit shows it. Key: project.delete on it.
 // FAILED_PRECONDITION, naming one, while it has an instance, allocation or operation that has not ended.
 func (s *Service) DeleteProject(ctx context.Context, id ids.ID, reason string) (out *db.Project, err error) {
 	var input check.Input
@@ -44,7 +44,7 @@ func deleteProject(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db
 	if err := audit.Require(t, action, authz.ProjectDelete, object, id); err != nil {
 		return nil, err
 	}
-	// The lock waits for whoever is adding a row that refers to the project.
+	// The lock waits for transactions that add a row which refers to the project.
 	row, err := t.Project.Query().Where(dbproject.ID(id)).ForUpdate().Only(ctx)
 	if db.IsNotFound(err) {
 		return nil, audit.Missing(t, action, authz.ProjectDelete, id)

@@ -30,10 +30,10 @@ type Exchanged struct {
 	PermissionKeys []string
 }
 
-// Exchange makes a short-lived signed token for the key of a service account. It speaks for the
-// account with the keys named, or with all that the account has then and later; it is verified without the
-// database, ends with its key, and is revoked with it. UNAUTHENTICATED when the key does not hold; FORBIDDEN for
-// any other credential; INVALID_ARGUMENT at expires_in and scope.
+// Exchange issues a short-lived signed token for the key of a service account. It speaks for the account with the keys
+// named, or with all that the account has then and later; it is verified without the database, ends with its key, and
+// is revoked with it. UNAUTHENTICATED when the key does not hold; FORBIDDEN for any other credential; INVALID_ARGUMENT
+// at expires_in and scope.
 func (s *Service) Exchange(ctx context.Context, key string, ttl time.Duration, keys []string) (out *Exchanged,
 	err error) {
 	const action = "exchangeKey"

@@ -25,9 +25,9 @@ type GrantRoleInput struct {
 	Reason              string
 }
 
-// GrantRole gives a role. Key: identity.binding.grant at the scope, and nobody gives keys they
-// lack, nor for longer than they hold it. A role inside a tenant goes to its own people or to platform staff, one at
-// platform scope to staff alone (FAILED_PRECONDITION). A live binding that is the same is answered, not repeated.
+// GrantRole gives a role. Key: identity.binding.grant at the scope, and no caller gives keys that it lacks, nor for
+// longer than it has them. A role inside a tenant goes to its own people or to platform staff, one at platform scope to
+// staff alone (FAILED_PRECONDITION). A live binding that is the same is returned, not repeated.
 func (s *Service) GrantRole(ctx context.Context, in GrantRoleInput) (out *db.RoleBinding, err error) {
 	var input check.Input
 	input.Reason("input.reason", in.Reason)
@@ -77,7 +77,7 @@ func grantRole(ctx context.Context, t *tx.Tx, in GrantRoleInput) (*db.RoleBindin
 		After: binding(row), Reason: in.Reason})
 }
 
-// mayGrant asks whether the caller holds what it takes to give the role, and for as long.
+// mayGrant refuses a caller that lacks a key of the role, or has it for a shorter time.
 func mayGrant(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Object, ends *time.Time) error {
 	held, err := liveRoles(ctx, t, t.Actor.ID)
 	if err != nil {
@@ -91,8 +91,8 @@ func mayGrant(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Objec
 	return authz.RequireGrantUntil(t.Actor, bindings, role, object.TenantID, object.ProjectID, rows.Value(ends))
 }
 
-// sameBinding finds the live binding that already says what is asked for. The person's row is not
-// locked: a twin that slips through gives nothing more.
+// sameBinding finds the live binding that already gives what is requested. The person's row is not locked: a twin that
+// slips through gives nothing more.
 func sameBinding(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Object,
 	in GrantRoleInput) (*db.RoleBinding, error) {
 	held, err := liveRoles(ctx, t, in.SubjectID)

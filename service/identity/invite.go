@@ -84,8 +84,8 @@ func (s *Service) InvitationOf(ctx context.Context, code string) (string, error)
 	return *tenant, nil
 }
 
-// Accepting notes that a login at the identity provider was begun by an invitation. Whether it is a good one is not
-// told.
+// Accepting notes that a login at the identity provider was begun by an invitation. It does not return whether the
+// invitation is valid.
 func (s *Service) Accepting(ctx context.Context, attempt ids.ID, code string) error {
 	secret, err := token.ParseSecret(code)
 	if err != nil || secret.Kind != token.Invite {
@@ -98,8 +98,8 @@ func (s *Service) Accepting(ctx context.Context, attempt ids.ID, code string) er
 	return nil
 }
 
-// accept accepts the invitation that the person's login was begun by: "none" where there was no invitation, "accepted",
-// or "refused".
+// accept accepts the invitation that the person's login was begun by: "none" without an invitation, "accepted", or
+// "refused".
 func accept(ctx context.Context, t pgx.Tx, person Person) (outcome string, err error) {
 	err = t.QueryRow(ctx, `SELECT platform.accept_invited($1, $2, $3, $4, $5)`, person.Attempt, person.Issuer,
 		person.Subject, person.Email, person.Verified).

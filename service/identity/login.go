@@ -113,7 +113,7 @@ func agentOf(ctx context.Context) string {
 	return agent
 }
 
-// auditLogin records a login, which asks for no permission key: what proved it was the permission.
+// auditLogin records a login, which needs no permission key: the proof of identity was the permission.
 func (s *Service) auditLogin(ctx context.Context, t pgx.Tx, who, object ids.ID, after map[string]any) error {
 	encoded, err := json.Marshal(after)
 	if err != nil {
@@ -134,12 +134,12 @@ func (s *Service) DenyLogin(ctx context.Context, code fault.Code) {
 	s.deny(ctx, "login", code)
 }
 
-// deny records a refusal of somebody who is not known.
+// deny records a refusal of a person who is not known.
 func (s *Service) deny(ctx context.Context, action string, code fault.Code) {
 	s.DB.Deny(tx.Denial{Request: authz.Request(ctx), Action: action, Code: string(code), At: s.DB.Now()})
 }
 
-// EndSession ends a session at once, with the one that took its place; a token that is no live session is no
+// EndSession ends a session at once, with the one that took its place; a token that is not a live session is not an
 // error, as the caller is logged out either way.
 func (s *Service) EndSession(ctx context.Context, sessionToken string) error {
 	secret, err := token.ParseSecret(sessionToken)

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Derived is something that could not have been made without a break-glass binding, and ends with it.
+// Derived is something that could not have been created without a break-glass binding, and ends with it.
 type Derived struct {
 	// Kind is SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY, WEBHOOK or ROLE_BINDING.
 	Kind string
@@ -24,8 +24,8 @@ type Derived struct {
 	Ended bool
 }
 
-// MadeUnder lists what was made under a break-glass binding, newest first, at most 200. Key: identity.binding.read at
-// the binding's scope, or it is the caller's own.
+// MadeUnder lists what was created under a break-glass binding, newest first, at most 200. Key: identity.binding.read
+// at the binding's scope, or it is the caller's own.
 func (s *Service) MadeUnder(ctx context.Context, bindingID ids.ID) ([]*Derived, error) {
 	if _, err := s.RoleBinding(ctx, bindingID); err != nil {
 		return nil, err

@@ -28,18 +28,18 @@ type Attempt struct {
 	ID ids.ID
 	// State comes back from the provider and names the attempt; Browser is kept by the browser that began it.
 	State, Browser string
-	// Nonce must stand in the ID token; Verifier proves to the provider that we began the login.
+	// Nonce must be in the ID token; Verifier proves to the provider that we began the login.
 	Nonce, Verifier string
 	// Target is what follows the login.
 	Target string
 }
 
-// Person is what the identity provider says of who logged in, verified by its signature.
+// Person is what the identity provider states about who logged in, verified by its signature.
 type Person struct {
 	Issuer, Subject, Email string
 	// Verified says that the provider has verified the address.
 	Verified bool
-	// Attempt is the login that it said so in; what invitation the login was begun by, if any, is kept with it.
+	// Attempt is the login that this belongs to; the invitation that began the login, if any, is stored with it.
 	Attempt ids.ID
 }
 
@@ -55,7 +55,7 @@ func (s *Service) BeginOIDC(ctx context.Context, target string) (*Attempt, error
 	return out, nil
 }
 
-// AttemptOf is the id of the attempt that a state names; UNAUTHENTICATED when it is none.
+// AttemptOf returns the id of the attempt that a state names; UNAUTHENTICATED when it names none.
 func AttemptOf(state string) (ids.ID, error) {
 	secret, err := token.ParseSecret(state)
 	if err != nil || secret.Kind != token.Attempt {
@@ -94,8 +94,8 @@ func (s *Service) TakeOIDC(ctx context.Context, state, browser string) (*Attempt
 	return out, nil
 }
 
-// OIDCSession makes a session for whom the identity provider vouches. A person is known by issuer and subject; the
-// first time, a verified address claims the person who was added under it. LOGIN_REFUSED for everybody else.
+// OIDCSession creates a session for whom the provider vouches. A person is known by issuer and subject; the first time,
+// a verified address claims the person who was added under it. LOGIN_REFUSED for everyone else.
 func (s *Service) OIDCSession(ctx context.Context, person Person) (*Session, error) {
 	text, secret := token.Mint(token.Session)
 	out := &Session{Token: text, ExpiresAt: s.DB.Now().Add(SessionTTL)}
@@ -109,7 +109,7 @@ func (s *Service) OIDCSession(ctx context.Context, person Person) (*Session, err
 	return out, nil
 }
 
-// OIDCCode makes a one-time code for the command line that began the login with the challenge; it is good for two
+// OIDCCode creates a one-time code for the command line that began the login with the challenge; it is good for two
 // minutes, for RedeemBound. LOGIN_REFUSED as of OIDCSession.
 func (s *Service) OIDCCode(ctx context.Context, person Person, challenge string) (string, error) {
 	text, secret := token.Mint(token.Login)
@@ -154,7 +154,7 @@ func (s *Service) knownBy(ctx context.Context, person Person, object ids.ID, sta
 	return *who, nil
 }
 
-// refusal says why somebody is not let in, and nothing of who else there is; nil when they are.
+// refusal returns why a login is refused, without a hint at other people; nil when it is not.
 func refusal(outcome string) error {
 	switch outcome {
 	case "known", "claimed":

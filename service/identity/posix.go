@@ -11,7 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/posix"
 )
 
-// posixOwner is a POSIX identity with whose it is; of a person there is no project.
+// posixOwner is a POSIX identity and its owner; a person has no project.
 type posixOwner struct {
 	posix.Identity
 	id, tenant, project ids.ID

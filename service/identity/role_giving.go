@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// What every verb has in common that gives a role; each asks for a key of its own.
+// What all verbs that give a role have in common; each requires a key of its own.
 
 // maxBindings bounds the live roles of one person.
 const maxBindings = 1_000
@@ -53,8 +53,8 @@ func RoleFor(name string, object authz.Object) (authz.Role, error) {
 	return role, nil
 }
 
-// RoleHolder is the person who is to get a role there. It keeps tenants apart: nobody gets a role in a tenant that is
-// not theirs, and none that reaches over all tenants while they belong to one (FAILED_PRECONDITION at input.subjectId).
+// RoleHolder is the person who is to get a role there. It keeps tenants apart: no one gets a role in a tenant that is
+// not theirs, nor one that reaches over all tenants while they belong to one (FAILED_PRECONDITION at input.subjectId).
 func RoleHolder(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID, object authz.Object) (*db.User,
 	error) {
 	subject, err := userOf(ctx, t, action, key, id)

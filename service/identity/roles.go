@@ -47,7 +47,7 @@ func (s *Service) PermissionKeys(ctx context.Context) ([]*PermissionKeyView, err
 // neither, of the platform.
 type BindingsFilter struct {
 	TenantID, ProjectID *ids.ID
-	// Ended lists those that were revoked or are over too.
+	// Ended lists those that were revoked or have expired too.
 	Ended bool
 }
 

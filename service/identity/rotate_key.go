@@ -27,7 +27,7 @@ type RotateKeyInput struct {
 	Reason         string
 }
 
-// RotateServiceAccountKey makes a key in the place of another, which works on until the overlap is over. Keys:
+// RotateServiceAccountKey creates a key in the place of another, which works on until the overlap ends. Keys:
 // identity.service_account.key.create and .revoke on the project, and every key that the account holds.
 // FAILED_PRECONDITION when the old one holds no more, or was rotated already.
 func (s *Service) RotateServiceAccountKey(ctx context.Context, in RotateKeyInput) (key *db.ServiceAccountKey,

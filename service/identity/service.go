@@ -25,8 +25,8 @@ type Service struct {
 	DB *tx.DB
 	// DevLogins allows login links: a login without an identity provider.
 	DevLogins bool
-	// KeyLife is the longest life of a service account's key, and the life of one that is made without an end; 0 for no
-	// bound.
+	// KeyLife is the longest life of a service account's key, and the life of one that is created without an end; 0 for
+	// no bound.
 	KeyLife time.Duration
 	// Keys signs the tokens that keys are exchanged for; nil where none are.
 	Keys *token.Keyring
@@ -36,12 +36,12 @@ type Service struct {
 	PublicURL string
 }
 
-// made is what an idempotency key remembers.
+// made is what an idempotency key stores.
 type made struct {
 	ID ids.ID `json:"id"`
 }
 
-// tenantOf loads a tenant that the caller may know of, or records the attempt and answers NOT_FOUND.
+// tenantOf loads a tenant that the caller may know of, or records the attempt and returns NOT_FOUND.
 func tenantOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.Tenant, error) {
 	row, err := t.Tenant.Query().Where(dbtenant.ID(id)).Only(ctx)
 	if db.IsNotFound(err) {
@@ -53,7 +53,7 @@ func tenantOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id id
 	return row, nil
 }
 
-// projectOf loads a project that the caller may know of, or records the attempt and answers NOT_FOUND.
+// projectOf loads a project that the caller may know of, or records the attempt and returns NOT_FOUND.
 func projectOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.Project, error) {
 	row, err := t.Project.Query().Where(dbproject.ID(id)).Only(ctx)
 	if db.IsNotFound(err) {
@@ -65,7 +65,7 @@ func projectOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id i
 	return row, nil
 }
 
-// userOf loads a person that the caller may know of, or records the attempt and answers NOT_FOUND.
+// userOf loads a person that the caller may know of, or records the attempt and returns NOT_FOUND.
 func userOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.User, error) {
 	row, err := t.User.Query().Where(dbuser.ID(id)).Only(ctx)
 	if db.IsNotFound(err) {
@@ -77,5 +77,5 @@ func userOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.
 	return row, nil
 }
 
-// gone says that a row was not found by a plain query.
+// gone reports whether a plain query found no row.
 func gone(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

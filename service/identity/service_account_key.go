@@ -32,11 +32,10 @@ func scanKey(row pgx.CollectableRow) (*db.ServiceAccountKey, error) {
 		&x.MadeUnder, &x.CreatedAt)
 }
 
-// CreateServiceAccountKey makes a key and answers its secret, which is stored nowhere. Key:
-// identity.service_account.key.create on the project, and every key that the account holds. It ends at the latest when
-// the installation's longest life of keys is over, which is also when it ends without expiresAt, and when the caller
-// can first not make it any more. INVALID_ARGUMENT at input.expiresAt beyond the longest life, LIMIT_EXCEEDED beyond
-// 100 live keys.
+// CreateServiceAccountKey creates a key and returns its secret, which is stored nowhere. Key:
+// identity.service_account.key.create on the project, and every key that the account holds. It ends at the latest after
+// the installation's longest life of keys, which is also its life without expiresAt, and when the caller can first not
+// create it any more. INVALID_ARGUMENT at input.expiresAt beyond the longest life, LIMIT_EXCEEDED beyond 100 live keys.
 func (s *Service) CreateServiceAccountKey(ctx context.Context, accountID ids.ID,
 	expiresAt *time.Time) (key *db.ServiceAccountKey, secret string, err error) {
 	var input check.Input
@@ -68,7 +67,7 @@ func (s *Service) CreateServiceAccountKey(ctx context.Context, accountID ids.ID,
 	return key, secret, nil
 }
 
-// delegates refuses a caller that lacks a key of the account: whoever has its secret has them all.
+// delegates refuses a caller that lacks a key of the account: the holder of its secret has them all.
 func delegates(t *tx.Tx, action string, account *db.ServiceAccount) error {
 	object := authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}
 	err := authz.RequireDelegate(t.Actor, account.PermissionKeys, object.TenantID, object.ProjectID)
@@ -82,8 +81,8 @@ func (s *Service) longest(input *check.Input, path string, expiresAt *time.Time)
 	}
 }
 
-// mintKey makes a key that ends when it is asked to, when the longest life is over, or when its maker could first not
-// make it any more, whichever is first.
+// mintKey creates a key. It ends at the requested time, after the longest life, or when its maker could first not
+// create it any more, whichever is first.
 func (s *Service) mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount,
 	expiresAt *time.Time) (*db.ServiceAccountKey, string, error) {
 	from, err := maker.Of(ctx, t, gives(authz.ServiceAccountKeyCreate, account.PermissionKeys,

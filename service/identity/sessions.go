@@ -44,8 +44,8 @@ func (s *Service) Sessions(ctx context.Context) ([]*SessionView, error) {
 	return found, err
 }
 
-// RevokeSession ends one of the caller's own sessions at once, and answers it; one that has ended already is
-// answered as it is. NOT_FOUND for anybody else's.
+// RevokeSession ends one of the caller's own sessions at once, and returns it; one that has ended already is returned
+// as it is. NOT_FOUND for anyone else's.
 func (s *Service) RevokeSession(ctx context.Context, id ids.ID) (out *SessionView, err error) {
 	const action = "endSession"
 	credential, _ := tx.CredentialFrom(ctx)
@@ -80,8 +80,8 @@ func (s *Service) RevokeSession(ctx context.Context, id ids.ID) (out *SessionVie
 	return out, nil
 }
 
-// LogoutEverywhere ends every session of a person, nil for the caller, and answers how many ended. For oneself
-// always; for others the key is identity.user.logout on the person's tenant, or on the platform for staff.
+// LogoutEverywhere ends every session of a person, nil for the caller, and returns how many ended. For oneself always;
+// for others the key is identity.user.logout on the person's tenant, or on the platform for staff.
 func (s *Service) LogoutEverywhere(ctx context.Context, userID *ids.ID, reason string) (ended int, err error) {
 	var input check.Input
 	input.Reason("reason", reason)

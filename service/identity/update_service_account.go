@@ -124,7 +124,7 @@ func lapsed(ctx context.Context, t *tx.Tx, row *db.ServiceAccount) (bool, error)
 	return len(voucher.Vouched(row.PermissionKeys, row.TenantID, row.ProjectID, t.Now)) < len(row.PermissionKeys), nil
 }
 
-// delegable refuses what the caller could not have given itself. Keys that the account has may stay, whoever gave
+// delegable refuses what the caller could not have given itself. Keys that the account has may stay, no matter who gave
 // them, unless one of its limits is widened.
 func (in *UpdateServiceAccountInput) delegable(t *tx.Tx, row *db.ServiceAccount, change *AccountChange) error {
 	if slices.ContainsFunc(change.Widens, func(part string) bool { return strings.HasPrefix(part, "limits.") }) {

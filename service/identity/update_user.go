@@ -23,9 +23,8 @@ type UpdateUserInput struct {
 	Reason      string
 }
 
-// UpdateUser renames, disables or enables a person; disabling ends every session at once. Key:
-// identity.user.update on the person's tenant, or on the platform for staff. FAILED_PRECONDITION for whoever
-// would disable themselves.
+// UpdateUser renames, disables or enables a person; disabling ends every session at once. Key: identity.user.update on
+// the person's tenant, or on the platform for staff. FAILED_PRECONDITION for callers that would disable themselves.
 func (s *Service) UpdateUser(ctx context.Context, in UpdateUserInput) (out *db.User, err error) {
 	var input check.Input
 	if in.DisplayName != nil {
@@ -96,7 +95,7 @@ func person(row *db.User) map[string]any {
 	return map[string]any{"displayName": row.DisplayName, "disabledAt": row.DisabledAt}
 }
 
-// endSessions ends every session of a person; it answers how many.
+// endSessions ends every session of a person; it returns how many.
 func endSessions(ctx context.Context, t *tx.Tx, userID ids.ID) (int, error) {
 	ended, err := t.Exec(ctx,
 		`UPDATE session SET revoked_at = $2 WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2`, userID, t.Now)

@@ -47,7 +47,7 @@ type Viewer struct {
 	Bindings []*db.RoleBinding
 }
 
-// Viewer answers who is calling. Any valid credential may ask.
+// Viewer returns the caller. Any valid credential may call it.
 func (s *Service) Viewer(ctx context.Context) (*Viewer, error) {
 	actor, err := s.DB.Read(ctx)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// How long one entry of the audit stands for all reads of the same action of the same instance by the same caller:
-// somebody who watches a queue reads it every few seconds. One that fails is written more often, so that the
-// correlation id of a failure that somebody looks into is likely to be there.
+// How long one entry of the audit counts for all reads of the same action of the same instance by the same caller: a
+// person who watches a queue reads it every few seconds. A failed read is written more often, so that the correlation
+// id of a failure under investigation is likely to be there.
 const (
 	readsNotedFor    = 10 * time.Minute
 	failuresNotedFor = time.Minute

@@ -8,8 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
-// Brief says of which rows an answer needs a part alone: whether all that it shows of an instance is among PageFields, of its
-// members among MemberFields, and of the others among the BriefFields and StepFields of their packages.
+// Brief says of which rows an answer needs only a part: whether all that it shows of an instance is among PageFields,
+// of its members among MemberFields, and of the others among the BriefFields and StepFields of their packages.
 type Brief struct{ Instance, Members, Events, LastOperation, Steps bool }
 
 // BriefFields are the fields of the API's Instance that a brief list has; every other one needs whole rows.
@@ -27,8 +27,8 @@ var BriefFields = rows.Fields{
 	"lastOperation": {"last_operation_id"},
 }
 
-// PageFields are the fields of the API's Instance that its page shows: BriefFields, its configuration, and what leads to other
-// rows.
+// PageFields are the fields of the API's Instance that its page shows: BriefFields, its configuration, and what leads
+// to other rows.
 var PageFields = func() rows.Fields {
 	more := rows.Fields{"config": {"config"}, "allocations": nil, "operations": nil, "blockers": nil, "orphans": nil}
 	maps.Copy(more, BriefFields)

@@ -21,13 +21,13 @@ type LaunchInput struct {
 	AppSlug   string
 	Version   string // empty for the canary that has chosen the project, or else the active one
 	Name      string
-	// AllocationIDs are those that it is launched into. Without any, members live in those that their components name, or
-	// in capacity that the launch requests by their components' intents.
+	// AllocationIDs are those that it is launched into. Without any, members live in those that their components name,
+	// or in capacity that the launch requests by their components' intents.
 	AllocationIDs []ids.ID
 	Components    []Component // empty for the manifest's defaults
 	Config        json.RawMessage
-	// OperatingMode is who runs the control plane, empty for the tenant itself; ControlPlaneScope is whom it serves, empty
-	// for one project.
+	// OperatingMode is who runs the control plane, empty for the tenant itself; ControlPlaneScope is whom it serves,
+	// empty for one project.
 	OperatingMode     lifecycle.OperatingMode     `json:",omitempty"`
 	ControlPlaneScope lifecycle.ControlPlaneScope `json:",omitempty"`
 	// OperatorServiceAccountID is the account of the project that the adapter may act by for it; nil for none.
@@ -52,8 +52,8 @@ type Started struct {
 
 // Launch accepts a launch: the instance, its members bound to the nodes of their allocations, and the operation that
 // starts them. It requires <family>.instance.create on the project, manifest.smoke as well for a smoke launch,
-// allocation.create for one that requests capacity, each key of the operator account, and control_plane.create on the tenant when the control plane
-// serves more than the project or is not the tenant's own.
+// allocation.create for one that requests capacity, each key of the operator account, and control_plane.create on the
+// tenant when the control plane serves more than the project or is not the tenant's own.
 //
 // Faults: NOT_FOUND (project, app, version, allocation), NOT_ENTITLED, FAILED_PRECONDITION (no launchable version, with
 // reason NOT_IN_CANARY where a canary has not chosen the project or was halted; allocation not ready), CONFLICT

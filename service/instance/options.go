@@ -35,7 +35,7 @@ type Options struct {
 	Allocations []Verdict
 }
 
-// Version is a version of the app and whether the project may launch it; it may when there are no reasons.
+// Version is a version of the app and whether the project may launch it; it may when Reasons is empty.
 type Version struct {
 	Version string
 	Stage   lifecycle.Stage
@@ -45,13 +45,13 @@ type Version struct {
 }
 
 // Verdict reports whether a launch into one allocation alone, with the manifest's own numbers of members and the
-// default operating mode, would be accepted: it would when there are no reasons, of the manifest, its stage, the
-// entitlement, policy with its ceilings, or the project's quota. The stage is not a reason for callers who may test the
-// version by a smoke launch.
+// default operating mode, would be accepted: it would when Reasons is empty. Reasons come from the manifest, its stage,
+// the entitlement, policy with its ceilings, or the project's quota. The stage is not a reason for callers who may test
+// the version by a smoke launch.
 type Verdict struct {
 	Allocation *db.Allocation
 	Reasons    []Reason
-	// Class is what would keep the members apart; empty when it does not fit, or when the node has not reported its walls.
+	// Class is what would keep members apart; empty when it does not fit, or the node has not reported its isolation.
 	Class isolation.Class
 }
 

@@ -123,7 +123,7 @@ type Filter struct {
 	Search   string // part of the name, at most 100 characters
 	// LastOperations loads the last operation of each as well, where the caller may read it.
 	LastOperations bool
-	// Brief reads what BriefFields are made of alone, and of last operations what operation.BriefFields are.
+	// Brief reads the columns of BriefFields alone, BriefOperations of last operations those of operation.BriefFields.
 	Brief, BriefOperations bool
 }
 

@@ -97,7 +97,7 @@ func (in RepairInput) set(ctx context.Context, t *tx.Tx) (*View, error) {
 		ObjectID: row.ID, Reason: in.Reason, Before: before, After: in.policy()})
 }
 
-// require asks for the keys; it returns that of the verb.
+// require refuses a caller without the keys; it returns that of the verb.
 func (in RepairInput) require(t *tx.Tx, row *db.Instance) (authz.Key, error) {
 	suffixes := []string{"instance.update"}
 	if in.Mode == repair.Automatic {

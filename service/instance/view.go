@@ -64,7 +64,7 @@ func setCount(counts *roles.Count, name string, value gjson.Result) bool {
 	return true
 }
 
-// runtimeOf reads what an adapter says of a component; nil for what cannot be read.
+// runtimeOf reads what an adapter reports of a component; nil for what cannot be read.
 func runtimeOf(stored gjson.Result) *roles.Runtime {
 	said := &roles.Runtime{}
 	if json.Unmarshal([]byte(stored.Raw), said) != nil {

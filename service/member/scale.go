@@ -10,12 +10,12 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// ScaleInput is the number of members that a component is to have, with where those that come live and how those that
-// leave may go. A plan does not use the fields from PlanHash on.
+// ScaleInput is the number of members that a component is to have, where new members live, and how members may leave.
+// A plan does not use the fields from PlanHash on.
 type ScaleInput struct {
 	InstanceID   ids.ID
 	ComponentKey string
-	// ScaleTo is the wanted number, never the difference: an addition's input, which has a count, is never read as one.
+	// ScaleTo is the wanted number, not the difference. By its name a stored input is known as that of a scaling.
 	ScaleTo         int
 	AllocationIDs   []ids.ID // of those that come: free ones, or this instance's own
 	Intent          *Intent  // or: one allocation to place for each
@@ -28,7 +28,7 @@ type ScaleInput struct {
 	IdempotencyKey  string `json:"-"`
 }
 
-// Scaled is a change of a component's members under way: some come, or some leave.
+// Scaled is a change of a component's members under way: an addition or a removal.
 type Scaled struct {
 	InstanceID     ids.ID
 	Added, Removed []*db.Member
@@ -37,7 +37,7 @@ type Scaled struct {
 
 func (in ScaleInput) request() *change.Request {
 	return &change.Request{
-		// Until what there is settles it, it may be either; a removal has every condition that there is.
+		// The present count decides later between an addition and a removal; a removal accepts every condition.
 		Action: "scaleComponent", Kind: lifecycle.MemberRemove, InstanceID: in.InstanceID, ComponentKey: in.ComponentKey,
 		Scale: &change.Scale{To: in.ScaleTo}, AllocationIDs: in.AllocationIDs, Intent: in.Intent, Force: in.Force,
 		Conditions: change.Conditions{
@@ -49,10 +49,10 @@ func (in ScaleInput) request() *change.Request {
 	}
 }
 
-// Scale brings a component to a number of members by one operation: an addition of those that are missing, or a removal
-// of those that are too many, whom the platform chooses by the rule of package scaling unless the adapter does. What
-// the adapter gets is members.add or member.remove, so that every adapter that does these can be scaled. It requires
-// <family>.member.add, and allocation.create with an intent, or <family>.member.remove.
+// Scale brings a component to a number of members by one operation: it adds the missing ones, or removes the surplus,
+// which the platform chooses by the rule of package scaling unless the adapter does. The adapter receives members.add
+// or member.remove, so that every adapter that supports these can be scaled. It requires <family>.member.add, and
+// allocation.create with an intent, or <family>.member.remove.
 //
 // Faults: those of engine.Engine.Accept; FAILED_PRECONDITION at input.count when as many are wanted already;
 // LIMIT_EXCEEDED at input.count beyond the component's bounds or the project's quota; CONFLICT while others change

@@ -46,7 +46,7 @@ func last(evidence []byte, query nodelogs.Query, names func([]string) error, eac
 	return nil
 }
 
-// wanted returns the lines of a process that a query asks for, after a gap where there were lines before them.
+// wanted returns the lines of a process that a query selects, after a gap where lines before them are missing.
 func wanted(of nodelogs.Last, query nodelogs.Query) (lines []nodelogs.Line) {
 	after, read := query.After[of.Process]
 	for _, line := range of.Lines {

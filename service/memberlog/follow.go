@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// awayPatience is how long a follower waits for a node whose agent is away: one that is started again is back by then.
+	// awayPatience is how long a follower waits for a node whose agent is away: a restarted agent is back by then.
 	awayPatience = 45 * time.Second
 	// againFirst and againMost are the shortest and the longest pause before a node is tried again.
 	againFirst, againMost = 250 * time.Millisecond, 4 * time.Second
 )
 
-// Follow opens a member's logs to read them as they are printed, beginning as Page does. It asks for
-// <family>.member.logs; who keeps it open asks Check from time to time. Its faults are those of Page.
+// Follow opens a member's logs to read them as they are printed, beginning as Page does. It requires
+// <family>.member.logs; a caller that keeps it open calls Check from time to time. Its faults are those of Page.
 func (s *Service) Follow(ctx context.Context, in Input) (*Following, error) {
 	query, err := in.query()
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *Following) Run(ctx context.Context, each func(*Line) error) error {
 	}
 }
 
-// goOn asks for what comes after the last line that was handed on. Before the first line the query stays as it is.
+// goOn moves the query behind the last line that was handed on. Before the first line the query stays as it is.
 func (f *Following) goOn() {
 	if len(f.position.After) > 0 {
 		f.query.After, f.query.Tail = f.position.After, 0

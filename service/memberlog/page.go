@@ -13,7 +13,7 @@ import (
 // errFull ends a page.
 var errFull = errors.New("the page is full")
 
-// Page reads a part of a member's logs: the last lines, or those after a cursor. It asks for <family>.member.logs.
+// Page reads a part of a member's logs: the last lines, or those after a cursor. It requires <family>.member.logs.
 // Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT at process and tail, CURSOR_INVALID at after, FAILED_PRECONDITION for
 // a member without logs, NODE_UNREACHABLE.
 func (s *Service) Page(ctx context.Context, in Input) (*Page, error) {

@@ -74,7 +74,7 @@ type Line struct {
 
 // Gap is lines that are not there any more.
 type Gap struct {
-	// Lines is how many; nil where nobody knows, since the node restarted.
+	// Lines is how many; nil where the number is unknown, since the node restarted.
 	Lines     *int
 	Restarted bool
 }
@@ -126,7 +126,7 @@ func scanPlace(row pgx.CollectableRow) (*place, error) {
 	return p, row.Scan(&p.object.TenantID, &p.object.ProjectID, &p.object.InstanceID, &p.node, &p.family, &p.evidence)
 }
 
-// admit asks for <family>.member.logs, and policy (access: LOGS), and records the opening.
+// admit requires <family>.member.logs and a policy that allows access LOGS, and audits that the logs are opened.
 func (s *Service) admit(ctx context.Context, in Input, follow bool) (*place, error) {
 	var found *place
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -176,7 +176,7 @@ func (s *Service) Check(ctx context.Context, memberID ids.ID) error {
 	return authz.RequireOn(actor, key, found.object)
 }
 
-// query returns what the node is asked, and the cursor so far. Its faults name the argument.
+// query returns the request to the node, which begins after the cursor. Its faults name the argument.
 func (in Input) query() (nodelogs.Query, error) {
 	var wrong check.Input
 	query := nodelogs.Query{Member: string(in.MemberID), Process: in.Process, Tail: standardTail}

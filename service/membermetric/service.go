@@ -71,7 +71,7 @@ func scanPlace(row pgx.CollectableRow) (*place, error) {
 	return p, row.Scan(&p.object.TenantID, &p.object.ProjectID, &p.object.InstanceID, &p.node, &p.family, &p.now)
 }
 
-// Series reads what a member used. It asks for <family>.node.read. A step of nil is the shortest one of the range.
+// Series reads what a member used. It requires <family>.node.read. A step of nil is the shortest one of the range.
 // Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT at range and step, NODE_UNREACHABLE, FAILED_PRECONDITION for a member
 // that was never measured.
 func (s *Service) Series(ctx context.Context, memberID ids.ID, wanted lifecycle.MetricsRange, step *int) (*Metrics,

@@ -27,14 +27,14 @@ type Usage struct {
 	AllocationID               *ids.ID
 	// At is when the platform received the sample; nil without one.
 	At *time.Time
-	// Stale reports that the sample is older than a minute, or that there is none.
+	// Stale reports whether the sample is missing or older than a minute.
 	Stale bool
 	nodemetrics.Sample
 
 	family string
 }
 
-// scope is a project, and whether the instance that was asked for is in it.
+// scope is a project, and whether the requested instance is in it.
 type scope struct {
 	tenant, project ids.ID
 	instance        bool
@@ -64,7 +64,7 @@ func scanUsage(row pgx.CollectableRow) (*Usage, error) {
 	return u, json.Unmarshal(raw, &u.Sample)
 }
 
-// Now reads what the members of a project use now, or those of an instance of it. It asks for <family>.node.read of any
+// Now reads what the members of a project use now, or those of an instance of it. It requires <family>.node.read of any
 // family, and leaves out the instances of which the caller may not read members. More reports that there are
 // members beyond MaxUsages. Faults: NOT_FOUND for a project, and for an instance that is not of it, FORBIDDEN.
 func (s *Service) Now(ctx context.Context, projectID ids.ID, instanceID *ids.ID) (usages []*Usage, more bool,

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// count is how often something happened to a member, by its node's agent.
+// count is how often something happened to a member, as its node's agent reports it.
 type count interface {
 	member() ids.ID
 	// tell adds what is new to the timeline of the member's instance, whose row is locked.
@@ -28,8 +28,8 @@ type resident struct {
 	ordinal   int
 }
 
-// tellCounts tells of each count in a transaction of its own. Members that are not on the calling node, that were
-// removed or whose instance is gone are ignored.
+// tellCounts writes each count to its timeline, in a transaction of its own. It ignores members that are not on the
+// calling node, that are removed, or whose instance does not exist any more.
 func tellCounts[C count](ctx context.Context, s *Service, agent *authz.Actor, counts []C) error {
 	for _, one := range counts {
 		err := s.DB.As(ctx, agent, func(ctx context.Context, t *tx.Tx) error {

@@ -21,20 +21,20 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// Secret is a fresh credential: the one time that it can be read.
+// Secret is a fresh credential. No other call returns its token.
 type Secret struct {
 	Token     string
 	ExpiresAt time.Time
 }
 
-// EnrolmentInput is what a new node may become.
+// EnrolmentInput describes an enrolment: the name that its node must have, and how long it is valid.
 type EnrolmentInput struct {
 	Name       string // empty for any
 	TTLMinutes int
 }
 
 // CreateEnrolment mints a one-time enrolment. With the name of a node that exists it is for that
-// node, which gets a new credential and keeps its id. It asks for node.enrol on the platform.
+// node, which gets a new credential and keeps its id. It requires node.enrol on the platform.
 //
 // Faults: INVALID_ARGUMENT, FORBIDDEN, CONFLICT when the name belongs to a retired node.
 func (s *Service) CreateEnrolment(ctx context.Context, in EnrolmentInput) (*Secret, error) {
@@ -72,7 +72,7 @@ func (s *Service) CreateEnrolment(ctx context.Context, in EnrolmentInput) (*Secr
 	return out, err
 }
 
-// nodeFor is the id that the enrolled node will have: that of the node of this name, or a new one.
+// nodeFor returns the id that the enrolled node will have: that of the node of this name, or a new one.
 func nodeFor(ctx context.Context, t *tx.Tx, name string) (id ids.ID, known bool, err error) {
 	var status lifecycle.NodeStatus
 	err = t.QueryRow(ctx, `SELECT id, status FROM compute_node WHERE name = $1
@@ -101,8 +101,8 @@ type Enrolled struct {
 	Secret
 }
 
-// Enrol makes the calling enrolment's node, or takes it over again: its earlier credentials end. The
-// enrolment is spent. A new node is OFFLINE until its first heartbeat. It asks for node.join.
+// Enrol creates the calling enrolment's node, or takes it over again: its earlier credentials end. The
+// enrolment is spent. A new node is OFFLINE until its first heartbeat. It requires node.join.
 //
 // Faults: INVALID_ARGUMENT, FORBIDDEN, UNAUTHENTICATED when the enrolment was used meanwhile, CONFLICT
 // when the name is another node's, FAILED_PRECONDITION when the node was retired meanwhile.
@@ -219,7 +219,7 @@ func (s *Service) mint(ctx context.Context, t *tx.Tx, node ids.ID) (*Secret, err
 }
 
 // Rotate mints a fresh credential of the calling node. The one in use works until the fresh one is
-// first used; one that was minted before and never used ends now. It asks for node.report.
+// first used; one that was minted before and never used ends now. It requires node.report.
 // Faults: FORBIDDEN.
 func (s *Service) Rotate(ctx context.Context) (*Secret, error) {
 	var out *Secret

@@ -18,11 +18,11 @@ import (
 // maxAge is the most seconds that a finding may be old.
 const maxAge = 86_400
 
-// MemberFinding is a member that its node's agent found lost.
+// MemberFinding is a member that its node's agent found failed.
 type MemberFinding struct {
 	MemberID ids.ID
 	Failure  lifecycle.MemberFailure
-	// Message says it to a person; empty for the reason's own text.
+	// Message describes it for a person; empty for the failure's own text.
 	Message string
 	// AgeSeconds is how long ago it was seen.
 	AgeSeconds int
@@ -40,8 +40,8 @@ func checkFindings(in *check.Input, findings []MemberFinding) {
 	}
 }
 
-// fail makes the members FAILED that are at rest, each in a transaction of its own. The agent repeats a finding for as
-// long as it holds, so that one that meets an operation counts once that has ended.
+// fail sets members that are at rest, see health.Fail, to FAILED, each in a transaction of its own. The agent repeats a
+// finding for as long as it holds, so that one that comes during an operation counts once that has ended.
 func (s *Service) fail(ctx context.Context, agent *authz.Actor, findings []MemberFinding) error {
 	serving, err := s.serving(ctx, agent, findings)
 	if err != nil {

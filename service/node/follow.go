@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxWait bounds how long an agent's question waits for a change, in seconds.
+	// maxWait bounds how long an agent's call waits for a change, in seconds.
 	maxWait = 20
 	// maxVersion is the longest version that a caller may name, in bytes.
 	maxVersion = 64
 )
 
-// follow reads a view, with its version and the topics that are woken when it may change. When it is of the known version
-// it waits for another one, at most waitSeconds. Faults: INVALID_ARGUMENT, and those of the read.
+// follow reads a view, its version, and the topics that are woken when it may change. While the version is the known
+// one, it waits for another, at most waitSeconds. Faults: INVALID_ARGUMENT, and those of the read.
 func follow[T any](ctx context.Context, s *Service, known string, waitSeconds int,
 	read func(context.Context) (view T, version string, topics []string, err error)) (view T, err error) {
 	wrong := &check.Input{}
@@ -49,7 +49,7 @@ func follow[T any](ctx context.Context, s *Service, known string, waitSeconds in
 	}
 }
 
-// await returns when something may have changed; more is false when the time is over.
+// await returns when something may have changed; more is false when the wait or the process ends.
 func (s *Service) await(ctx context.Context, waiter *event.Waiter, over <-chan time.Time) (more bool, err error) {
 	select {
 	case <-waiter.C:

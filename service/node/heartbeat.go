@@ -29,7 +29,7 @@ type HeartbeatInput struct {
 	Inventory            *Inventory // nil when nothing changed
 	// MemoryKills are counts that the platform may not know yet.
 	MemoryKills []MemoryKills
-	// MemberFindings are members that were lost, for as long as they are.
+	// MemberFindings are members that failed, in each heartbeat for as long as the finding holds.
 	MemberFindings []MemberFinding
 	// ProcessRestarts are counts that the platform may not know yet.
 	ProcessRestarts []ProcessRestarts
@@ -40,8 +40,8 @@ type HeartbeatInput struct {
 }
 
 const (
-	// seatSQL gives addresses to members from before their node had networks, and returns their instances. It comes before
-	// the node is locked.
+	// seatSQL gives addresses to members that are older than their node's networks, and returns their instances. It
+	// runs before the node is locked.
 	seatSQL = `SELECT platform.seat_network()`
 	beatSQL = `UPDATE compute_node SET last_seen_at = $2, agent_version = $3, boot_id = $4,
 		booted_at = CASE WHEN boot_id <> $4 THEN $2 ELSE booted_at END,
@@ -53,7 +53,7 @@ const (
 		RETURNING ` + rows.ComputeNodeColumns
 )
 
-// Heartbeat notes that the calling node is alive, and what changed of it. It asks for node.report.
+// Heartbeat notes that the calling node is alive, and what changed on it. It requires node.report.
 // Faults: INVALID_ARGUMENT, FORBIDDEN.
 func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.ComputeNode, error) {
 	wrong := &check.Input{}
@@ -106,8 +106,8 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 	return out, err
 }
 
-// tell appends what is new of a node's report to the instances' timelines, each in a transaction of its own: the node
-// itself writes no timeline.
+// tell appends what is new in a node's report to the instances' timelines, each in a transaction of its own: the node
+// itself may not write a timeline.
 func (s *Service) tell(ctx context.Context, agent *authz.Actor, in HeartbeatInput) error {
 	if err := tellCounts(ctx, s, agent, in.MemoryKills); err != nil {
 		return err
@@ -139,7 +139,7 @@ func checkConditions(in *check.Input, reported []nodehealth.Condition) {
 	}
 }
 
-// one reads at most one node; nil when there is none.
+// one reads at most one node; nil when the query finds nothing.
 func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*db.ComputeNode, error) {
 	found, err := t.Query(ctx, sql, args...)
 	if err != nil {
@@ -165,7 +165,7 @@ func document(raw json.RawMessage) any {
 	return []byte(raw)
 }
 
-// List reads the nodes of the platform by name. It asks for node.read on the platform.
+// List reads the nodes of the platform by name. It requires node.read on the platform.
 func (s *Service) List(ctx context.Context, args page.Args) (*page.Page[*db.ComputeNode], error) {
 	var after string
 	if err := args.Decode(list, &after); err != nil {

@@ -33,7 +33,7 @@ func checkKills(in *check.Input, kills []MemoryKills) {
 
 func (k MemoryKills) member() ids.ID { return k.MemberID }
 
-// tell tells of kills that are new. The same report again adds nothing.
+// tell appends an event for kills that are new. The same report again adds nothing.
 func (k MemoryKills) tell(ctx context.Context, t *tx.Tx, of *resident) error {
 	var before int
 	if err := t.QueryRow(ctx, `SELECT coalesce(max((payload->>'kills')::int), 0) FROM app_instance_event

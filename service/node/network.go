@@ -16,7 +16,7 @@ import (
 )
 
 // Network returns what the calling node's agent needs of the members' network. When that is of the known version it
-// waits for another one, at most waitSeconds. It asks for task.execute on the node. Faults: INVALID_ARGUMENT,
+// waits for another one, at most waitSeconds. It requires task.execute on the node. Faults: INVALID_ARGUMENT,
 // FORBIDDEN.
 func (s *Service) Network(ctx context.Context, known string, waitSeconds int) (*nodenet.View, error) {
 	return follow(ctx, s, known, waitSeconds, func(ctx context.Context) (*nodenet.View, string, []string, error) {
@@ -28,8 +28,8 @@ func (s *Service) Network(ctx context.Context, known string, waitSeconds int) (*
 	})
 }
 
-// topicsOf are what is woken when a node's view may have changed: the node has members of another instance; an instance
-// that it knows has changed, or what that shares; another node has come.
+// topicsOf returns the topics that are woken when a node's view may have changed: the node has members of another
+// instance; an instance in the view, or what that shares, has changed; another node has joined.
 func topicsOf(node ids.ID, view *nodenet.View) []string {
 	topics := []string{event.NodeTopic(node), event.NodesTopic}
 	for _, instance := range view.Instances {
@@ -38,7 +38,7 @@ func topicsOf(node ids.ID, view *nodenet.View) []string {
 	return topics
 }
 
-// network reads the view as the caller, and so asks each time who that is.
+// network reads the view as the caller, and so authenticates the caller each time.
 func (s *Service) network(ctx context.Context) (*nodenet.View, ids.ID, error) {
 	var stored *json.RawMessage
 	actor, err := s.DB.Read(ctx, tx.Row(&stored, func(row pgx.CollectableRow) (*json.RawMessage, error) {

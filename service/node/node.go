@@ -1,5 +1,5 @@
 // Package node holds the verbs on nodes: an operator mints a one-time enrolment, the agent of a
-// machine enrols it, keeps its credential fresh and says that it is alive.
+// machine enrols it, renews its credential and reports that it is alive.
 package node
 
 import (
@@ -21,15 +21,15 @@ import (
 // Service holds the verbs on nodes.
 type Service struct {
 	DB *tx.DB
-	// Hub wakes whoever waits for a change of the network.
+	// Hub wakes the calls that wait for a change of the network.
 	Hub *event.Hub
-	// Stopping is closed when the process ends: whoever waits is answered at once. Nil never is.
+	// Stopping is closed when the process ends: calls that wait return at once. A nil one is never closed.
 	Stopping <-chan struct{}
 	// CredentialLife is how long a node's credential works; 0 means 24 hours.
 	CredentialLife time.Duration
 }
 
-// defaultLife is how long a node's credential works when nothing else is said.
+// defaultLife is how long a node's credential works when CredentialLife is 0.
 const defaultLife = 24 * time.Hour
 
 func (s *Service) life() time.Duration {
@@ -55,10 +55,10 @@ var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z
 // placePattern is a region or SKU.
 var placePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// object is what authorisation looks at in the calling node.
+// object is the calling node as an object of authorisation.
 func object(actor *authz.Actor) authz.Object { return authz.Object{NodeID: actor.NodeID} }
 
-// Inventory is what a node says it has.
+// Inventory is the hardware and software that a node reports.
 type Inventory struct {
 	CPUs, MemoryMiB, GPUs int
 	GPUModel              string
@@ -116,7 +116,7 @@ func hostName(in *check.Input, path, value string) {
 	}
 }
 
-// address wants an IP address that others can reach.
+// address refuses what is not an IP address that other machines can reach.
 func address(in *check.Input, path, value string) {
 	ip, err := netip.ParseAddr(value)
 	if err != nil || ip.Zone() != "" || ip.IsUnspecified() || ip.IsMulticast() {
@@ -130,7 +130,7 @@ func sealingKey(in *check.Input, path, value string) {
 	}
 }
 
-// holdsNUL says whether a document holds text that PostgreSQL cannot keep.
+// holdsNUL reports whether a document holds text with a NUL, which PostgreSQL cannot store.
 func holdsNUL(value any) bool {
 	switch value := value.(type) {
 	case string:

@@ -32,8 +32,8 @@ func checkRestarts(in *check.Input, restarts []ProcessRestarts) {
 
 func (r ProcessRestarts) member() ids.ID { return r.MemberID }
 
-// tell counts and tells restarts that are new. The same report again adds nothing. Agents fold the restarts of a
-// process that keeps failing, so that each report is worth an event.
+// tell counts restarts that are new and appends an event for them. The same report again adds nothing. Agents fold the
+// restarts of a process that keeps failing, so that each report is worth an event.
 func (r ProcessRestarts) tell(ctx context.Context, t *tx.Tx, of *resident) error {
 	var before int
 	if err := t.QueryRow(ctx, `SELECT coalesce(max((payload->>'restarts')::int), 0) FROM app_instance_event

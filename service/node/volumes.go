@@ -19,7 +19,7 @@ import (
 // maxReports is how many volumes one report is of.
 const maxReports = 1_000
 
-// VolumeReport is what an agent says of a volume.
+// VolumeReport is what an agent reports of a volume.
 type VolumeReport struct {
 	ID        ids.ID
 	State     volume.Finding
@@ -28,7 +28,7 @@ type VolumeReport struct {
 	Message string
 }
 
-// ReportVolumesInput is what an agent says of the volumes that it looks after.
+// ReportVolumesInput is what an agent reports of the volumes that it looks after.
 type ReportVolumesInput struct {
 	Volumes []VolumeReport
 }
@@ -78,7 +78,7 @@ func checkStorage(wrong *check.Input, at string, reported []volume.Storage) {
 }
 
 // Volumes returns what the calling node's agent looks after. When that is of the known version it waits for another
-// one, at most waitSeconds. It asks for task.execute on the node. Faults: INVALID_ARGUMENT, FORBIDDEN.
+// one, at most waitSeconds. It requires task.execute on the node. Faults: INVALID_ARGUMENT, FORBIDDEN.
 func (s *Service) Volumes(ctx context.Context, known string, waitSeconds int) (*volume.Charges, error) {
 	return follow(ctx, s, known, waitSeconds, func(ctx context.Context) (*volume.Charges, string, []string, error) {
 		charges, node, err := s.volumes(ctx)
@@ -109,9 +109,9 @@ func (s *Service) volumes(ctx context.Context) (*volume.Charges, ids.ID, error) 
 	return volume.Versioned(charges), actor.NodeID, nil
 }
 
-// ReportVolumes keeps what the calling node's agent found of volumes, and returns those that it has proved to be gone:
-// they are deleted. Volumes that are not the node's are ignored. It asks for node.report. Faults: INVALID_ARGUMENT,
-// FORBIDDEN.
+// ReportVolumes keeps what the calling node's agent found of volumes, and returns those that are deleted now, since the
+// agent proved that nothing is left of them. Volumes that are not the node's are ignored. It requires node.report.
+// Faults: INVALID_ARGUMENT, FORBIDDEN.
 func (s *Service) ReportVolumes(ctx context.Context, in ReportVolumesInput) ([]ids.ID, error) {
 	if err := in.check(); err != nil {
 		return nil, err

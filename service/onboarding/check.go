@@ -22,9 +22,9 @@ type CheckInput struct {
 
 const checking = "checkAppOnboarding"
 
-// Check checks a version as Read does, keeps what was found, and notes each condition that failed as a gap, once for the
-// version. Key: manifest.smoke on the app's publisher, or on the platform. INVALID_ARGUMENT naming the field; NOT_FOUND at
-// input.appSlug when the app or the version is missing or hidden; FORBIDDEN.
+// Check checks a version as Read does, keeps the result, and notes each failed condition as a gap, once for the
+// version. Key: manifest.smoke on the app's publisher, or on the platform. INVALID_ARGUMENT naming the field; NOT_FOUND
+// at input.appSlug when the app or the version is missing or hidden; FORBIDDEN.
 func (s *Service) Check(ctx context.Context, in CheckInput) (out *Record, err error) {
 	var input check.Input
 	input.Text("input.reason", in.Reason, 0, check.MaxReason)
@@ -72,7 +72,7 @@ func keep(ctx context.Context, t *tx.Tx, in CheckInput) (*Record, error) {
 	return record, nil
 }
 
-// write keeps the record, and the newest of the version beside it.
+// write keeps the record, and deletes all but the newest MaxRecords of the version.
 func (r *Record) write(ctx context.Context, t *tx.Tx, of *subject) error {
 	checks, err := json.Marshal(r.Checks)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Record) write(ctx context.Context, t *tx.Tx, of *subject) error {
 	return nil
 }
 
-// raise notes what failed in the gap log. What is not known is no gap of the platform's: it was not tried.
+// raise notes in the gap log what failed. An unknown verdict is not a gap of the platform: nothing was tried.
 func (r *reading) raise(ctx context.Context, t *tx.Tx, record *Record) error {
 	for _, one := range record.Checks {
 		if one.Verdict != baseline.Failed {
@@ -136,8 +136,8 @@ func names(conditions []baseline.Condition) []string {
 	return out
 }
 
-// Lacks returns what keeps a version from ACTIVE where its app's terms require onboarding, in words, from what is recorded
-// now. The caller has been allowed the step.
+// Lacks returns, in words, what keeps a version from ACTIVE where its app's terms require onboarding, by the present
+// records. The caller has already authorised the step.
 func Lacks(ctx context.Context, t *tx.Tx, slug, version string) (lacking []string, err error) {
 	read, err := load(ctx, t, slug, version)
 	if err != nil {

@@ -95,7 +95,7 @@ func load(ctx context.Context, t *tx.Tx, slug, version string) (*reading, error)
 	return r, nil
 }
 
-// said is what an adapter describes, as far as it is looked at.
+// said is the part of an adapter's description of itself that the checks read.
 type said struct {
 	Build            string   `json:"build"`
 	ContractVersions []string `json:"contractVersions"`

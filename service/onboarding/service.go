@@ -1,5 +1,5 @@
-// Package onboarding checks from what is recorded whether a version of an app is ready for everybody, and keeps what it
-// found. The conditions are domain/onboarding's; here are the rows that they are judged by, read in one transaction.
+// Package onboarding checks from what is recorded whether a version of an app is ready for everybody, and keeps the
+// result. The conditions are domain/onboarding's; here are the rows that they are judged by, read in one transaction.
 package onboarding
 
 import (
@@ -73,8 +73,8 @@ func scanRecord(row pgx.CollectableRow) (*Record, error) {
 	return r, nil
 }
 
-// Read checks a version of an app, or its ACTIVE or else its newest one, and keeps nothing. Key: manifest.read on the app's
-// publisher, or on the platform. NOT_FOUND when the app or the version is missing or hidden, FORBIDDEN.
+// Read checks a version of an app, or its ACTIVE or else its newest one, and keeps nothing. Key: manifest.read on the
+// app's publisher, or on the platform. NOT_FOUND when the app or the version is missing or hidden, FORBIDDEN.
 func (s *Service) Read(ctx context.Context, slug, version string) (*Report, error) {
 	var read reading
 	actor, err := s.DB.Read(ctx, read.queries(slug, version)...)
@@ -114,13 +114,13 @@ func (r *reading) report() (*Report, error) {
 		CheckedAt: r.version.now, Records: r.records}, nil
 }
 
-// keys are what it takes to see a piece of evidence besides reading the version.
+// keys are the keys that evidence of a kind requires besides the one for the version.
 var keys = map[baseline.Kind]authz.Key{
 	baseline.OfOperation: authz.OperationRead, baseline.OfTask: authz.TaskRead, baseline.OfAudit: authz.AuditRead,
 	baseline.OfAccount: authz.ServiceAccountRead,
 }
 
-// shown takes the evidence away that the actor may not read, and adds the gaps that the actor may.
+// shown removes the evidence that the actor may not read, and adds the gaps that the actor may read.
 func (r *reading) shown(actor *authz.Actor, checks []*baseline.Check) {
 	for _, check := range checks {
 		check.Evidence = slices.DeleteFunc(check.Evidence, func(e *baseline.Evidence) bool { return !sees(actor, e.Of) })

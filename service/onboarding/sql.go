@@ -6,9 +6,9 @@ const chosen = `WITH v AS MATERIALIZED (SELECT m.*, a.publisher_tenant_id AS ten
 	FROM manifest m JOIN app a ON a.id = m.app_id WHERE m.app_slug = $1 AND ($2 = '' OR m.version = $2)
 	ORDER BY m.stage = 'ACTIVE' DESC, m.id DESC LIMIT 1)`
 
-// looked adds the instances that are looked at, $3 newest that are gone and $3 that are not, of the newest 500 that ran the
-// version, and its smoke instance. Of an app that a tenant publishes they are that tenant's: what others run is not its
-// publisher's to see, and the verdicts are the same for all who may ask for them.
+// looked adds the instances that are checked: of the newest 500 that ran the version, and its smoke instance, the $3
+// newest that are released and the $3 newest that are not. For an app that a tenant publishes they are that tenant's: a
+// publisher may not see what others run, and the verdicts are the same for all callers.
 const looked = chosen + `, ran AS (SELECT DISTINCT x.instance_id AS id FROM (
 		SELECT g.instance_id FROM v JOIN instance_generation g ON g.manifest_id = v.id
 			AND (v.tenant IS NULL OR g.tenant_id = v.tenant) ORDER BY g.created_at DESC LIMIT 500) x
@@ -16,7 +16,7 @@ const looked = chosen + `, ran AS (SELECT DISTINCT x.instance_id AS id FROM (
 	i AS MATERIALIZED (SELECT n.* FROM (SELECT i.*, row_number() OVER (PARTITION BY i.released_at IS NULL ORDER BY i.id DESC) AS place
 		FROM ran JOIN instance i ON i.id = ran.id JOIN v ON v.tenant IS NULL OR i.tenant_id = v.tenant) n WHERE n.place <= $3)`
 
-// of is whose a row is, for who may see it.
+// of names the owners of a row, which decide who may see it.
 const of = `jsonb_build_object('tenant', i.tenant_id, 'project', i.project_id, 'instance', i.id, 'family', i.permission_family, 'kind', `
 
 const (
@@ -36,9 +36,10 @@ const (
 			FROM (SELECT * FROM app_instance_event e WHERE e.instance_id = i.id AND e.type = ANY ($4) ORDER BY e.seq LIMIT 20) e), '[]'))
 		FROM i ORDER BY i.id DESC`
 
-	// What an adapter does by its tokens is in the audit under the operation's id, or the instance's where no operation is
-	// open, and what it does by its own service account under that. A task that its token asked for is hidden when no such entry is there; those of the platform have a key with a
-	// space. An operation that somebody requested has the correlation id of an entry.
+	// The audit has what an adapter does by its tokens under the operation's id, or the instance's where no operation
+	// is open, and what it does by its service account under that account. A task that its token requested is hidden
+	// when its entry is missing; the platform's own tasks have a key with a space. An operation that a user or service
+	// account requested is hidden when no entry has its correlation id.
 	callsSQL = looked + `, ops AS MATERIALIZED (SELECT o.* FROM i JOIN operation o ON o.instance_id = i.id ORDER BY o.id DESC LIMIT 500),
 		subjects AS (SELECT id FROM ops UNION SELECT id FROM i),
 		entries AS ((SELECT a.* FROM subjects s JOIN audit_entry a ON a.actor_id = s.id AND a.actor_kind = 'OPERATION' LIMIT 10000)
@@ -68,16 +69,15 @@ const (
 		FROM (SELECT a.* FROM about JOIN audit_entry a ON a.object_id = about.id AND a.allowed
 			AND a.actor_kind IN ('USER', 'SERVICE_ACCOUNT') ORDER BY a.id DESC LIMIT 50) a ORDER BY a.id DESC`
 
-	// An adapter acts outside of operations by an account of its own, and for an instance by the account that its project
-	// chose.
+	// An adapter acts outside of operations by its own account, and for an instance by the account its project chose.
 	accountsSQL = looked + ` SELECT jsonb_build_object('id', s.id, 'name', s.name, 'what', x.what, 'live', s.deleted_at IS NULL,
 			'at', s.created_at, 'of', jsonb_build_object('tenant', s.tenant_id, 'project', s.project_id, 'kind', 'account'))
 		FROM (SELECT d.service_account_id AS id, 'acts for adapter ' || d.name AS what FROM v JOIN adapter d ON d.name = v.adapter_name
 			UNION SELECT i.operator_service_account_id, 'operates instances of it' FROM i) x
 		JOIN service_account s ON s.id = x.id ORDER BY s.id LIMIT 20`
 
-	// Reports are of the adapter's build as it describes itself now, for this app, or for any where it was not written for
-	// this one.
+	// Reports are of the adapter's build as it describes itself now, for this app, or for any app where the adapter was
+	// not written for this one.
 	reportsSQL = chosen + `, d AS (SELECT d.description AS said FROM v JOIN adapter d ON d.name = v.adapter_name)
 		SELECT jsonb_build_object('id', e.id, 'kind', e.kind, 'passed', e.passed, 'at', e.created_at,
 			'failed', coalesce((e.summary->>'failed')::integer, 0), 'missing', coalesce(e.summary->'missing', '[]'),

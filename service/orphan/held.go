@@ -12,8 +12,8 @@ import (
 )
 
 // heldSQL is what the allocations that open operations work on have cost since these were requested, at the prices of
-// now: those of their targets, or of the whole instance where they name none. There is no row for one of which a price
-// is missing.
+// now: those of their targets, or of the whole instance where they name none. An operation has a row only if each of
+// its allocations has a price.
 const heldSQL = `SELECT o.id, min(price.price_currency),
 		round(sum(price.price_hourly) * greatest(extract(epoch FROM now() - o.created_at), 0) / 3600, 6)
 	FROM operation o CROSS JOIN LATERAL (
@@ -32,21 +32,21 @@ type held struct {
 	Cost     money.Decimal
 }
 
-// HeldBy reads what open operations hold has cost so far, by operation; nothing for one that has ended, or of which a
-// price is missing. The caller has authorised the operations.
+// HeldBy returns the cost so far of what open operations hold, by operation. It leaves out those that have ended, or of
+// which a price is missing. The caller has authorised the operations.
 func (s *Service) HeldBy(ctx context.Context, operations []ids.ID) (map[ids.ID]*Money, error) {
 	return s.costs(ctx, heldSQL, operations)
 }
 
-// Held is a reading of what one open operation holds, which another read takes along in its transaction.
+// Held is a query for the cost of what one open operation holds; another read runs it in its own transaction.
 type Held struct{ rows []held }
 
-// Query is what the read takes along. The caller has authorised the operation.
+// Query returns the query to run. The caller has authorised the operation.
 func (h *Held) Query(operation ids.ID) tx.Query {
 	return tx.Rows(&h.rows, pgx.RowToStructByPos[held], heldSQL, []ids.ID{operation})
 }
 
-// Cost is what it has cost so far once the query has run; nil for an operation that has ended, or of which a price is
+// Cost returns the cost so far once the query has run; nil for an operation that has ended, or of which a price is
 // missing.
 func (h *Held) Cost() *Money {
 	if len(h.rows) == 0 {
@@ -55,19 +55,19 @@ func (h *Held) Cost() *Money {
 	return MoneyOf(h.rows[0].Currency, h.rows[0].Cost)
 }
 
-// hourlySQL is what an hour of allocations that are rented costs now. There is no row for one without a price.
+// hourlySQL is what an hour of rented allocations costs now. It leaves out those without a price.
 const hourlySQL = `SELECT a.id, price.price_currency, price.price_hourly FROM allocation a
 	CROSS JOIN LATERAL platform.hourly_now(a.tenant_id, a.project_id, platform.billing_currency(a.tenant_id),
 		a.shape, a.gpu_count, a.sku, a.region) price
 	WHERE a.id = ANY ($1) AND a.released_at IS NULL`
 
-// HourlyOf reads what an hour of allocations costs, by allocation; nothing for one that is released, or without a
+// HourlyOf returns what an hour of allocations costs, by allocation. It leaves out those that are released or have no
 // price. The caller has authorised the allocations.
 func (s *Service) HourlyOf(ctx context.Context, allocations []ids.ID) (map[ids.ID]*Money, error) {
 	return s.costs(ctx, hourlySQL, allocations)
 }
 
-// costs reads what each of some things costs.
+// costs runs a query of costs and returns them by id.
 func (s *Service) costs(ctx context.Context, sql string, of []ids.ID) (map[ids.ID]*Money, error) {
 	var rows []held
 	if _, err := s.DB.Read(ctx, tx.Rows(&rows, pgx.RowToStructByPos[held], sql, of)); err != nil {

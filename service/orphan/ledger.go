@@ -16,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
-// firstTry is how long after it was found an orphan is tried for the first time.
+// firstTry is the time from finding an orphan to the first try to resolve it.
 const firstTry = 2 * time.Second
 
 // Draft is something that an operation could not take back.
@@ -25,13 +25,13 @@ type Draft struct {
 	// OperationID is the operation that left it; MemberID, NodeID and AllocationID are what it is of,
 	// where it lies and what it holds. Empty for none.
 	OperationID, MemberID, NodeID, AllocationID ids.ID
-	// Owner is who can mend it; Message says what is left and why.
+	// Owner is who can repair it; Message says what is left and why.
 	Owner, Message string
 	CorrelationID  string
 }
 
-// Open lists orphans of a locked instance, in the transaction that leaves them, and answers what to
-// tell the instance's timeline. What is listed already is not listed again.
+// Open lists orphans of a locked instance, in the transaction that leaves them, and returns the events
+// for the instance's timeline. What is listed already is not listed again.
 func Open(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft) ([]event.Draft, error) {
 	var told []event.Draft
 	for _, d := range drafts {
@@ -64,17 +64,17 @@ func Open(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 // Freed is what became of an allocation that a member has left.
 type Freed string
 
-// The ways an allocation goes: it stays with its instance, it is anybody's in the project again, or it
-// is given back because an operation had asked for it.
+// What becomes of an allocation: it stays with its instance, any instance of the project may use it again,
+// or it is released because an operation of the instance had requested it.
 const (
 	Kept     Freed = "kept"
 	Unbound  Freed = "unbound"
 	Released Freed = "released"
 )
 
-// Free lets go of an allocation once nothing of the locked instance lives in it any more: one that an
-// operation of the instance had asked for is released, one that was brought is only unbound. It stays
-// while a member or an orphan is in it. It answers what to tell the timeline.
+// Free frees an allocation once nothing of the locked instance lives in it any more: one that an
+// operation of the instance had requested is released, one that was brought is only unbound. It stays
+// while a member or an orphan is in it. Free returns the events for the timeline.
 func Free(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) (Freed, []event.Draft, error) {
 	var name string
 	var status lifecycle.AllocationStatus
@@ -111,8 +111,8 @@ func Free(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) (Free
 		Payload: map[string]any{"allocation": id}}}, nil
 }
 
-// Resolve notes that an orphan of the locked instance is gone, and how that went, and lets go of what
-// it held: its allocation, and the instance's last hold on life when nothing else of it is left.
+// Resolve notes that an orphan of the locked instance is resolved, and how, and frees what it held: its
+// allocation, and the instance itself, which is released when nothing else of it is left.
 func Resolve(ctx context.Context, t *tx.Tx, instance *db.Instance, row *db.Orphan, how string) error {
 	tag, err := t.Exec(ctx,
 		`UPDATE orphan SET resolved_at = $2, resolution = $3, last_error = '' WHERE id = $1 AND resolved_at IS NULL`, row.ID,
@@ -143,7 +143,7 @@ func Resolve(ctx context.Context, t *tx.Tx, instance *db.Instance, row *db.Orpha
 	return event.Append(ctx, t, instance, told...)
 }
 
-// letGo notes that nothing is left of an instance whose members are all gone.
+// letGo marks a stopped or failed instance as released once it has no members and no open orphans.
 func letGo(ctx context.Context, t *tx.Tx, instance *db.Instance) error {
 	_, err := t.Exec(ctx, `UPDATE instance SET released_at = $2 WHERE id = $1 AND released_at IS NULL
 		AND status IN ('STOPPED', 'FAILED')

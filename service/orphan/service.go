@@ -1,5 +1,5 @@
 // Package orphan lists what operations could not take back: what it is, whose it is, how old it is
-// and what it costs; and it lets go of allocations once nothing is left in them.
+// and what it costs; and it frees allocations once nothing is left in them.
 package orphan
 
 import (
@@ -58,7 +58,7 @@ func MoneyOf(currency string, amount money.Decimal) *Money {
 // Filter chooses orphans of a list.
 type Filter struct {
 	ProjectID ids.ID
-	// Resolved shows those that are gone as well.
+	// Resolved adds the orphans that are resolved.
 	Resolved bool
 }
 
@@ -113,7 +113,7 @@ func object(row *db.Orphan) authz.Object {
 	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID}
 }
 
-// List reads orphans of a project, newest first. It asks for operation.read; NOT_FOUND for a project
+// List reads orphans of a project, newest first. It requires operation.read; NOT_FOUND for a project
 // that the caller cannot see.
 func (s *Service) List(ctx context.Context, filter Filter, args page.Args) (*page.Page[*View], error) {
 	var after ids.ID
@@ -162,7 +162,7 @@ func (s *Service) OfInstances(ctx context.Context, instances []ids.ID) (map[ids.
 	return out, nil
 }
 
-// Get reads an orphan. It asks for operation.read. NOT_FOUND when it is missing or hidden.
+// Get reads an orphan. It requires operation.read. NOT_FOUND when it is missing or hidden.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*View, error) {
 	var found []*View
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, scan(s.DB.Now()), priced+`WHERE orphan.id = $1`, id))
@@ -175,8 +175,8 @@ func (s *Service) Get(ctx context.Context, id ids.ID) (*View, error) {
 	return found[0], authz.RequireOn(actor, authz.OperationRead, object(found[0].Orphan))
 }
 
-// Retry makes an orphan due now: it is tried again as soon as its node is heard. It asks for
-// operation.retry. Faults: NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is gone already.
+// Retry makes an orphan due now: it is tried again as soon as its node reports. It requires
+// operation.retry. Faults: NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is already resolved.
 func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) {
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		const action = "retryOrphan"

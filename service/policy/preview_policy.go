@@ -10,15 +10,15 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// maxDenied bounds what a preview names; the totals count all that was looked at.
+// maxDenied bounds what a preview names; the totals count everything that was checked.
 const maxDenied = 200
 
 // errLooked ends the transaction of a preview, which writes nothing.
 var errLooked = errors.New("only looked")
 
-// Preview says what SetPolicy would do with an overlay: what it would refuse it for, and which instances,
-// allocations and entitlements of the level could not be had again under it. Of each kind the newest 5,000 are
-// looked at. Key: policy.manage at the scope.
+// Preview returns what SetPolicy would do with an overlay: what it would refuse it for, and which instances,
+// allocations, volumes and entitlements of the level could not be requested again under it. It checks the newest
+// 5,000 of each kind. Key: policy.manage at the scope.
 func (s *Service) Preview(ctx context.Context, in SetInput) (*Preview, error) {
 	out := &Preview{Problems: []*fault.Reason{}, NewlyDenied: []*Impact{}}
 	document, wrong := in.check()
@@ -67,7 +67,7 @@ func pointers(reasons []fault.Reason) []*fault.Reason {
 	return out
 }
 
-// compare asks for everything there is under both policies.
+// compare checks everything there is under both policies.
 func (p *Preview) compare(before, after *scene) {
 	for _, one := range before.things {
 		then, now := one.ask(before.effective(one.project)), one.ask(after.effective(one.project))
@@ -82,8 +82,8 @@ func (p *Preview) compare(before, after *scene) {
 	p.losing(before, after)
 }
 
-// losing names the projects' overlays with rules that come to allow what is forbidden above them: they stay as
-// they are and lose.
+// losing names the projects' overlays with rules that would newly allow what is forbidden above them: they stay
+// as they are, and the levels above prevail.
 func (p *Preview) losing(before, after *scene) {
 	for _, project := range before.projects {
 		own := before.overlays[project.ID]

@@ -86,7 +86,7 @@ func (s *Service) Overlay(ctx context.Context, id ids.ID) (*db.PolicyOverlay, er
 	return row, authz.Require(actor, authz.PolicyRead, *row.TenantID, *row.ProjectID)
 }
 
-// Effective says what policy leaves of a project's choices, with the origin of every rule. Key: policy.read on
+// Effective returns what policy leaves of a project's choices, with the origin of every rule. Key: policy.read on
 // the project.
 func (s *Service) Effective(ctx context.Context, projectID ids.ID) (*EffectiveView, error) {
 	var project *db.Project

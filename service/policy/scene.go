@@ -17,10 +17,10 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
-// maxLooked bounds each kind of thing that a preview looks at.
+// maxLooked bounds each kind of thing that a preview checks.
 const maxLooked = 5_000
 
-// scene is a level with everything below it that policy has a say in.
+// scene is a level with everything below it that policy restricts.
 type scene struct {
 	projects []*db.Project
 	overlays map[ids.ID]*policy.Level // by project, tenant, or empty for the platform's
@@ -29,7 +29,7 @@ type scene struct {
 	merged   map[[3]*policy.Level]*policy.Effective
 }
 
-// thing is something that could be asked for again.
+// thing is something of a project that policy may refuse when it is requested again.
 type thing struct {
 	project *db.Project
 	id      *ids.ID // nil for what is no object of its own
@@ -37,7 +37,7 @@ type thing struct {
 	ask     func(e *policy.Effective) error
 }
 
-// with is the scene with another overlay in a place.
+// with returns the scene with another overlay in a place.
 func (s *scene) with(at place, document *policy.Document) *scene {
 	out := *s
 	out.overlays, out.merged, out.written = maps.Clone(s.overlays), make(map[[3]*policy.Level]*policy.Effective),

@@ -1,5 +1,5 @@
 // Package policy holds the verbs on policy overlays: write, preview, and what they leave of a project's choices.
-// What they leave is asked for by other verbs through service/kit/overlay.
+// Other verbs read what they leave through service/kit/overlay.
 package policy
 
 import (

@@ -26,12 +26,12 @@ import (
 type SetInput struct {
 	TenantID, ProjectID *ids.ID
 	Document            json.RawMessage
-	// ExpectedRevision is the one that it takes the place of, 0 for the first.
+	// ExpectedRevision is the revision that it replaces, 0 for the first overlay.
 	ExpectedRevision int
 	Reason           string
 }
 
-// place is where an overlay stands.
+// place is the level that an overlay is written for: the platform, a tenant or a project.
 type place struct {
 	scope               lifecycle.PolicyScope
 	tenantID, projectID ids.ID
@@ -76,11 +76,11 @@ func (in *SetInput) check() (*policy.Document, error) {
 	return document, err
 }
 
-// SetPolicy writes an overlay in the place of the one that holds. Key: policy.manage at the scope. Whoever
-// rests on the older one commits first, or meets this one.
+// SetPolicy replaces the overlay that holds. Key: policy.manage at the scope. A transaction that rests on the
+// older overlay commits first, or reads this one.
 //
 // Faults: INVALID_ARGUMENT naming the member of the document, NOT_FOUND, FORBIDDEN, CONFLICT at
-// input.expectedRevision when another revision holds, POLICY_WIDENS naming each rule that allows what stands
+// input.expectedRevision when another revision holds, POLICY_WIDENS naming each rule that allows what is
 // forbidden above it.
 func (s *Service) SetPolicy(ctx context.Context, in SetInput) (out *db.PolicyOverlay, err error) {
 	document, err := in.check()
@@ -132,7 +132,7 @@ func set(ctx context.Context, t *tx.Tx, in SetInput, document *policy.Document) 
 		Before:   shown(before), After: shown(row), Reason: in.Reason})
 }
 
-// placeOf loads what the overlay stands on and asks for policy.manage there.
+// placeOf loads the project or tenant that the overlay is for, and requires policy.manage there.
 func placeOf(ctx context.Context, t *tx.Tx, action string, in SetInput) (place, error) {
 	at := place{scope: lifecycle.PolicyPlatform}
 	switch {
@@ -161,9 +161,9 @@ func placeOf(ctx context.Context, t *tx.Tx, action string, in SetInput) (place, 
 	return at, audit.Require(t, action, authz.PolicyManage, at.object(), at.key())
 }
 
-// judge locks the level, alone or along with others who read it, under those above it, and holds the overlay
-// against them and against the one that holds now, which is nil for none. A problem is what the overlay is
-// refused for.
+// judge locks the levels above, then this level, for itself or shared with other readers. It checks the overlay
+// against the levels above and the expected revision against the overlay that holds now, before, which is nil for
+// none. A problem is what the overlay is refused for.
 func judge(ctx context.Context, t *tx.Tx, at place, in SetInput, document *policy.Document,
 	alone bool) (before *db.PolicyOverlay, problem *fault.Fault, err error) {
 	var above *policy.Effective
@@ -202,7 +202,7 @@ func judge(ctx context.Context, t *tx.Tx, at place, in SetInput, document *polic
 	return before, nil, nil
 }
 
-// holding is the overlay that holds in a place; nil when there is none.
+// holding returns the overlay that holds in a place; nil for none.
 func holding(ctx context.Context, t *tx.Tx, at place) (*db.PolicyOverlay, error) {
 	rows, err := t.Query(ctx, `SELECT `+columns+` FROM policy_overlay
 		WHERE superseded_at IS NULL AND scope = $1 AND coalesce(project_id, tenant_id, '') = $2`, at.scope, at.key())

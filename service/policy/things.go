@@ -53,7 +53,7 @@ func (s *scene) fill(found *facts) {
 	}
 }
 
-// ask asks whether the instance could be launched as it is.
+// ask checks whether the instance could be launched as it is.
 func (row *instanceFact) ask(e *policy.Effective) error {
 	answers := []error{
 		e.App(row.AppSlug, ""), e.Version(row.AppSlug, row.Version, ""), e.MembersOfInstance(row.Members, ""),
@@ -65,7 +65,7 @@ func (row *instanceFact) ask(e *policy.Effective) error {
 	return policy.Join(answers...)
 }
 
-// ask asks whether the allocation could be rented again.
+// ask checks whether the allocation could be rented again.
 func (row *allocationFact) ask(e *policy.Effective) error {
 	return policy.Join(e.Region(row.Region, ""), e.SKU(row.SKU, ""))
 }

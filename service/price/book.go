@@ -31,7 +31,7 @@ type Version struct {
 // TypedID is the version's id.
 func (v *Version) TypedID() ids.ID { return ids.ID(v.ID) }
 
-// Until is when the version ends to be valid; nil for never.
+// Until returns when the version expires; nil for never.
 func (v *Version) Until() *time.Time {
 	if v.To.IsZero() {
 		return nil
@@ -72,12 +72,12 @@ func narrowest(tenant, project *ids.ID) *ids.ID {
 	return tenant
 }
 
-// shelf is what versions that must not overlap have in common, as the database writes it.
+// shelf returns the key that versions which must not overlap have in common, as the database writes it.
 func (v *Version) shelf() string {
 	return v.Meter + "|" + v.SKU + "|" + v.Region + "|" + v.Currency + "|" + v.Owner
 }
 
-// encoded is the terms in their one form.
+// encoded returns the terms in their canonical form.
 func encoded(terms rating.Terms) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -88,8 +88,8 @@ func encoded(terms rating.Terms) string {
 	return string(bytes.TrimSpace(out.Bytes()))
 }
 
-// Add writes a version into the book, in whose way others may be, and returns it as it is stored. With over it cuts
-// whatever is in its way. PRICE_OVERLAP otherwise.
+// Add writes a version into the book and returns it as it is stored. With over it cuts every version that overlaps it;
+// without over only the open-ended one, and any other is PRICE_OVERLAP: see rating.Place.
 func Add(ctx context.Context, t *tx.Tx, v Version, over bool) (*Version, error) {
 	existing, number, err := onShelf(ctx, t, v.shelf())
 	if err != nil {
@@ -124,7 +124,7 @@ func Add(ctx context.Context, t *tx.Tx, v Version, over bool) (*Version, error) 
 	return insert(ctx, t, &v)
 }
 
-// onShelf locks the versions that hold, and returns the highest number that was given.
+// onShelf locks and returns the versions that hold, and the highest number of any version of the shelf.
 func onShelf(ctx context.Context, t *tx.Tx, shelf string) (versions []*Version, number int, err error) {
 	found, err := t.Query(ctx, `SELECT `+Columns+` FROM price_version WHERE shelf = $1 AND superseded_xid IS NULL
 		ORDER BY version FOR UPDATE`, shelf)

@@ -13,7 +13,7 @@ import (
 
 // Filter chooses prices of the book.
 type Filter struct {
-	// TenantID or ProjectID shows what is theirs besides everyone's prices; nil for everyone's alone.
+	// TenantID or ProjectID adds their own prices to those for everyone; nil for those for everyone alone.
 	TenantID, ProjectID *ids.ID
 	// Meter and SKU narrow the list; nil for all.
 	Meter, SKU *string
@@ -21,8 +21,8 @@ type Filter struct {
 	At *time.Time
 }
 
-// Versions reads prices of the book, by id, the newest first. Anyone who is logged in sees everyone's; those of a
-// tenant or project ask for billing.read there. NOT_FOUND for what the caller cannot see.
+// Versions reads prices of the book, by id, the newest first. Anyone who is logged in sees those for everyone; those
+// of a tenant or project require billing.read there. NOT_FOUND for what the caller cannot see.
 func (s *Service) Versions(ctx context.Context, filter Filter, args page.Args) (*page.Page[*Version], error) {
 	const list = "prices"
 	var after ids.ID

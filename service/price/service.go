@@ -62,7 +62,7 @@ func (in SetInput) micros() (int64, error) {
 	return amount.Mul(amount, big.NewRat(million, 1)).Num().Int64(), wrong.Err()
 }
 
-// Set sets a SKU's list price. It asks for sku.price.manage on the platform. Faults: INVALID_ARGUMENT
+// Set sets a SKU's list price. It requires sku.price.manage on the platform. Faults: INVALID_ARGUMENT
 // naming the field, FORBIDDEN.
 func (s *Service) Set(ctx context.Context, in SetInput) (*db.SKUPrice, error) {
 	micros, err := in.micros()
@@ -99,7 +99,7 @@ func (s *Service) Set(ctx context.Context, in SetInput) (*db.SKUPrice, error) {
 	return out, err
 }
 
-// book puts a list price into the price book: it is one for whatever meter of capacity, by time.
+// book writes a list price into the price book: one version for all meters of capacity, by time.
 func book(ctx context.Context, t *tx.Tx, in SetInput) error {
 	price, err := money.Parse(in.Hourly)
 	if err != nil {

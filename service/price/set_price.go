@@ -24,9 +24,9 @@ type VersionInput struct {
 	// SKU and Region narrow it; nil for any.
 	SKU, Region *string
 	Currency    string
-	// TenantID or ProjectID is for whom; nil for everyone.
+	// TenantID or ProjectID is whom the price is for; nil for everyone.
 	TenantID, ProjectID *ids.ID
-	// ValidFrom is now when it is nil, ValidTo for ever.
+	// ValidFrom is nil for now, ValidTo nil for ever.
 	ValidFrom, ValidTo *time.Time
 	Measure            rating.Measure
 	Per                money.Decimal
@@ -127,7 +127,7 @@ func (s *Service) SetVersion(ctx context.Context, in VersionInput) (out *Version
 	return out, err
 }
 
-// Manage asks for sku.price.manage and looks that the tenant or project is there, and completes a project's tenant.
+// Manage requires sku.price.manage, checks that the tenant or project exists, and completes a project's tenant.
 func Manage(ctx context.Context, t *tx.Tx, action string, in *VersionInput) error {
 	if err := audit.Require(t, action, authz.SKUPriceManage, authz.Object{}, ""); err != nil {
 		return err

@@ -52,11 +52,11 @@ type IssueInput struct {
 	IdempotencyKey string `json:"-"`
 }
 
-// Issue makes a secret. A repeat with the same key answers the same secret. It asks for secret.issue on the instance's
-// project, and a token only for its own instance.
+// Issue creates a secret. A repeat with the same key returns the same secret. It requires secret.issue on the
+// instance's project; an operation's token may issue only for its own instance.
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, POLICY_DENIED with PURPOSE_DENIED when the manifest
-// does not declare the purpose or policy does not allow it, FAILED_PRECONDITION when the instance is gone or the member
+// does not declare the purpose or policy does not allow it, FAILED_PRECONDITION when the instance ended or the member
 // is on no node, LIMIT_EXCEEDED, IDEMPOTENCY_KEY_REUSED, UNAVAILABLE when the keeper does not answer.
 func (s *Service) Issue(ctx context.Context, in IssueInput) (out *View, err error) {
 	if err := in.check(); err != nil {
@@ -152,7 +152,7 @@ func (s *Service) issue(ctx context.Context, t *tx.Tx, in IssueInput, fresh *cus
 		ObjectID: out.ID, After: trail(out), Reason: in.Reason})
 }
 
-// again is what an earlier call with the same key made; NOT_FOUND when it was forgotten since.
+// again returns what an earlier call with the same key created; NOT_FOUND when it does not exist any more.
 func again(ctx context.Context, t *tx.Tx, id ids.ID) (*View, error) {
 	found, err := one(ctx, t, `SELECT `+columns+` FROM runtime_secret WHERE id = $1`, id)
 	if err == nil && found == nil {
@@ -185,7 +185,7 @@ func targetOf(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*target,
 	return out, err
 }
 
-// store seals the value that is made here and writes the row.
+// store creates and seals the value, and writes the row.
 func (s *Service) store(ctx context.Context, t *tx.Tx, v *View, fresh *custody.Fresh) error {
 	sealed, err := s.sealed(t, v, fresh)
 	if err != nil {

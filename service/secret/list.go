@@ -22,7 +22,7 @@ type Filter struct {
 	Ended bool
 }
 
-// List reads the secrets of an instance, newest first. It asks for secret.read on the instance's project; NOT_FOUND for
+// List reads the secrets of an instance, newest first. It requires secret.read on the instance's project; NOT_FOUND for
 // an instance that the caller cannot see.
 func (s *Service) List(ctx context.Context, filter Filter, args page.Args) (*page.Page[*View], error) {
 	var after ids.ID
@@ -55,7 +55,7 @@ func object(row pgx.CollectableRow) (*authz.Object, error) {
 	return out, row.Scan(&out.InstanceID, &out.TenantID, &out.ProjectID)
 }
 
-// Get reads a secret. It asks for secret.read. NOT_FOUND when it is missing or hidden.
+// Get reads a secret. It requires secret.read. NOT_FOUND when it is missing or hidden.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*View, error) {
 	var found *View
 	actor, err := s.DB.Read(ctx, tx.Row(&found, scan, `SELECT `+columns+` FROM runtime_secret WHERE id = $1`, id))

@@ -19,10 +19,10 @@ import (
 
 const redeemAction = "redeemRuntimeSecret"
 
-// maxRotations bounds how often a delivery is begun anew because the secret was rotated meanwhile.
+// maxRotations bounds how often a delivery begins again because the secret was rotated meanwhile.
 const maxRotations = 3
 
-// bound is a secret as who it is bound to finds it.
+// bound is a secret as read by the node or adapter that it is bound to.
 type bound struct {
 	authz.Object
 	purpose    string
@@ -32,11 +32,11 @@ type bound struct {
 	sealingKey *string
 }
 
-// Redeem delivers a secret to the calling node or to the adapter whose token is calling. It asks for secret.redeem. A
-// value that is delivered once is wiped in the transaction that counts its delivery, and of two takers at once one gets
-// it.
+// Redeem delivers a secret to the calling node or to the adapter whose token is calling. It requires secret.redeem. A
+// value that is delivered only once is wiped in the transaction that counts its delivery: of two concurrent callers
+// one gets it.
 //
-// Faults: NOT_FOUND, audited, when the secret does not exist or is bound to somebody else; FORBIDDEN for whoever is
+// Faults: NOT_FOUND, audited, when the secret does not exist or is bound to another; FORBIDDEN for a caller that is
 // neither node nor adapter; SECRET_SPENT when it was delivered as often as it may be, has expired or was revoked;
 // UNAVAILABLE when the keeper does not answer, and then nothing is counted.
 func (s *Service) Redeem(ctx context.Context, id ids.ID) (*Redeemed, error) {
@@ -60,7 +60,7 @@ func (s *Service) Redeem(ctx context.Context, id ids.ID) (*Redeemed, error) {
 	return nil, fault.New(fault.Conflict, "the secret is rotated again and again").Retry(true)
 }
 
-// wrap puts the value as its taker gets it: in clear for an adapter, in a box to its own key for a node.
+// wrap sets the value as its receiver gets it: in clear for an adapter, in a box to its own key for a node.
 func (r *Redeemed) wrap(value string, found *bound, node bool) error {
 	if !node {
 		r.Value = &value
@@ -77,7 +77,7 @@ func (r *Redeemed) wrap(value string, found *bound, node bool) error {
 	return nil
 }
 
-// peek finds the secret that is bound to the caller and says whether that is a node.
+// peek returns the secret that is bound to the caller, and reports whether the caller is a node.
 func (s *Service) peek(ctx context.Context, id ids.ID) (found *bound, node bool, err error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		node = t.Actor.Kind == authz.KindNode
@@ -122,7 +122,7 @@ func spent() error {
 		"the secret was delivered as often as it may be, has expired or was revoked").At("secretId")
 }
 
-// deliver counts the delivery. It is false when the secret was rotated since it was looked at.
+// deliver counts the delivery; counted is false when the secret was rotated after peek read it.
 func (s *Service) deliver(ctx context.Context, id ids.ID, found *bound) (counted bool, err error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		counted = false
@@ -141,7 +141,7 @@ func (s *Service) deliver(ctx context.Context, id ids.ID, found *bound) (counted
 	return counted, err
 }
 
-// missed tells a secret that was rotated, which is tried again, from one that another took.
+// missed distinguishes a secret that was rotated, which is tried again, from one that another caller took.
 func (s *Service) missed(ctx context.Context, t *tx.Tx, id ids.ID, found *bound) error {
 	var version int
 	err := t.QueryRow(ctx, `SELECT version FROM platform.peek_secret($1)`, id).Scan(&version)

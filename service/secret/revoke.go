@@ -11,9 +11,9 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// Revoke ends a secret and wipes its values; one that is revoked already is answered as it is. It asks for
-// secret.revoke on the secret's project. A value that was delivered before stays with who has it, and a pull token goes
-// on to its own end, at most 15 minutes. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN.
+// Revoke ends a secret and wipes its values; one that is revoked already is returned as it is. It requires
+// secret.revoke on the secret's project. A value that was delivered before stays with its receiver, and a pull token
+// stays valid until it expires, at most 15 minutes. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN.
 func (s *Service) Revoke(ctx context.Context, id ids.ID, reason string) (out *View, err error) {
 	var wrong check.Input
 	wrong.Reason("reason", reason)

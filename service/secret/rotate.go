@@ -23,8 +23,8 @@ type RotateInput struct {
 	Reason         string
 }
 
-// Rotate makes a new value of a secret, which is delivered anew; it expires when the secret does. The one before is
-// kept for the overlap and then wiped. It asks for secret.rotate on the secret's project. Faults: INVALID_ARGUMENT,
+// Rotate creates a new value of a secret, which is delivered again; it expires when the secret does. The old value is
+// kept for the overlap and then wiped. It requires secret.rotate on the secret's project. Faults: INVALID_ARGUMENT,
 // NOT_FOUND, FORBIDDEN, SECRET_SPENT when it has expired or was revoked, UNAVAILABLE when the keeper does not answer.
 func (s *Service) Rotate(ctx context.Context, in RotateInput) (out *View, err error) {
 	var wrong check.Input

@@ -1,8 +1,8 @@
 // Package secret holds the verbs on runtime secrets: issue, deliver, rotate, revoke. Values are in custody and leave
-// it only towards whom they are bound to: a node, sealed to its own key, or the instance's adapter.
+// it only for the receiver that they are bound to: a node, sealed to its own key, or the instance's adapter.
 //
-// The keeper of secrets is never asked inside a transaction, since it may be slow and far away: a verb that needs it
-// is begun, found to be allowed and left again, the keeper is asked, and the verb is begun anew.
+// The keeper of secrets is never called inside a transaction, since it may be slow and far away: a verb that needs it
+// begins, is authorised and rolls back; then the keeper is called, and the verb begins again.
 package secret
 
 import (
@@ -81,7 +81,7 @@ func scan(row pgx.CollectableRow) (*View, error) {
 		&v.RevokedAt, &v.IssuedBy.Kind, &v.IssuedBy.ID, &v.IssuedBy.Name, &v.CreatedAt)
 }
 
-// over says whether nothing of the secret can be delivered any more at a moment, whatever is done.
+// over reports whether nothing of the secret can be delivered from a moment on, whatever is done.
 func (v *View) over(now time.Time) bool { return v.RevokedAt != nil || !v.ExpiresAt.After(now) }
 
 func (v *View) object() authz.Object {
@@ -101,7 +101,7 @@ func (s *Service) prepared(ctx context.Context,
 	})
 }
 
-// lock loads a secret for change and asks for the key. NOT_FOUND when it is missing or hidden.
+// lock loads a secret for change and requires the key. NOT_FOUND when it is missing or hidden.
 func lock(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*View, error) {
 	found, err := one(ctx, t, `SELECT `+columns+` FROM runtime_secret WHERE id = $1 FOR UPDATE`, id)
 	if err != nil {
@@ -113,7 +113,7 @@ func lock(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID
 	return found, audit.Require(t, action, key, found.object(), id)
 }
 
-// one reads at most one secret; nil when there is none.
+// one reads at most one secret; nil when the query finds nothing.
 func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*View, error) {
 	found, err := t.Query(ctx, sql, args...)
 	if err != nil {

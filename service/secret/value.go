@@ -29,7 +29,7 @@ type pulled struct {
 	Digest     string `json:"digest"`
 }
 
-// rules asks whether the secret may be issued, and fills in what it is bound to and made for.
+// rules checks whether the secret may be issued, and fills in what it is bound to and its purpose.
 func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View) error {
 	var released *time.Time // it is held against its end until the commit
 	if err := t.QueryRow(ctx, `SELECT released_at FROM instance WHERE id = $1 FOR SHARE`,
@@ -61,7 +61,7 @@ func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View)
 	return nil
 }
 
-// purposes asks manifest and policy for the purpose.
+// purposes checks the purpose against the manifest and the policy, and sets the spec.
 func (in IssueInput) purposes(ctx context.Context, t *tx.Tx, to *target, out *View) (err error) {
 	out.Spec = json.RawMessage(`{}`)
 	if in.Purpose != PurposeArtifactPull {
@@ -83,8 +83,8 @@ func (in IssueInput) purposes(ctx context.Context, t *tx.Tx, to *target, out *Vi
 	return policy.Join(to.effective.Purpose(in.Purpose), to.effective.Source(pinned, "input.artifactDigest"))
 }
 
-// pinnedRef is where the artifact of a digest lies that the instance's manifest pins: by the artifact's own row, which
-// was read and checked, and not by the text of the manifest. INVALID_ARGUMENT when it pins none.
+// pinnedRef returns the reference of the artifact with a digest that the instance's manifest pins. It comes from the
+// artifact's row, which was checked, and not from the text of the manifest. INVALID_ARGUMENT when it pins none.
 func pinnedRef(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) (ref string, err error) {
 	err = t.QueryRow(ctx, `SELECT a.ref FROM instance i JOIN manifest_artifact p ON p.manifest_id = i.manifest_id
 		JOIN artifact a ON a.id = p.artifact_id WHERE i.id = $1 AND a.digest = $2
@@ -105,7 +105,7 @@ func denied(format string, args ...any) error {
 		Path: "input.purpose"})
 }
 
-// bind ties the secret to the node that the member is on now. A member of another instance is no more than unknown.
+// bind ties the secret to the node that the member is on now. A member of another instance counts as unknown.
 func (in IssueInput) bind(ctx context.Context, t *tx.Tx, out *View) error {
 	var status lifecycle.MemberStatus
 	err := t.QueryRow(ctx, `SELECT node_id, status FROM member WHERE id = $1 AND instance_id = $2 FOR SHARE`, *in.MemberID,
@@ -124,7 +124,7 @@ func (in IssueInput) bind(ctx context.Context, t *tx.Tx, out *View) error {
 	return nil
 }
 
-// sealed makes the value of the secret's version and puts it into custody.
+// sealed creates the value of the secret's version and puts it into custody.
 func (s *Service) sealed(t *tx.Tx, v *View, fresh *custody.Fresh) ([]byte, error) {
 	value, err := s.value(t, v)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Service) value(t *tx.Tx, v *View) (string, error) {
 		Secret:  v.ID, ExpiresAt: v.ExpiresAt}, t.Now)
 }
 
-// holder is whom a secret is bound to: the node, or the instance for its adapter.
+// holder is what a secret is bound to: the node, or the instance for its adapter.
 func holder(v *View) ids.ID {
 	if v.NodeID != nil {
 		return *v.NodeID

@@ -10,10 +10,10 @@ import (
 )
 
 // Accept attaches the project that a control plane is offered to. From the commit on its people and service accounts
-// may ask the app for what their keys in their own project allow. It asks for control_plane.attach on that project.
+// may ask the app for what their keys in their own project allow. It requires control_plane.attach on that project.
 //
 // Faults: NOT_FOUND, FORBIDDEN, POLICY_DENIED when the project's policy does not allow the app, its version, mode or
-// scope, FAILED_PRECONDITION at shareId when it is no open offer or the instance does not run.
+// scope, FAILED_PRECONDITION at shareId when it is not an open offer or the instance does not run.
 func (s *Service) Accept(ctx context.Context, in Input) (*db.ControlPlaneShare, error) {
 	return s.carry(ctx, in, move{
 		action: "acceptControlPlane", key: authz.ControlPlaneAttach, by: other,
@@ -23,7 +23,7 @@ func (s *Service) Accept(ctx context.Context, in Input) (*db.ControlPlaneShare, 
 	})
 }
 
-// attachable asks whether the control plane runs, and what the policy of the project that would be attached says to it.
+// attachable checks that the control plane runs, and that the policy of the project to be attached allows it.
 func attachable(_ *db.ControlPlaneShare, instance *db.Instance, left *policy.Effective) error {
 	if err := live(instance, "shareId"); err != nil {
 		return err

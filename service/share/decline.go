@@ -8,8 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
-// Decline says no to an offer. It asks for control_plane.attach on the project that it was made to. Faults: NOT_FOUND,
-// FORBIDDEN, FAILED_PRECONDITION at shareId when it is no open offer.
+// Decline declines an offer. It requires control_plane.attach on the project that received it. Faults: NOT_FOUND,
+// FORBIDDEN, FAILED_PRECONDITION at shareId when it is not an open offer.
 func (s *Service) Decline(ctx context.Context, in Input) (*db.ControlPlaneShare, error) {
 	return s.carry(ctx, in, move{
 		action: "declineControlPlane", key: authz.ControlPlaneAttach, by: other,

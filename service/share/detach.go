@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
-// Detach leaves a shared control plane: its instance is out of the project's sight from the commit on. It asks for
+// Detach leaves a shared control plane: from the commit on the project does not see its instance. It requires
 // control_plane.detach on the attached project. Faults: NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at shareId when it
 // is not attached.
 func (s *Service) Detach(ctx context.Context, in Input) (*db.ControlPlaneShare, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// OfferInput is what is offered to whom.
+// OfferInput names the instance that is offered and the project that receives the offer.
 type OfferInput struct {
 	InstanceID     ids.ID
 	ProjectID      ids.ID
@@ -27,7 +27,7 @@ type OfferInput struct {
 	IdempotencyKey string `json:"-"`
 }
 
-// Offer offers an instance that serves its tenant to another live project of the tenant. It asks for
+// Offer offers an instance that serves its tenant to another live project of the tenant. It requires
 // control_plane.offer on the instance's project.
 //
 // Faults: NOT_FOUND (instance; project, at input.projectId), FORBIDDEN, FAILED_PRECONDITION at input.instanceId
@@ -75,7 +75,7 @@ func (s *Service) Offer(ctx context.Context, in OfferInput) (*db.ControlPlaneSha
 	return out, err
 }
 
-// offer locks the other project, then the instance, asks the rules and writes.
+// offer locks the other project, then the instance, checks the rules and writes.
 func offer(ctx context.Context, t *tx.Tx, in OfferInput, id ids.ID) (*db.ControlPlaneShare, error) {
 	seen, err := t.Instance.Get(ctx, in.InstanceID)
 	if err != nil {
@@ -110,7 +110,7 @@ func offer(ctx context.Context, t *tx.Tx, in OfferInput, id ids.ID) (*db.Control
 		Reason: in.Reason, After: shown(row)})
 }
 
-// offerable asks the rules of an offer of a locked instance.
+// offerable checks the rules for an offer of a locked instance.
 func offerable(ctx context.Context, t *tx.Tx, instance *db.Instance, project ids.ID) error {
 	if project == instance.ProjectID {
 		return fault.New(fault.InvalidArgument, "the instance lives in this project").At("input.projectId")

@@ -31,8 +31,8 @@ func scan(row pgx.CollectableRow) (*db.ControlPlaneShare, error) {
 		&x.CreatedAt)
 }
 
-// List reads the shares that a project offers or is offered, newest first; those that have ended on request. It asks
-// for control_plane.read on the project. NOT_FOUND when that is missing or hidden.
+// List reads the shares that a project offers or is offered, newest first, and with ended those that have ended. It
+// requires control_plane.read on the project. NOT_FOUND when that is missing or hidden.
 func (s *Service) List(ctx context.Context, projectID ids.ID, ended bool,
 	args page.Args) (*page.Page[*db.ControlPlaneShare], error) {
 	var after ids.ID
@@ -62,7 +62,7 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, ended bool,
 	return page.Cut(args, found, func(row *db.ControlPlaneShare) string { return page.Cursor(list, row.ID) }), nil
 }
 
-// Get reads a share. It asks for control_plane.read at either of its ends.
+// Get reads a share. It requires control_plane.read at either of its ends.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*db.ControlPlaneShare, error) {
 	var found *db.ControlPlaneShare
 	actor, err := s.DB.Read(ctx, tx.Row(&found, scan, `SELECT `+columns+` FROM control_plane_share WHERE id = $1`, id))
@@ -88,7 +88,7 @@ type ControlPlane struct {
 }
 
 // ControlPlanes reads what is shared, by share, at most 500. The owner's end sees it always; the other one as long as
-// the share is open. It asks for control_plane.read at either end; what may not be seen is left out.
+// the share is open. It requires control_plane.read at either end; what may not be seen is left out.
 func (s *Service) ControlPlanes(ctx context.Context, shares []ids.ID) (map[ids.ID]*ControlPlane, error) {
 	var found []*shared
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanShared, `SELECT share_id, share_tenant, share_project, owner_project,

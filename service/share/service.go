@@ -1,6 +1,6 @@
 // Package share holds the verbs on shared control planes: offer, consent, withdrawal, detachment. The owner of an
 // instance that serves its tenant offers it to another project, which accepts or declines; either side ends it.
-// A share gives the other project's people nothing but what their own keys there let them ask the app for.
+// With a share, people of the other project may ask the app only for what their keys in their own project allow.
 package share
 
 import (
@@ -38,19 +38,19 @@ type Input struct {
 	Reason  string
 }
 
-// move is a change of a share that exists: who may make it, and what it comes to.
+// move is a change of a share that exists: the end that may make it, and the state that it leads to.
 type move struct {
 	action string
 	key    authz.Key
-	// by is the end that makes it: the project whose key is asked for.
+	// by returns the end that makes the move: the project where the key is required.
 	by func(*db.ControlPlaneShare) ids.ID
 	// to is the state that it leads to.
 	to func(*db.ControlPlaneShare) lifecycle.ShareStatus
-	// policed says that the policy of the other project has a say; it is read before anything is locked.
+	// policed reports whether the policy of the other project applies; it is read before anything is locked.
 	policed bool
-	// rule is asked once the rows are locked; nil for nothing. The policy is nil unless it has a say.
+	// rule is checked once the rows are locked; nil for none. The policy is nil unless policed.
 	rule func(row *db.ControlPlaneShare, instance *db.Instance, left *policy.Effective) error
-	// word tells the timeline.
+	// word is the message on the timeline.
 	word string
 }
 
@@ -58,7 +58,7 @@ type move struct {
 func owner(row *db.ControlPlaneShare) ids.ID { return row.OwnerProjectID }
 func other(row *db.ControlPlaneShare) ids.ID { return row.ProjectID }
 
-// objectAt is what authorisation looks at for a share at one of its ends.
+// objectAt is a share as an object of authorisation at one of its ends.
 func objectAt(row *db.ControlPlaneShare, project ids.ID) authz.Object {
 	return authz.Object{TenantID: row.TenantID, ProjectID: project, InstanceID: row.InstanceID}
 }
@@ -104,7 +104,7 @@ func (s *Service) carry(ctx context.Context, in Input, m move) (*db.ControlPlane
 	return out, err
 }
 
-// hold locks the instance, which goes before the share.
+// hold locks the instance, which is locked before the share.
 func (m move) hold(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare) (*db.Instance, error) {
 	found, err := t.Query(ctx, `SELECT `+rows.InstanceColumns+` FROM platform.hold_shared($1) AS instance`, row.ID)
 	if err != nil {
@@ -120,7 +120,7 @@ func (m move) hold(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare) (*d
 	return instance, nil
 }
 
-// ask asks the state table and the move's rule.
+// ask checks the move by the state table and its rule.
 func (m move) ask(t *tx.Tx, row *db.ControlPlaneShare, instance *db.Instance, left *policy.Effective) error {
 	if err := row.Status.CanMove(m.to(row)); err != nil {
 		return fault.From(err).At("shareId")
@@ -161,7 +161,7 @@ func (m move) write(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, in
 }
 
 // wakeGuests wakes the nodes of the attached project's instances, whose members reach the control plane from now on.
-// They wait for the control plane's own instance from then on, as for each that is in their network.
+// From then on they also wait for changes of the control plane's own instance, as for every one in their network.
 func wakeGuests(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	found, err := t.Query(ctx, `SELECT id FROM instance WHERE project_id = $1 AND released_at IS NULL`, project)
 	if err != nil {
@@ -175,7 +175,7 @@ func wakeGuests(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	return err
 }
 
-// told is what the instance's timeline is told of a share.
+// told returns the event of a share for the instance's timeline.
 func told(t *tx.Tx, row *db.ControlPlaneShare, word, reason string) event.Draft {
 	return event.Draft{
 		Type: lifecycle.EventType("apps.instance.control_plane_" + strings.ToLower(string(row.Status))), Message: word,
@@ -196,13 +196,13 @@ func auditBoth(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, entry a
 	return nil
 }
 
-// shown is a share in the audit.
+// shown is what the audit keeps of a share.
 func shown(row *db.ControlPlaneShare) map[string]any {
 	return map[string]any{"status": row.Status, "instance": row.InstanceID, "ownerProject": row.OwnerProjectID,
 		"project": row.ProjectID}
 }
 
-// live refuses a control plane that is not there to be used, at the path.
+// live refuses a control plane that neither starts nor runs, at the path.
 func live(instance *db.Instance, path string) error {
 	if instance.ReleasedAt == nil && (instance.Status == lifecycle.InstanceRunning ||
 		instance.Status == lifecycle.InstanceStarting) {

@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/check"
 )
 
-// Withdraw takes an offer back, or puts an attached project out: at once, whatever it is doing. It asks for
-// control_plane.offer on the instance's project, and for a reason. Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT at
+// Withdraw takes an offer back, or detaches the attached project: at once, whatever the project is doing. It requires
+// control_plane.offer on the instance's project, and a reason. Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT at
 // reason, FAILED_PRECONDITION at shareId when it has ended.
 func (s *Service) Withdraw(ctx context.Context, in Input) (*db.ControlPlaneShare, error) {
 	if strings.TrimSpace(in.Reason) == "" {

@@ -51,7 +51,7 @@ func (in KeyInput) check(now time.Time) (out trusted, err error) {
 	return out, input.Err()
 }
 
-// readKey reads PEM and writes it anew, so that what is stored holds the key and nothing else.
+// readKey reads PEM and encodes the key again, so that what is stored holds the key and nothing else.
 func readKey(text string) (out trusted, err error) {
 	if len(text) > maxPEM {
 		return out, fmt.Errorf("at most %d bytes", maxPEM)
@@ -67,8 +67,8 @@ func readKey(text string) (out trusted, err error) {
 	return trusted{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), fingerprint, algorithm}, nil
 }
 
-// AddKey trusts a key at a source, from now on when nothing else is said. Key: source.manage on the source's tenant, or
-// on the platform.
+// AddKey trusts a key at a source, from now on when ValidFrom is nil. Key: source.manage on the source's tenant, or on
+// the platform.
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, CONFLICT at input.publicKey when the source has the
 // key already, be it revoked, LIMIT_EXCEEDED beyond 50 keys.

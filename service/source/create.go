@@ -21,7 +21,7 @@ import (
 // standardRegion is the region of an object store that has none of its own.
 const standardRegion = "us-east-1"
 
-// CreateInput is what a new source is made from.
+// CreateInput describes a new source.
 type CreateInput struct {
 	TenantID        *ids.ID // nil for the platform's
 	Name            string
@@ -32,7 +32,7 @@ type CreateInput struct {
 	IdempotencyKey  string `json:"-"`
 }
 
-// check refuses malformed input, and answers the address for the operator's word.
+// check refuses malformed input, and returns the address for Service.Allow to check.
 func (in *CreateInput) check() (*url.URL, error) {
 	var input check.Input
 	input.Slug("input.name", in.Name)
@@ -52,7 +52,7 @@ func (in *CreateInput) check() (*url.URL, error) {
 	return at, input.Err()
 }
 
-// checkPolicy refuses a signature policy that is none.
+// checkPolicy refuses an unknown signature policy.
 func checkPolicy(input *check.Input, policy lifecycle.SignaturePolicy) {
 	known := []lifecycle.SignaturePolicy{lifecycle.SignatureRequired, lifecycle.SignatureQuarantine,
 		lifecycle.SignatureOptional}
@@ -61,7 +61,7 @@ func checkPolicy(input *check.Input, policy lifecycle.SignaturePolicy) {
 	}
 }
 
-// Create adds a source, without a credential and without keys. A repeat with the same key answers the same source. Key:
+// Create adds a source, without a credential and without keys. A repeat with the same key returns the same source. Key:
 // source.manage on the tenant, or on the platform.
 //
 // Faults: INVALID_ARGUMENT naming the field, DIAL_REFUSED when the location names an IP that the operator does not
@@ -129,7 +129,7 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, at *url.
 		After: trail(row)})
 }
 
-// placed is the refusal of an address at the field that named it.
+// placed returns the refusal of an address at the field that named it.
 func placed(err error) error {
 	if refused, ok := fault.As(err); ok {
 		return refused.At("input.location")
@@ -137,7 +137,7 @@ func placed(err error) error {
 	return err
 }
 
-// room locks an owner against another source at the same time, and refuses one too many.
+// room locks an owner against the concurrent creation of sources, and refuses a source beyond maxSources.
 func room(ctx context.Context, t *tx.Tx, tenantID *ids.ID) error {
 	of := string(rows.Value(tenantID))
 	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('artifact sources of ' || $1, 0))`,

@@ -22,7 +22,7 @@ const (
 	maxSecret = 4_096
 )
 
-// CredentialInput is a source's credential; both empty takes it away.
+// CredentialInput is a source's credential; both empty removes it.
 type CredentialInput struct {
 	SourceID     ids.ID
 	User, Secret string
@@ -46,11 +46,11 @@ func (in CredentialInput) check() error {
 	return input.Err()
 }
 
-// SetCredential sets a credential in the place of the one before, or takes it away. It goes into custody and is never
+// SetCredential replaces a source's credential, or removes it. The credential goes into custody and is never
 // shown. Key: source.manage on the source's tenant, or on the platform.
 //
-// The keeper of secrets is asked between two transactions, as it may be slow: the first finds out whether the caller
-// may. Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, UNAVAILABLE when the keeper does not answer.
+// The keeper of secrets is called between two transactions, as it may be slow: the first authorises the caller.
+// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, UNAVAILABLE when the keeper does not answer.
 func (s *Service) SetCredential(ctx context.Context, in CredentialInput) (out *db.ArtifactSource, err error) {
 	if err := in.check(); err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ var (
 	regionForm     = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$`)
 )
 
-// address reads a location strictly, as what is compared with artifacts' addresses letter by letter: what it should
-// have been, or its address as the operator's rules know it.
+// address parses a location strictly, since it is compared with artifacts' addresses letter by letter. It returns the
+// address that Service.Allow checks, or nil and the form that the location should have.
 func address(kind lifecycle.SourceKind, location string) (at *url.URL, should string) {
 	var host, path, form string
 	switch kind {
@@ -61,7 +61,7 @@ func address(kind lifecycle.SourceKind, location string) (at *url.URL, should st
 	return &url.URL{Scheme: "https", Host: host, Path: "/" + path}, ""
 }
 
-// steps says whether every step of a path, which may be empty, has a form and goes down.
+// steps reports whether every step of a path, which may be empty, has a form and goes down.
 func steps(path string, form *regexp.Regexp) bool {
 	if path == "" {
 		return true
@@ -74,7 +74,7 @@ func steps(path string, form *regexp.Regexp) bool {
 	return true
 }
 
-// sound says whether text is a host in lower case, a name or an IP in its one spelling, with or without a port other
+// sound reports whether text is a host in lower case, a name or an IP in its one spelling, with or without a port other
 // than that of HTTPS.
 func sound(text string) bool {
 	host, port := text, ""

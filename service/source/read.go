@@ -19,7 +19,7 @@ func (s *Service) read(ctx context.Context, query tx.Query, others ...authz.Key)
 	return err
 }
 
-// readAs is read, with who asked.
+// readAs is read, and returns the caller.
 func (s *Service) readAs(ctx context.Context, query tx.Query, others ...authz.Key) (*authz.Actor, error) {
 	actor, err := s.DB.Read(ctx, query)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Service) readAs(ctx context.Context, query tx.Query, others ...authz.Ke
 	return actor, authz.RequireAnywhere(actor, append([]authz.Key{authz.SourceRead}, others...)...)
 }
 
-// shown takes from the platform's sources the name by which the platform is known there: that is for its staff.
+// shown removes from the platform's sources the user name of their credential, which only the platform's staff may see.
 func shown(actor *authz.Actor, found []*db.ArtifactSource) {
 	if actor.Allows(authz.SourceRead, "", "") {
 		return
@@ -103,7 +103,7 @@ func (s *Service) KeysOf(ctx context.Context, sources []ids.ID) (map[ids.ID][]*d
 }
 
 // Keys reads keys; those that are missing or of another tenant's source are left out. Key: source.read in any scope, or
-// artifact.read, as whoever reads an artifact reads who has signed it.
+// artifact.read, since a caller that reads an artifact reads who has signed it.
 func (s *Service) Keys(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.SignerKey, error) {
 	var found []*db.SignerKey
 	query := tx.Rows(&found, scanKey, `SELECT `+keyColumns+` FROM signer_key WHERE id = ANY ($1)`, wanted)

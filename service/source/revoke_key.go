@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// RevokeKey trusts a key no longer, for good; one that is revoked stays as it is. Key: source.manage on its source's
+// RevokeKey revokes a key for good; one that is revoked stays as it is. Key: source.manage on its source's
 // tenant, or on the platform. Faults: INVALID_ARGUMENT at reason, which is needed, NOT_FOUND, FORBIDDEN.
 func (s *Service) RevokeKey(ctx context.Context, id ids.ID, reason string) (out *db.SignerKey, err error) {
 	var input check.Input

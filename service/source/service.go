@@ -29,8 +29,8 @@ type Service struct {
 	DB *tx.DB
 	// Vault keeps the credentials.
 	Vault *custody.Vault
-	// Allow is the operator's word on a source's address; nil allows every address. A host name is judged when it is
-	// dialled. DIAL_REFUSED from it reaches the caller.
+	// Allow checks a source's address by the operator's rules; nil allows every address. A host name is checked when it
+	// is dialled. Its DIAL_REFUSED reaches the caller.
 	Allow func(address *url.URL) error
 }
 
@@ -56,7 +56,7 @@ func scanKey(row pgx.CollectableRow) (*db.SignerKey, error) {
 		&x.ValidFrom, &x.ValidUntil, &x.RevokedAt, &x.RevokeReason, &x.CreatedBy, &x.CreatedAt)
 }
 
-// one reads at most one row; nil when there is none.
+// one reads at most one row; nil when the query finds nothing.
 func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), query string,
 	args ...any) (*T, error) {
 	found, err := t.Query(ctx, query, args...)
@@ -70,11 +70,11 @@ func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T
 	return row, err
 }
 
-// owner is where the keys of a source are asked for: its tenant, or the platform.
+// owner is where the keys of a source are required: on its tenant, or on the platform.
 func owner(tenantID *ids.ID) authz.Object { return authz.Object{TenantID: rows.Value(tenantID)} }
 
-// locked loads a source for change and asks for source.manage. It is asked for before the lock, which whoever only
-// reads a source cannot take. NOT_FOUND when it is missing or hidden.
+// locked loads a source for change and requires source.manage. It checks the key before the lock, which a caller that
+// may only read a source cannot take. NOT_FOUND when it is missing or hidden.
 func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.ArtifactSource, error) {
 	found, err := one(ctx, t, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1`, id)
 	if err != nil {
@@ -96,7 +96,7 @@ func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.Artifa
 	return found, nil
 }
 
-// permitted asks policy for what a source covers, of its tenant's level and the platform's, or of the platform's alone.
+// permitted checks what a source covers against the policy of its tenant and the platform, or of the platform alone.
 func permitted(ctx context.Context, t *tx.Tx, action string, tenantID *ids.ID, id ids.ID, location, path string) error {
 	rules, err := overlay.Load(ctx, t, rows.Value(tenantID), "")
 	if err != nil {
@@ -105,7 +105,7 @@ func permitted(ctx context.Context, t *tx.Tx, action string, tenantID *ids.ID, i
 	return audit.Refused(t, action, authz.SourceManage, owner(tenantID), id, rules.Location(location, path))
 }
 
-// taken is the fault of a name or a location that another source of the same owner has; any other error stays.
+// taken returns the fault for a name or a location that another source of the same owner has, or else err.
 func taken(err error, at string) error {
 	for _, of := range []string{"platform", "tenant"} {
 		if tx.Violates(err, "artifact_source_"+of+"_name") {

@@ -37,13 +37,12 @@ func (in UpdateInput) check() error {
 	return input.Err()
 }
 
-// Update changes a source, or switches it off or on. What is published is not looked at again by a new signature
-// policy: that holds for what is published or promoted from now on. Key: source.manage on its tenant, or on the
-// platform.
+// Update changes a source, or switches it off or on. A new signature policy does not check again what is published:
+// it holds for what is published or promoted from now on. Key: source.manage on its tenant, or on the platform.
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, CONFLICT at input.name, or at input.disabled when it
-// is switched on and another has its location by now, and there POLICY_DENIED when artifactSources does not let it
-// through.
+// is switched on and another has its location by now, and there POLICY_DENIED when artifactSources does not allow
+// it.
 func (s *Service) Update(ctx context.Context, in UpdateInput) (out *db.ArtifactSource, err error) {
 	if err := in.check(); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// Cancel asks the agent to stop a task; how it ended is still the agent's word. A task that has
-// ended, or was asked before, is answered as it is. It asks for task.run on the task's instance.
+// Cancel asks the agent to stop a task; the agent still reports how it ended. A task that has ended, or
+// whose end is already requested, is returned as it is. It requires task.run on the task's instance.
 // Faults: NOT_FOUND, FORBIDDEN.
 func (s *Service) Cancel(ctx context.Context, id ids.ID) (*db.NodeTask, error) {
 	var out *db.NodeTask

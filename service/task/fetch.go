@@ -18,8 +18,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// rules is the policy that a fetch is held against; nil for every other kind of task, and where there is no member to
-// see. It is read first of all, since policy is locked before anything below it.
+// rules returns the policy that a fetch is checked against; nil for every other kind of task, and where the caller sees
+// no member. It is read first of all, since policy is locked before anything below it.
 func (in *RunInput) rules(ctx context.Context, t *tx.Tx, spec nodetask.Spec) (*policy.Effective, error) {
 	if _, fetches := spec.(*nodetask.FetchArtifact); !fetches || t.Actor.Kind == authz.KindNode ||
 		t.Actor.Kind == authz.KindEnrolment {
@@ -37,8 +37,8 @@ func (in *RunInput) rules(ctx context.Context, t *tx.Tx, spec nodetask.Spec) (*p
 	return overlay.Load(ctx, t, tenant, project)
 }
 
-// supplied refuses a new task that fetches what its instance may not have. The same task asked for again is not asked
-// about: the delivery is, when the node opens it.
+// supplied refuses a new task that fetches what its instance may not have. A repeat of a task is not checked: its
+// delivery is, when the node opens it.
 func supplied(ctx context.Context, t *tx.Tx, rules *policy.Effective, row *db.NodeTask, spec nodetask.Spec) error {
 	fetch, fetches := spec.(*nodetask.FetchArtifact)
 	if !fetches {

@@ -26,8 +26,8 @@ func looksOnly(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.S
 	return audit.Refused(t, action, authz.TaskRun, where, member.ID, refusal)
 }
 
-// looks reports whether a task changes nothing: the state of a process, or a command that the manifest which the
-// instance is pinned to names, with nothing beside its arguments.
+// looks reports whether a task changes nothing: it reads the state of a process, or runs a command that the instance's
+// pinned manifest names, without environment, input or working directory.
 func looks(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.Spec) (bool, error) {
 	switch task := spec.(type) {
 	case *nodetask.InspectProcess:
@@ -46,8 +46,8 @@ func looks(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.Spec)
 	return false, nil
 }
 
-// polls reports whether a task is part of a health look: it changes nothing, and its caller acts for no operation and
-// at no one's request. Such looks repeat for as long as an instance runs; the audit is of what somebody did.
+// polls reports whether a task is part of a health poll: it changes nothing, and its caller acts for no operation and
+// at no one's request. Such polls repeat for as long as an instance runs; the audit is of what somebody did.
 func polls(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.Spec) (bool, error) {
 	if t.Actor.Kind != authz.KindOperation || operationOf(t.Actor) != "" || t.Actor.For.ID != "" {
 		return false, nil

@@ -10,9 +10,9 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// lost answers CURSOR_EXPIRED in place of NOT_FOUND for a task whose id is older than the database's present
-// generation: it was given out in a future that a restore or a promotion lost. It is so for every such id that the
-// caller does not reach, whether there is a task or not.
+// lost returns CURSOR_EXPIRED in place of NOT_FOUND for a task whose id is older than the database's present
+// generation: a restore or a promotion lost the writes that created it. It does so for every such id that the
+// caller cannot see, whether the task exists or not.
 func lost(ctx context.Context, t *tx.Tx, id ids.ID, missing error) error {
 	if !fault.Is(missing, fault.NotFound) {
 		return missing

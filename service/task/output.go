@@ -31,10 +31,10 @@ type OutputInput struct {
 // columns are where each stream is kept.
 var columns = map[lifecycle.OutputStream]string{lifecycle.StreamStdout: "stdout", lifecycle.StreamStderr: "stderr"}
 
-// Append keeps a piece of a task's output and answers the next offset wanted. What was kept before
-// is not kept again. A piece from beyond the end is not kept: the answer is then the end, where the
-// agent has to go on. What is beyond 64 KiB of a stream is swallowed. It asks for task.execute on
-// the node.
+// Append keeps a piece of a task's output and returns the next offset wanted. What was kept before
+// is not kept again. A piece from beyond the end is not kept: next is then the end, where the agent
+// has to go on. What is beyond 64 KiB of a stream is accepted and dropped. It requires task.execute
+// on the node.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, STALE_FENCE, CONFLICT (not retryable) when the task
 // has ended.
@@ -76,7 +76,7 @@ func (in *OutputInput) check() error {
 	return nil
 }
 
-// lock holds the task and answers how many bytes of the stream are kept.
+// lock locks the task and returns how many bytes of the stream are kept.
 func (in *OutputInput) lock(ctx context.Context, t *tx.Tx) (held int, err error) {
 	const action = "appendNodeTaskOutput"
 	var where authz.Object
@@ -103,7 +103,7 @@ func (in *OutputInput) lock(ctx context.Context, t *tx.Tx) (held int, err error)
 	return held, nil
 }
 
-// place finds what of the piece is to be kept after held bytes, and where the agent goes on.
+// place returns what of the piece to keep after held bytes, and the offset where the agent goes on.
 func (in *OutputInput) place(held int) (fresh string, next int, err error) {
 	end := in.Offset + len(in.Data)
 	switch {

@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// maxProgress is the largest number of bytes that a report may tell: what a JSON number holds exactly.
+	// maxProgress is the largest number of bytes that a report may give: what a JSON number holds exactly.
 	maxProgress = 1<<53 - 1
-	// tellSteps is in how many steps the progress of a fetch is told, and tellPause how long the timeline is left in
-	// peace between two of them.
+	// tellSteps is in how many steps the progress of a fetch reaches the timeline, and tellPause the shortest pause
+	// between two of them.
 	tellSteps = 10
 	tellPause = 2 * time.Second
-	// tellBack is among how many of an instance's newest events the one before is looked for. Where there are more
-	// within the pause, the one too many does not matter.
+	// tellBack is how many of an instance's newest events are searched for the step before. Where more than these come
+	// within the pause, one step too many on the timeline does no harm.
 	tellBack = 256
 )
 
-// errTold ends the node's own transaction without a trace: a node writes no timeline.
+// errTold rolls back the node's own transaction: a node may not write the timeline.
 var errTold = errors.New("the report has to be told to the instance's timeline")
 
-// checkProgress refuses progress that is none.
+// checkProgress refuses malformed progress, and progress of a task that does not run.
 func (in *ReportInput) checkProgress() error {
 	for path, said := range map[string]*float64{"input.progressDone": in.ProgressDone,
 		"input.progressTotal": in.ProgressTotal} {
@@ -52,7 +52,7 @@ func (in *ReportInput) checkProgress() error {
 	return nil
 }
 
-// progress is how far the task is with this report: no less than it was, whatever comes late, and all of it in the end.
+// progress returns how far the task is with this report: never less than before, even if it is late; all on success.
 func (in *ReportInput) progress(row *db.NodeTask) (done, total int64) {
 	done, total = row.ProgressDone, row.ProgressTotal
 	if in.ProgressTotal != nil && *in.ProgressTotal > 0 {
@@ -67,14 +67,14 @@ func (in *ReportInput) progress(row *db.NodeTask) (done, total int64) {
 	return done, total
 }
 
-// further says whether the report takes a task that runs further.
+// further reports whether the report advances a task that has not ended.
 func (in *ReportInput) further(row *db.NodeTask) bool {
 	done, total := in.progress(row)
 	return !row.State.Terminal() && (done != row.ProgressDone || total != row.ProgressTotal)
 }
 
-// told says whether a report is one for the instance's timeline: the first word on a fetch's size, each tenth of it
-// that is done, and that all of it is there.
+// told reports whether a report goes to the instance's timeline: the first that gives a fetch's size, each that
+// completes another tenth of it, and its success.
 func told(row *db.NodeTask, in ReportInput) bool {
 	if row.Kind != lifecycle.TaskFetchArtifact || row.State.Terminal() {
 		return false
@@ -94,8 +94,8 @@ func step(done, total int64) int64 {
 	return int64(float64(min(done, total)) / float64(total) * tellSteps)
 }
 
-// tell takes the report and tells the instance's timeline of it, in one transaction. The agent was let in and may
-// report this task; the timeline is written by the platform.
+// tell takes the report and writes it to the instance's timeline, in one transaction. The agent is authenticated and
+// may report this task; the platform writes the timeline.
 func (s *Service) tell(ctx context.Context, agent *authz.Actor, in ReportInput) (out *db.NodeTask, err error) {
 	err = s.DB.As(ctx, agent, func(ctx context.Context, t *tx.Tx) error {
 		var of ids.ID // a task never changes its instance
@@ -124,7 +124,7 @@ func (s *Service) tell(ctx context.Context, agent *authz.Actor, in ReportInput) 
 	return out, err
 }
 
-// draft is the event that tells of the task as it is now; nil when the timeline was told a moment ago.
+// draft returns the event for the task as it is now; nil while it runs and its last event is younger than tellPause.
 func (in *ReportInput) draft(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*event.Draft, error) {
 	if in.State == lifecycle.TaskRunning {
 		var lately bool

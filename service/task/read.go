@@ -20,13 +20,13 @@ const (
 	list = "nodeTasks" // names the cursors of task lists
 	// MaxWait bounds how long Get waits for a task's end, in seconds.
 	MaxWait = 20
-	// waitLook is how often a waiting Get looks by itself.
+	// waitLook is how often a waiting Get polls without a wake-up.
 	waitLook = 5 * time.Second
 	// maxList bounds what a page of tasks holds, in bytes; a page that would hold more ends earlier.
 	maxList = 16 << 20
 )
 
-// Get reads a task; with waitSeconds it waits for the task's end, at most so long. It asks for
+// Get reads a task; with waitSeconds it waits for the task's end, at most so long. It requires
 // task.read. NOT_FOUND when it is missing or hidden, INVALID_ARGUMENT at waitSeconds.
 func (s *Service) Get(ctx context.Context, id ids.ID, waitSeconds int) (*db.NodeTask, error) {
 	if waitSeconds < 0 || waitSeconds > MaxWait {
@@ -74,7 +74,7 @@ func (s *Service) get(ctx context.Context, id ids.ID) (*db.NodeTask, error) {
 }
 
 // List reads the tasks of a member, newest first. A page ends early when its tasks are large. It
-// asks for task.read. NOT_FOUND when the member is missing or hidden.
+// requires task.read. NOT_FOUND when the member is missing or hidden.
 func (s *Service) List(ctx context.Context, memberID ids.ID, args page.Args) (*page.Page[*db.NodeTask], error) {
 	var after ids.ID
 	if err := args.Decode(list, &after); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// ReportInput is what an agent says of a task.
+// ReportInput is what an agent reports of a task.
 type ReportInput struct {
 	TaskID   ids.ID
 	Fence    int
@@ -30,16 +30,16 @@ type ReportInput struct {
 	ExitCode *int
 	Result   json.RawMessage
 	Message  string
-	// ProgressDone and ProgressTotal are in bytes, while it runs; nil when not told.
+	// ProgressDone and ProgressTotal are in bytes, while it runs; nil when not reported.
 	ProgressDone, ProgressTotal *float64
 }
 
-// Report takes the word of the calling node's agent on a task of its own: that it began, how far it is, or how it
-// ended. Saying the same again changes nothing, and progress never falls back. How a fetch goes is told to the
-// instance's timeline. It asks for task.execute on the node.
+// Report takes the report of the calling node's agent on a task of its own: that it began, how far it is, or how it
+// ended. The same report again changes nothing, and progress never falls back. The progress of a fetch goes to the
+// instance's timeline. It requires task.execute on the node.
 //
-// That a task runs, without progress, is what an agent asks before it begins: a task that is to be canceled is refused,
-// and so nothing begins after its operation ended.
+// Before it begins, an agent reports RUNNING without progress: a task that is to be canceled is refused then, and so
+// nothing begins after its operation ended.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, CURSOR_EXPIRED for a task of a future that the database lost, FORBIDDEN,
 // STALE_FENCE when a newer dispatch exists, CONFLICT (not retryable) when the task has ended otherwise or is to be
@@ -73,7 +73,7 @@ func (s *Service) Report(ctx context.Context, in ReportInput) (*db.NodeTask, err
 	return out, err
 }
 
-// lock locks what the report is about, its operation before it, and holds the fence against it.
+// lock locks the task of the report and checks the fence. Where the task ends, it first wakes the operation.
 func (in *ReportInput) lock(ctx context.Context, t *tx.Tx) (*db.NodeTask, error) {
 	if in.State.Terminal() {
 		if err := wakeOperation(ctx, t, in.TaskID); err != nil {
@@ -87,7 +87,7 @@ func (in *ReportInput) lock(ctx context.Context, t *tx.Tx) (*db.NodeTask, error)
 	return row, checkFence(row.Fence, in.Fence)
 }
 
-// take writes the report to the locked task, unless it says nothing new.
+// take writes the report to the locked task, unless it has nothing new.
 func (in *ReportInput) take(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*db.NodeTask, error) {
 	if in.begins() && row.CancelRequested && !row.State.Terminal() {
 		return nil, fault.New(fault.Conflict, "task %s is withdrawn: do not begin it, and report it as CANCELED",
@@ -102,7 +102,7 @@ func (in *ReportInput) take(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*d
 	return in.write(ctx, t, row)
 }
 
-// begins reports whether the report is that the task begins, which is also the question whether it may.
+// begins reports whether the report is that the task begins, by which the agent also asks whether it may.
 func (in *ReportInput) begins() bool {
 	return in.State == lifecycle.TaskRunning && in.ProgressDone == nil && in.ProgressTotal == nil
 }
@@ -134,7 +134,7 @@ func (in *ReportInput) check() error {
 	return nil
 }
 
-// checkFence refuses the word of an agent that works on an older dispatch.
+// checkFence refuses the report of an agent that works on an older dispatch.
 func checkFence(stored, said int) error {
 	switch {
 	case said < stored:
@@ -179,7 +179,7 @@ func (in *ReportInput) write(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*
 	return after, nil
 }
 
-// unstorable says whether PostgreSQL refused a value for what it is, such as a NUL within JSON.
+// unstorable reports whether PostgreSQL refused a value for its content, such as a NUL within JSON.
 func unstorable(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && strings.HasPrefix(refused.Code, "22")

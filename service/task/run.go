@@ -21,7 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// RunInput is what a task is made from.
+// RunInput describes a new task.
 type RunInput struct {
 	MemberID       ids.ID
 	Kind           lifecycle.NodeTaskKind
@@ -30,16 +30,16 @@ type RunInput struct {
 	IdempotencyKey string
 }
 
-// Run asks the node of a member for a task. A repeat with the same key for the same member answers
-// the same task. It asks for task.run on the member's instance; with task.inspect alone the task may be a process's
-// state or a command that the instance's pinned manifest names (FORBIDDEN at input.spec for any other).
+// Run requests a task of the node of a member. A repeat with the same key for the same member returns
+// the same task. It requires task.run on the member's instance; with task.inspect alone the task may only read a
+// process's state or run a command that the instance's pinned manifest names (FORBIDDEN at input.spec for any other).
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when the
-// member is removed or on no node, or the operation that asks has ended, LIMIT_EXCEEDED when too many of its tasks are
+// member is removed or on no node, or the calling operation has ended, LIMIT_EXCEEDED when too many of its tasks are
 // open, IDEMPOTENCY_KEY_REUSED; at input.spec.digest NOT_FOUND, ARTIFACT_QUARANTINED or POLICY_DENIED of an artifact
 // that the member's instance may not have.
 //
-// What the platform's own health looks make an adapter look at writes no audit: see polls.
+// A task that an adapter requests for one of the platform's health polls is not audited: see polls.
 func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 	spec, err := in.check()
 	if err != nil {
@@ -120,7 +120,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// runnable loads the member that a task is for and holds it against its removal until the commit.
+// runnable loads the member that a task is for and locks it against removal until the commit.
 func runnable(ctx context.Context, t *tx.Tx, id ids.ID, spec nodetask.Spec) (*db.Member, authz.Key, error) {
 	if t.Actor.Kind == authz.KindNode || t.Actor.Kind == authz.KindEnrolment { // they see no members at all
 		return nil, 0, audit.Require(t, action, authz.TaskRun, authz.Object{}, id)
@@ -139,8 +139,8 @@ func runnable(ctx context.Context, t *tx.Tx, id ids.ID, spec nodetask.Spec) (*db
 	return member, authz.TaskRun, audit.Require(t, action, authz.TaskRun, where, id)
 }
 
-// open keeps the operation that asks from ending before the task is stored, and refuses one that has ended since its
-// token was let in. It comes before the member's lock, as everywhere.
+// open keeps the calling operation from ending before the task is stored, and refuses one that has ended since its
+// token was authenticated. It comes before the member's lock, as everywhere.
 func open(ctx context.Context, t *tx.Tx, operation ids.ID) error {
 	if operation == "" {
 		return nil
@@ -181,7 +181,7 @@ const insert = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, m
 	ON CONFLICT (member_id, idempotency_key) DO NOTHING RETURNING ` + rows.NodeTaskColumns
 
 // create stores a task and wakes the node after the commit; made is false when the member already
-// had this task under the same key. The member's row is held.
+// had this task under the same key. The member's row is locked.
 func create(ctx context.Context, t *tx.Tx, d draft) (row *db.NodeTask, made bool, err error) {
 	spec, err := nodetask.Encode(d.spec)
 	if err != nil {
@@ -228,7 +228,7 @@ func known(ctx context.Context, t *tx.Tx, d draft, digest []byte) (*db.NodeTask,
 	return row, false, nil
 }
 
-// room refuses a task that is one too many for its member.
+// room refuses a task that exceeds MaxOpenOfMember.
 func room(ctx context.Context, t *tx.Tx, member *db.Member) error {
 	var open int
 	err := t.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM node_task WHERE node_id = $1 AND member_id = $2
@@ -244,7 +244,7 @@ func room(ctx context.Context, t *tx.Tx, member *db.Member) error {
 	return nil
 }
 
-// digestOf tells tasks apart; spec is canonical.
+// digestOf returns a digest that distinguishes tasks; spec is canonical.
 func digestOf(kind lifecycle.NodeTaskKind, timeoutSeconds int, spec []byte) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", kind, timeoutSeconds, spec))
 	return sum[:]

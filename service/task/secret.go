@@ -14,8 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// bound refuses a task that refers to secrets which the member's node cannot take delivery of. One that is spent by
-// now passes: the same task asked for again must still be the same, and the node says what came of it.
+// bound refuses a task that refers to secrets which the member's node cannot take delivery of. A spent secret passes:
+// a repeat must still be the same task, and the node reports how that went.
 func bound(ctx context.Context, t *tx.Tx, member *db.Member, refs []nodetask.SecretRef) error {
 	if len(refs) == 0 {
 		return nil

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// streamLook is how often a node's stream looks by itself, and with it asks again whether the
-	// node's credential still stands.
+	// streamLook is how often a node's stream polls without a wake-up, and so checks again that the
+	// node's credential is valid.
 	streamLook = 4 * time.Second
 	// streamBatch is how many tasks are read at once; each is at most about 1 MiB.
 	streamBatch = 16
 )
 
-// mark is what an agent was told of a task; a task that differs from it is sent again.
+// mark is what an agent was last sent of a task; a task that differs from it is sent again.
 type mark struct {
 	fence    int
 	state    lifecycle.NodeTaskState
@@ -40,8 +40,8 @@ type stream struct {
 }
 
 // Follow sends the open tasks of the calling node, then each that is new or has another state, fence
-// or cancelation than was sent, until ctx ends or the credential no longer stands: then end is called
-// with the reason before the channel is closed. It asks for task.execute on the node.
+// or cancelation than was sent, until ctx ends or the credential is not valid any more. In the second case
+// it calls end with the reason before it closes the channel. It requires task.execute on the node.
 func (s *Service) Follow(ctx context.Context, end func(error)) (<-chan *db.NodeTask, error) {
 	actor, err := s.DB.Read(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Service) Follow(ctx context.Context, end func(error)) (<-chan *db.NodeT
 	return follower.out, nil
 }
 
-// run looks at once, at each wake-up and by itself. A database that is away is waited for.
+// run polls at once, at each wake-up and every streamLook. It waits for a database that is away.
 func (f *stream) run(ctx context.Context, waiter *event.Waiter) error {
 	look := time.NewTicker(streamLook)
 	defer look.Stop()
@@ -81,7 +81,7 @@ func (f *stream) run(ctx context.Context, waiter *event.Waiter) error {
 	}
 }
 
-// gone says whether an error means that the caller may no more.
+// gone reports whether an error means that the caller is not allowed any more.
 func gone(err error) bool {
 	return fault.Is(err, fault.Unauthenticated) || fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound)
 }
@@ -119,7 +119,7 @@ type marked struct {
 	mark
 }
 
-// open reads the marks of the node's open tasks, as the caller, and so asks again who that is.
+// open reads the marks of the node's open tasks as the caller, and so authenticates the caller again.
 func (f *stream) open(ctx context.Context) ([]marked, error) {
 	var found []marked
 	actor, err := f.db.Read(ctx, tx.Rows(&found, func(row pgx.CollectableRow) (marked, error) {
@@ -134,7 +134,7 @@ func (f *stream) open(ctx context.Context) ([]marked, error) {
 	return found, authz.RequireOn(actor, authz.TaskExecute, authz.Object{NodeID: f.node})
 }
 
-// send reads tasks whole and hands them out, no faster than they are taken.
+// send reads whole tasks and sends them, no faster than the agent receives them.
 func (f *stream) send(ctx context.Context, wanted []ids.ID) error {
 	var tasks []*db.NodeTask
 	_, err := f.db.Read(ctx, tx.Rows(&tasks, rows.NodeTask,

@@ -1,9 +1,9 @@
 // Package task holds the verbs on node tasks, the execution primitive that adapters compose with:
-// a piece of work for the agent of one node, in the sandbox of one member. A task is asked for by an
-// operation's token, done by the node's agent, which reports it under its fence, and waited for.
+// a piece of work for the agent of one node, in the sandbox of one member. An adapter requests a task
+// with an operation's token and waits for it; the node's agent does it and reports it under its fence.
 //
-// A task whose agent says nothing stays as it is: what that means is decided by the deadline of the
-// operation it belongs to. It can be asked to end by Cancel.
+// A task whose agent reports nothing stays as it is: the deadline of its operation decides what that
+// means. Cancel requests its end.
 package task
 
 import (
@@ -25,9 +25,9 @@ import (
 // Service holds the verbs on node tasks.
 type Service struct {
 	DB *tx.DB
-	// Hub wakes those who wait for a task's end, and the nodes' streams.
+	// Hub wakes the calls that wait for a task's end, and the nodes' streams.
 	Hub *event.Hub
-	// Metrics counts agents and the ends of tasks; nil for nobody.
+	// Metrics counts agents and the ends of tasks; nil for no counts.
 	Metrics *metrics.Set
 }
 
@@ -39,13 +39,13 @@ const (
 	MaxOpenOfNode = 4_096
 )
 
-// object is what authorisation looks at in a task.
+// object is a task as an object of authorisation.
 func object(row *db.NodeTask) authz.Object {
 	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID, NodeID: row.NodeID,
 		AppSlug: row.AppSlug}
 }
 
-// lock loads a task for change and asks for the key. NOT_FOUND when it is missing or hidden.
+// lock loads a task for change and requires the key. NOT_FOUND when it is missing or hidden.
 func lock(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.NodeTask, error) {
 	row, err := one(ctx, t, `SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE id = $1 FOR UPDATE`, id)
 	if err != nil {
@@ -57,7 +57,7 @@ func lock(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID
 	return row, audit.Require(t, action, key, object(row), id)
 }
 
-// one reads at most one task; nil when there is none.
+// one reads at most one task; nil when the query finds nothing.
 func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*db.NodeTask, error) {
 	found, err := t.Query(ctx, sql, args...)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // action is a mutation that a report can name, with the documents by which a caller carries it out.
 type action struct {
-	// mutation and plan are the fields of the API; plan is empty where there is none.
+	// mutation and plan are the fields of the API; plan is empty for a mutation without one.
 	mutation, plan string
 	// argument names the object in the inputs of both.
 	argument string
@@ -17,7 +17,7 @@ type action struct {
 	input, planInput string
 	// answer is what the mutation's document selects, and shown what the plan's does.
 	answer, shown string
-	// repeatable says that the input takes an idempotency key, forcible that it and the plan's take force.
+	// repeatable: the input takes an idempotency key. forcible: it and the plan's input take force.
 	repeatable, forcible bool
 }
 
@@ -42,7 +42,7 @@ const (
       capacity { effect count shape gpuCount sku region hourly { amount currency } } }`
 )
 
-// actions are all that a report can name. A test holds each of their documents to the SDL.
+// actions are all that a report can name. A test checks each of their documents against the SDL.
 var actions = []action{
 	{mutation: "cancelOperation", argument: "operationId", input: "CancelOperationInput", answer: began},
 	{mutation: "breakGlassEndOperation", argument: "operationId", input: "BreakGlassEndOperationInput", answer: itself},
@@ -62,7 +62,7 @@ var actions = []action{
 	{mutation: "recoverMember", argument: "memberId", input: "MemberInput", answer: began, repeatable: true},
 }
 
-// find returns the action of a mutation. One that is not in the table would be an action that nobody can carry out.
+// find returns the action of a mutation. It panics for one that is not in the table: no caller could carry it out.
 func find(mutation string) action {
 	for _, one := range actions {
 		if one.mutation == mutation {
@@ -104,7 +104,7 @@ func ready(mutation string, value ids.ID, force bool, why, key string) *Next {
 	return next
 }
 
-// document encodes texts and truths, which cannot fail.
+// document encodes strings and booleans, which cannot fail.
 func document(value map[string]any) json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -28,9 +28,9 @@ type Bundle struct {
 	LeftOut  []supportbundle.Omission
 }
 
-// Bundle puts together what to hand to those who help with what Report reports on. It requires what Report requires;
-// rows that need another key are left out, and the manifest says so. What is handed out is in the audit, with its digest.
-// Faults: as for Report.
+// Bundle puts together what a caller gives to a person who helps with what Report reports on. It requires what Report
+// requires; rows that need another key are left out, and the manifest lists them. The audit notes each bundle, with its
+// digest. Faults: as for Report.
 func (s *Service) Bundle(ctx context.Context, about string) (*Bundle, error) {
 	found, actor, object, err := s.read(ctx, about)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Service) Bundle(ctx context.Context, about string) (*Bundle, error) {
 		Sections: manifest.Sections, LeftOut: manifest.LeftOut}, nil
 }
 
-// note writes into the audit that a bundle is handed out. The entry is of the operation, or of the entry of a request that
-// made none: an entry of anything else would be the newest by which triage finds what that is about.
+// note audits that a bundle is handed out, on the operation, or on the audit entry of a request without one. On any
+// other object it would be the newest entry, by which triage finds what that object's last request was.
 func (s *Service) note(ctx context.Context, found *Rows, object authz.Object, digest string) error {
 	entry := audit.Entry{Action: "supportBundle", Object: object, After: map[string]any{"digest": digest}}
 	if found.Operation != nil {
@@ -77,7 +77,7 @@ func (p *packing) add(section string, row supportbundle.Row) {
 	}
 }
 
-// Pack writes the support bundle of rows and what they say: the values of the fields in the sdk's list, and no others.
+// Pack writes the support bundle of rows and their report: the values of the fields in the sdk's list, and no others.
 func Pack(rows *Rows, report *Report, about string, at time.Time) ([]byte, *supportbundle.Manifest, error) {
 	p := &packing{}
 	p.request(report)
@@ -139,7 +139,7 @@ func (p *packing) operation(rows *Rows) {
 	}
 }
 
-// blocker adds a blocker. What it is about is given where that is an id: a name is the tenant's.
+// blocker adds a blocker. It includes the subject only where that is an id: a name is the tenant's data.
 func (p *packing) blocker(one *blocker.Blocker) {
 	row := supportbundle.Row{"code": one.Code, "owner": one.Owner, "since": one.Since, "nextRetryAt": one.NextRetryAt,
 		"permissionKey": one.PermissionKey, "message": one.Message}

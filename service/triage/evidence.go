@@ -69,7 +69,7 @@ func found(rows *Rows, report *Report) (all []*Evidence) {
 // stepDispatch is the step in which an adapter is sent an operation.
 const stepDispatch = "dispatch"
 
-// dispatched is when the adapter was first sent the operation; when that was requested, where no step says more.
+// dispatched returns when the operation was first sent to the adapter; without such a step, when it was requested.
 func dispatched(rows *Rows, report *Report) time.Time {
 	for _, one := range rows.Steps {
 		if one.Name == stepDispatch && one.StartedAt != nil {
@@ -79,7 +79,7 @@ func dispatched(rows *Rows, report *Report) time.Time {
 	return report.At
 }
 
-// outside is what lies beside the rows: the operation's trace, and the lines of all logs.
+// outside returns the evidence outside of the rows: the operation's trace, and the lines of all logs.
 func outside(report *Report) (all []*Evidence) {
 	address := func(name string) string { return linked(report.Links, name) }
 	if report.TraceID != "" {
@@ -90,8 +90,8 @@ func outside(report *Report) (all []*Evidence) {
 		Message: "the lines of servers, adapters and agents that belong to it", Link: address("logs")})
 }
 
-// logQuery finds the lines with a correlation id in any collector that takes LogQL; what is between the quotes finds
-// them in any other.
+// logQuery returns the LogQL query for the lines with a correlation id; in a collector without LogQL, search for the
+// text between the quotes.
 func logQuery(correlation string) string {
 	return fmt.Sprintf("{service_name=~\".+\"} |= %q", correlation)
 }

@@ -46,9 +46,9 @@ func has(may func(authz.Key) bool, name string) bool {
 	return err == nil && may(key)
 }
 
-// ofAudit takes the newest attempt of a request that made no operation. What the app itself could not do, on an instance
-// with which something is wrong, has that for its cause: the app's own answer is what follows from it. An action is in the
-// audit before the app is called, and once more, with the code, where the app failed.
+// ofAudit takes the newest attempt of a request without an operation. Where the app refused or failed it, and the
+// instance has a blocker, that blocker is the cause: the app's own answer only follows from it. The audit has an action
+// before the app is called, and once more, with the code, where the app failed.
 func (r *Report) ofAudit(rows *Rows, attempt *Audit) {
 	actor := attempt.Actor
 	r.InstanceID = rows.instance()
@@ -71,7 +71,7 @@ func (r *Report) ofAudit(rows *Rows, attempt *Audit) {
 	}
 }
 
-// attempt is the newest entry of the request itself: what the app did for it is in the audit too, by a token of its own.
+// attempt is the newest entry of the request itself: the audit also has what the app did for it, by its own token.
 func (r *Rows) attempt() *Audit {
 	for _, one := range slices.Backward(r.Audits) {
 		if one.Actor.Kind != string(authz.KindOperation) {
@@ -112,9 +112,9 @@ func (r *Report) ofOperation(rows *Rows) {
 	}
 }
 
-// atNode is the newest task that failed with a code that a runbook knows, and was not made good by a later one of its
-// kind on the same member; nil for none. An adapter's failure follows from it, whatever code the adapter gives: that of
-// the node leads to the cure.
+// atNode is the newest task that failed with a code that a runbook knows, unless a later one of its kind succeeded on
+// the same member; nil for none. An adapter's failure follows from it, whatever code the adapter gives: the node's code
+// leads to the remedy.
 func atNode(rows *Rows) *Task {
 	good := map[string]bool{}
 	for _, task := range slices.Backward(rows.Tasks) {
@@ -129,7 +129,7 @@ func atNode(rows *Rows) *Task {
 	return nil
 }
 
-// unwell is what keeps the instance from where it should be though its newest operation succeeded; nil for nothing.
+// unwell returns the first blocker of the instance itself; nil without one, or where it describes work in progress.
 func unwell(rows *Rows) *blocker.Blocker {
 	if len(rows.Unwell) == 0 || underWay(rows.Unwell[0].Code) {
 		return nil
@@ -137,7 +137,7 @@ func unwell(rows *Rows) *blocker.Blocker {
 	return rows.Unwell[0]
 }
 
-// underWay reports whether a blocker's code tells only what goes on.
+// underWay reports whether a blocker's code describes only work in progress.
 func underWay(code string) bool {
 	return slices.ContainsFunc(blocker.Rules(), func(r blocker.Rule) bool { return r.Code == code && r.UnderWay })
 }

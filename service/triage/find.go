@@ -14,9 +14,9 @@ const maxOthers = 20
 
 // findSQL finds what an id is about: operations, the one that is meant first, with the correlation id and the
 // instance. There is always one row. A correlation id finds its operations by the audit's entries, which have an
-// index of it: every accepted change has one, with the object that it is about. A request that made no operation is
+// index of it: every accepted change has one, with the object that it is about. A request that created no operation is
 // about the instance that its entry names. What is not an object of a kind below is found by the newest entry that the
-// audit has of it. What was written without a correlation id has nothing in common with the rest that was.
+// audit has of it. Rows that were written without a correlation id are not related to each other.
 const findSQL = `WITH subject AS (
 		SELECT o.id AS operation_id, NULL::text AS correlation_id, NULL::text AS instance_id FROM operation o WHERE o.id = $1
 		UNION ALL SELECT i.last_operation_id, NULL, i.id FROM instance i WHERE i.id = $1
@@ -58,8 +58,8 @@ const findSQL = `WITH subject AS (
 type subject struct {
 	// Correlation is the correlation id; the id itself where nothing is known of it.
 	Correlation string
-	// Instance is the instance where the report was requested of it, of what is part of it, or of a request about it that
-	// made no operation.
+	// Instance is set where the report was requested of an instance, of a part of one, or of a request about one that
+	// created no operation.
 	Instance *ids.ID
 	// Operations are those of the correlation id, the one that is meant first.
 	Operations []ids.ID

@@ -11,7 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// next is the action that clears what the report is about.
+// next returns the action that clears what the report is about; nil where the platform has none.
 func next(rows *Rows, report *Report) *Next {
 	var found *Next
 	if rows.Operation == nil {
@@ -31,10 +31,10 @@ func next(rows *Rows, report *Report) *Next {
 	return found
 }
 
-// keyBreakGlass is the key of a blocker that only an operator clears, by setting a rule aside.
+// keyBreakGlass is the key of a blocker that only an operator clears, by an exception to a rule.
 const keyBreakGlass = "break_glass.use"
 
-// unblock is the mutation of the key that clears a blocker of an open operation.
+// unblock returns the mutation for the key that clears a blocker of an open operation.
 func unblock(rows *Rows, first *blocker.Blocker) *Next {
 	op := rows.Operation
 	switch key := first.PermissionKey; key {
@@ -52,11 +52,11 @@ func unblock(rows *Rows, first *blocker.Blocker) *Next {
 	return mend(rows, first)
 }
 
-// forced is the mutation that requests each kind again by force, which lets the open operation go on so.
+// forced are the mutations that request a kind again with force: the open operation then continues with force.
 var forced = map[lifecycle.OperationKind]string{lifecycle.MemberDrain: "drainMember", lifecycle.MemberRemove: "removeMember",
 	lifecycle.MemberReplace: "replaceMember"}
 
-// force is the same request by force: of an instance, or of the one member that the operation works on.
+// force returns the same request with force: on an instance, or on the one member that the operation works on.
 func force(rows *Rows, key, code string) *Next {
 	op := rows.Operation
 	switch mutation := forced[op.Kind]; {
@@ -68,7 +68,7 @@ func force(rows *Rows, key, code string) *Next {
 	return nil
 }
 
-// mend is the mutation of the key that clears what is wrong with an instance, on the object that it is about.
+// mend returns the mutation for the key that clears what is wrong with an instance, on the blocker's subject.
 func mend(rows *Rows, first *blocker.Blocker) *Next {
 	subject := ids.ID(first.Subject)
 	switch key := first.PermissionKey; {
@@ -89,7 +89,7 @@ func mend(rows *Rows, first *blocker.Blocker) *Next {
 	return nil
 }
 
-// The codes of nodes that give no proof any more: a member leaves them by force alone.
+// The codes of nodes that cannot prove a teardown any more: a member leaves them only with force.
 const (
 	codeAway    = "NODE_OFFLINE"
 	codeRetired = "NODE_RETIRED"
@@ -112,7 +112,7 @@ func (r *Rows) memberAt(subject string) *Member {
 	return nil
 }
 
-// instance is what the report is about, as far as that is an instance; nil for none.
+// instance returns the instance that the report is about; nil for none.
 func (r *Rows) instance() *ids.ID {
 	switch {
 	case r.Operation != nil:
@@ -123,7 +123,7 @@ func (r *Rows) instance() *ids.ID {
 	return nil
 }
 
-// again is what repeats an operation that has failed, or takes away what it left.
+// again returns the action that repeats an operation that has failed, or removes what it left.
 func again(rows *Rows) *Next {
 	op := rows.Operation
 	switch {
@@ -146,7 +146,7 @@ func again(rows *Rows) *Next {
 	return found
 }
 
-// act is an action, ready to be sent. Its reason names the cause and the request, for whoever reads the audit later.
+// act returns an action, ready to be sent. Its reason names the cause and the request, for later readers of the audit.
 func (r *Rows) act(mutation string, on ids.ID, force bool, key, code string) *Next {
 	what, correlation := "", ""
 	if r.Operation != nil {

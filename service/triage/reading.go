@@ -32,7 +32,7 @@ type reading struct {
 	blocked   blocker.One
 	held      orphan.Held
 	now       *time.Time
-	// about is the instance that the report was requested of, by whatever id; empty when it is about an operation alone.
+	// about is the instance that the report is about, by whatever id; empty when it is about an operation alone.
 	about  ids.ID
 	unwell blocker.One
 }
@@ -43,8 +43,8 @@ const (
 	tasksSQL = `SELECT id, kind, state, message, left(coalesce(result ->> 'code', ''), 64), exit_code, created_at, started_at,
 			ended_at, instance_id, member_id, node_id, tenant_id, project_id FROM node_task
 		WHERE operation_id = $1 ORDER BY id DESC LIMIT $2`
-	// What an action did on nodes: it made no operation, so its tasks are found by the correlation id, among the newest of
-	// each of the instance's members.
+	// What an action did on nodes: an action has no operation, so its tasks are found by the correlation id, among the
+	// newest of each of the instance's members.
 	actedSQL = `SELECT t.id, t.kind, t.state, t.message, left(coalesce(t.result ->> 'code', ''), 64), t.exit_code, t.created_at,
 			t.started_at, t.ended_at, t.instance_id, t.member_id, t.node_id, t.tenant_id, t.project_id
 		FROM (SELECT id FROM member WHERE instance_id = $1 ORDER BY id DESC LIMIT $2) m

@@ -31,7 +31,7 @@ type Evidence struct {
 	// Message is for a person.
 	Message string
 	// Link is where to see it: a path of the console, or for a trace and for logs the address in the installation's own
-	// tools; empty where there is none.
+	// tools; empty for none.
 	Link string
 	// TraceID is the trace that it belongs to; empty where none is known.
 	TraceID string
@@ -39,8 +39,8 @@ type Evidence struct {
 
 // Next is the action that would clear it.
 type Next struct {
-	// Mutation and Plan are the fields of the API that carry it out and that show it first; Plan is empty where there
-	// is none.
+	// Mutation and Plan are the fields of the API that carry it out and that show it first; Plan is empty for a
+	// mutation without one.
 	Mutation, Plan string
 	// Argument and Value are the input's field that names the object, and its id.
 	Argument string
@@ -50,8 +50,8 @@ type Next struct {
 	// PermissionKey is the key that it needs, and Allowed whether the caller has it.
 	PermissionKey string
 	Allowed       bool
-	// Document and PlanDocument are ready to be sent with Variables and PlanVariables; the plan's are empty where
-	// there is none.
+	// Document and PlanDocument are ready to be sent with Variables and PlanVariables; the plan's are empty where Plan
+	// is.
 	Document, PlanDocument   string
 	Variables, PlanVariables json.RawMessage
 
@@ -87,7 +87,7 @@ type Report struct {
 	Next *Next
 	// Evidence are the rows that it rests on, each kind oldest first.
 	Evidence []*Evidence
-	// TraceID is of the operation's whole trace; empty where there is no operation.
+	// TraceID is of the operation's whole trace; empty without an operation.
 	TraceID string
 	// CostSoFar is what an open operation holds has cost; nil where it holds nothing, or a price is missing.
 	CostSoFar *orphan.Money
@@ -102,7 +102,7 @@ type Task struct {
 	ID          ids.ID
 	Kind, State string
 	Message     string
-	// Code is the node's own word for why it failed; empty for none.
+	// Code is the node's own code for why it failed; empty for none.
 	Code               string
 	ExitCode           *int
 	CreatedAt          time.Time
@@ -154,9 +154,9 @@ type Audit struct {
 	At                time.Time
 }
 
-// Rows are everything that a report is made from. The caller may read all of it.
+// Rows hold everything that a report draws on. The caller may read all of it.
 type Rows struct {
-	// Operation is nil where the request made none.
+	// Operation is nil where the request created none.
 	Operation *operation.View
 	// Family is the permission family of the operation's instance; empty where it has none.
 	Family string
@@ -170,9 +170,9 @@ type Rows struct {
 	Tasks  []*Task
 	Events []*event.Event
 	Audits []*Audit
-	// Call is nil where no adapter was asked.
+	// Call is nil where no adapter was called.
 	Call *Call
-	// Instance and Members are the instance's; Instance is nil where there is none, or the caller may not read it.
+	// Instance and Members are the instance's; Instance is nil without one, or where the caller may not read it.
 	Instance *Instance
 	Members  []*Member
 	// Others are the other operations with the same correlation id.

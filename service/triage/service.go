@@ -1,8 +1,8 @@
-// Package triage answers for one id what was requested, by whom, where it is now, which branch of which runbook
-// applies, what that rests on, whose it is, and what to do next.
+// Package triage reports for one id what was requested, by whom, its present state, which branch of which runbook
+// applies, the evidence, who can clear it, and what to do next.
 //
-// The rows are read in one transaction as the caller, and the report is a pure function of them: it is the same with
-// every worker dead.
+// The rows are read in one transaction as the caller, and the report is a pure function of them: it does not need a
+// live worker.
 package triage
 
 import (
@@ -31,7 +31,7 @@ type Service struct {
 
 // Report reports on what an id is about: a correlation id, an operation, or the newest operation of an instance, a
 // member, an allocation, a node task, an event, an entry of the audit, or of anything that the audit has an entry of.
-// It requires operation.read on the operation's project, and for a request that made no operation audit.read where
+// It requires operation.read on the operation's project, and for a request without an operation audit.read where
 // its entry belongs; rows that need another key are left out where the caller lacks it. Faults: INVALID_ARGUMENT at
 // id, NOT_FOUND when it is missing or hidden, FORBIDDEN.
 func (s *Service) Report(ctx context.Context, about string) (*Report, error) {
@@ -42,7 +42,7 @@ func (s *Service) Report(ctx context.Context, about string) (*Report, error) {
 	return Explain(found, func(key authz.Key) bool { return actor.AllowsOn(key, object) }), nil
 }
 
-// read reads everything about an id that the caller may read, and returns who that is and what it is about.
+// read reads everything about an id that the caller may read, and returns the caller and the object it is about.
 func (s *Service) read(ctx context.Context, about string) (*Rows, *authz.Actor, authz.Object, error) {
 	none := authz.Object{}
 	if about == "" || len(about) > maxAbout {
@@ -65,7 +65,7 @@ func (s *Service) read(ctx context.Context, about string) (*Rows, *authz.Actor, 
 	case found.Operation != nil:
 		err = authz.RequireOn(actor, authz.OperationRead, object)
 	case len(found.Audits) == 0:
-		// Of the entry itself: an account that is limited to the instance reads no audit, whatever the request was about.
+		// The entry's own scope: an account that is limited to the instance may not read audit, whatever the subject.
 		err = authz.RequireOn(actor, authz.AuditRead, read.Audits[0].object())
 	}
 	if err != nil {

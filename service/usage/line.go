@@ -30,8 +30,8 @@ const lineSQL = ` FROM usage_record u WHERE project_id = $1 AND meter = $2 AND u
 		AND (u.to_at > s.starts OR u.from_at = u.to_at AND u.from_at = s.starts))
 	AND ($11::bigint IS NULL OR platform.before_mark(recorded_generation, recorded_xid, $11, $12::text::xid8))`
 
-// Of reads a line's records, the newest first, at most so many, and counts all of them. The caller has asked for
-// usage.read.
+// Of reads a line's records, the newest first, at most so many, and counts all of them. The caller has already
+// checked usage.read.
 func Of(ctx context.Context, t *tx.Tx, line *Line, most int) (found []*Record, count int, err error) {
 	found = []*Record{}
 	if len(line.Spans) == 0 {

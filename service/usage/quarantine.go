@@ -16,7 +16,7 @@ import (
 // quarantined names the cursors of the quarantine's lists.
 const quarantined = "usage quarantine"
 
-// Quarantined is a record that was not taken.
+// Quarantined is a record that was rejected.
 type Quarantined struct {
 	ID, ProjectID, Source                ids.ID
 	Meter, UsageID, Code, Field, Message string
@@ -31,8 +31,8 @@ func scanQuarantined(row pgx.CollectableRow) (*Quarantined, error) {
 		&x.CreatedAt)
 }
 
-// Quarantine reads records that were not taken, newest first: a project's, or without one the platform's; of one
-// instance when it is given. It asks for usage.read there; NOT_FOUND for a project that the caller cannot see.
+// Quarantine reads rejected records, newest first: a project's, or without one the platform's; only those of the
+// instance when one is given. It requires usage.read there; NOT_FOUND for a project that the caller cannot see.
 func (s *Service) Quarantine(ctx context.Context, projectID, instanceID *ids.ID,
 	args page.Args) (*page.Page[*Quarantined], error) {
 	var after ids.ID

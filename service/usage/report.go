@@ -34,7 +34,7 @@ type Report struct {
 	Recorded, Known, Quarantined int
 }
 
-// Report records usage that an adapter reports. It asks for usage.report on the instance. A repeated report is the same
+// Report records usage that an adapter reports. It requires usage.report on the instance. A repeated report is the same
 // records, so that it needs no idempotency key.
 //
 // Faults: INVALID_ARGUMENT with a reason for each record that is wrong, and nothing is recorded then; NOT_FOUND,
@@ -72,7 +72,7 @@ func (s *Service) Report(ctx context.Context, in ReportInput) (*Report, error) {
 	return out, err
 }
 
-// incoming are the records; each that is wrong is a reason of the refusal.
+// incoming returns the records for the ledger, or a refusal with a reason for each record that is wrong.
 func (in *ReportInput) incoming(instance *metering.Metering, now time.Time) ([]ledger.Incoming, error) {
 	out := make([]ledger.Incoming, len(in.Records))
 	var reasons []fault.Reason
@@ -103,7 +103,7 @@ func (in *ReportInput) incoming(instance *metering.Metering, now time.Time) ([]l
 // maxReasons bounds the reasons of one refusal.
 const maxReasons = 50
 
-// sent is the record as a page of an adapter's usage has it.
+// sent returns the record in the form of a page of an adapter's usage.
 func (r *ReportRecord) sent() metering.Sent {
 	out := metering.Sent{ID: r.ID, Dimension: r.Dimension, Quantity: r.Quantity, From: r.From, To: r.To}
 	if r.MemberID != nil {

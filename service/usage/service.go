@@ -89,7 +89,7 @@ type place struct {
 	source, meter, used string
 }
 
-// Records reads usage records of a project, newest first. It asks for usage.read; NOT_FOUND for a project that the
+// Records reads usage records of a project, newest first. It requires usage.read; NOT_FOUND for a project that the
 // caller cannot see.
 func (s *Service) Records(ctx context.Context, filter Filter, args page.Args) (*page.Page[*Record], error) {
 	var after place

@@ -28,7 +28,7 @@ func scanSum(row pgx.CollectableRow) (*Sum, error) {
 	return x, row.Scan(&x.Hour, &x.Basis, &x.Meter, &x.Unit, &x.BorneBy, &x.BorneReason, &x.Quantity, &x.Records)
 }
 
-// Sums adds up a project's usage by meter and bearer, each hour apart when hourly says so. It asks for usage.read;
+// Sums adds up a project's usage by meter and bearer, and by hour when hourly is true. It requires usage.read;
 // NOT_FOUND for a project that the caller cannot see.
 func (s *Service) Sums(ctx context.Context, filter Filter, hourly bool) ([]*Sum, error) {
 	var found []*Sum
@@ -54,8 +54,8 @@ func scanSource(row pgx.CollectableRow) (*Source, error) {
 	return x, row.Scan(&x.Source, &x.Basis, &x.RecordedTo, &x.ProvedTo, &x.Failures, &x.LastError)
 }
 
-// Sources reads where a project's usage comes from and how far it is recorded; of one source when it is given. It asks
-// for usage.read; NOT_FOUND for a project that the caller cannot see.
+// Sources reads where a project's usage comes from and how far it is recorded; of one source when it is given. It
+// requires usage.read; NOT_FOUND for a project that the caller cannot see.
 func (s *Service) Sources(ctx context.Context, projectID ids.ID, source *ids.ID) ([]*Source, error) {
 	var found []*Source
 	err := s.read(ctx, projectID, tx.Rows(&found, scanSource,

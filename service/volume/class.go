@@ -43,7 +43,7 @@ func scanClass(row pgx.CollectableRow) (*Class, error) {
 // maxClasses bounds a list.
 const maxClasses = 500
 
-// Bounds of what people read of a class.
+// Bounds of the texts of a class, in characters.
 const maxTitle, maxDescription = 80, 500
 
 // Classes lists the storage classes by name, at most 500, to everyone who is logged in.
@@ -58,14 +58,14 @@ func (s *Service) Classes(ctx context.Context) ([]*Class, error) {
 type Offer struct {
 	// Nodes is how many.
 	Nodes int
-	// TotalBytes and FreeBytes are sums over them; of a shared file system they are its own.
+	// TotalBytes and FreeBytes are sums over the nodes; for a shared file system they are its own.
 	TotalBytes, FreeBytes int64
 	// SizeEnforced reports whether no volume on any of them holds more than its size.
 	SizeEnforced bool
 }
 
-// Offers reads what nodes offer of storage classes. Those that no node offers are left out. Everyone who is logged in
-// may ask.
+// Offers reads what nodes offer of storage classes. Classes that no node offers are left out. Any logged-in caller
+// may.
 func (s *Service) Offers(ctx context.Context, classes []ids.ID) (map[ids.ID]*Offer, error) {
 	out := make(map[ids.ID]*Offer, len(classes))
 	_, err := s.DB.Read(ctx, tx.Query{Args: []any{classes}, SQL: `SELECT storage_class_id, nodes, total_bytes, free_bytes,
@@ -111,7 +111,7 @@ func checkText(wrong *check.Input, title, description *string) {
 	}
 }
 
-// object is what authorisation looks at in a storage class: the platform.
+// object is a storage class as an object of authorisation: the platform.
 var object = authz.Object{}
 
 func shownClass(c *Class) map[string]any {

@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/tariff"
 )
 
-// affordable refuses what a volume that was just written costs beyond policy and budgets: POLICY_DENIED and
-// BUDGET_EXCEEDED at input.sizeGiB. Policy bounds what an hour of all of the project costs, volumes among it.
+// affordable refuses a volume that was just written when its cost exceeds policy or budgets: POLICY_DENIED and
+// BUDGET_EXCEEDED at input.sizeGiB. Policy bounds the hourly cost of everything in the project, with its volumes.
 func affordable(ctx context.Context, t *tx.Tx, rules *policy.Effective, tenant, project ids.ID) error {
 	const path = "input.sizeGiB"
 	if rules.Counts() {
@@ -32,19 +32,19 @@ func affordable(ctx context.Context, t *tx.Tx, rules *policy.Effective, tenant, 
 	return spend.Admit(ctx, t, spend.Ask{TenantID: tenant, ProjectID: project, Lock: true, Path: path})
 }
 
-// Plan is what making or growing a volume would do.
+// Plan is what creating or growing a volume would do.
 type Plan struct {
 	// Volume is how it would be.
 	Volume *Volume
-	// Before is what an hour of it costs now, and After what it would: nil where its class has no price, and Before of one
-	// that is not there.
+	// Before is what an hour of it costs now, and After what it would cost. Both are nil where its class has no price,
+	// and Before also where the volume does not exist yet.
 	Before, After *tariff.Hourly
 }
 
-// errPlanned ends the transaction of a plan, so that what was done to find out is taken back.
+// errPlanned rolls back the transaction of a plan.
 var errPlanned = errors.New("only a plan")
 
-// PlanCreate shows what Create would do: it is done and taken back. Key and faults are those of Create.
+// PlanCreate shows what Create would do: it does the same and rolls it back. Key and faults are those of Create.
 func (s *Service) PlanCreate(ctx context.Context, in CreateInput) (*Plan, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s *Service) PlanCreate(ctx context.Context, in CreateInput) (*Plan, error)
 	}))
 }
 
-// PlanResize shows what Resize would do: it is done and taken back. Key and faults are those of Resize.
+// PlanResize shows what Resize would do: it does the same and rolls it back. Key and faults are those of Resize.
 func (s *Service) PlanResize(ctx context.Context, in ResizeInput) (*Plan, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *Service) PlanResize(ctx context.Context, in ResizeInput) (*Plan, error)
 	}))
 }
 
-// of returns the plan once its transaction was taken back for that reason.
+// of returns the plan when its transaction was rolled back by errPlanned.
 func (p *Plan) of(err error) (*Plan, error) {
 	if errors.Is(err, errPlanned) {
 		return p, nil
@@ -116,7 +116,7 @@ func hourly(ctx context.Context, t *tx.Tx, of authz.Object, class string, gib in
 }
 
 // ListPrices reads what an hour of a volume of one GiB costs by the platform's own prices now, of storage classes: one
-// amount a currency, in the order of currencies. A class without a price is missing. Everyone who is logged in may ask.
+// amount a currency, in the order of currencies. It leaves out a class without a price. Any logged-in caller may.
 func (s *Service) ListPrices(ctx context.Context, classes []ids.ID) (map[ids.ID][]*tariff.Hourly, error) {
 	var found []costing
 	_, err := s.DB.Read(ctx, tx.Rows(&found, scanHourly, `SELECT c.id, h.price_currency, h.price_hourly FROM storage_class c
@@ -145,8 +145,8 @@ func scanHourly(row pgx.CollectableRow) (c costing, err error) {
 	return c, err
 }
 
-// Hourly reads what an hour of volumes costs by the price book now. What is deleted or lost, and what has no price, is
-// missing.
+// Hourly reads what an hour of volumes costs by the price book now. It leaves out volumes that are deleted or lost, or
+// have no price.
 func (s *Service) Hourly(ctx context.Context, volumes []ids.ID) (map[ids.ID]*tariff.Hourly, error) {
 	var found []costing
 	_, err := s.DB.Read(ctx, tx.Rows(&found, scanHourly, `SELECT v.id, h.price_currency, h.price_hourly FROM volume v

@@ -46,7 +46,7 @@ func checkSize(wrong *check.Input, size int) {
 
 const createAction = "createVolume"
 
-// Create makes a volume. Its files come to be with the first member that uses it. Key: volume.create on the project.
+// Create adds a volume. The first member that uses it creates its files. Key: volume.create on the project.
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, also at input.storageClass, FORBIDDEN, FAILED_PRECONDITION at
 // input.storageClass when the class is disabled, CONFLICT at input.name, LIMIT_EXCEEDED at input.sizeGiB beyond the

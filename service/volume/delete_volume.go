@@ -15,9 +15,9 @@ import (
 
 const deleteAction = "deleteVolume"
 
-// Delete deletes a volume with its files. It is DELETING until a node has proved that nothing is left of it, and DELETED
-// at once where no node ever had it. One that is being deleted, or is, is answered as it stands. Key: volume.delete on
-// the project. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CONFLICT naming the instances that use it.
+// Delete deletes a volume with its files. It is DELETING until a node has proved that nothing is left of it, and
+// DELETED at once where no node ever had it. One that is DELETING or DELETED is returned as it is. Key: volume.delete
+// on the project. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CONFLICT naming the instances that use it.
 func (s *Service) Delete(ctx context.Context, id ids.ID, reason string) (out *Volume, err error) {
 	wrong := &check.Input{}
 	wrong.Text("reason", reason, 1, check.MaxReason)
@@ -45,7 +45,7 @@ func (s *Service) Delete(ctx context.Context, id ids.ID, reason string) (out *Vo
 	return out, err
 }
 
-// end takes the volume from everybody, and wakes the node that is to delete its files.
+// end marks the volume DELETING or DELETED, and wakes the node that is to delete its files.
 func end(ctx context.Context, t *tx.Tx, before *Volume) (*Volume, error) {
 	after := *before
 	var deleter *ids.ID

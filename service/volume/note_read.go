@@ -7,8 +7,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// NoteRead notes in the audit that a file is taken out of a volume, by who may do so now. It comes when the node has
-// opened the file, whose size is known then, and before a byte of it passes. Key: volume.files.read on the project.
+// NoteRead audits that the caller reads a file of a volume. Call it after the node has opened the file, when its size
+// is known, and before a byte of it passes. Key: volume.files.read on the project.
 // Faults: NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when the volume is not ready.
 func (s *Service) NoteRead(ctx context.Context, in FilesInput) error {
 	in.Act = ReadFile

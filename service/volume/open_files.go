@@ -18,16 +18,16 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// FilesAct is what somebody wants of the files of a volume; its text is the action's name in the audit.
+// FilesAct is what a caller does with the files of a volume; its text is the action's name in the audit.
 type FilesAct string
 
 // The acts.
 const (
-	// LookFiles reads names and sizes, and no bytes. It is not in the audit.
+	// LookFiles reads names and sizes, and no bytes. It is not audited.
 	LookFiles FilesAct = "listVolumeFiles"
-	// ReadFile takes a file out; NoteRead notes it, when its size is known.
+	// ReadFile reads a file; NoteRead audits it, when its size is known.
 	ReadFile FilesAct = "readVolumeFile"
-	// BringFile brings a part of a file in. It is not in the audit: nobody sees a part.
+	// BringFile brings a part of a file in. It is not audited: no one can read a part.
 	BringFile FilesAct = "bringVolumeFile"
 	// WriteFile brings the last part of a file in, or all of it, or makes a folder.
 	WriteFile FilesAct = "writeVolumeFile"
@@ -61,18 +61,18 @@ type Files struct {
 	TenantID ids.ID
 	// Places are nodes that serve them, the first to be tried first.
 	Places []ids.ID
-	// Spec is what the agent is told.
+	// Spec is the request to the agent.
 	Spec volumefiles.Spec
-	// Caller is who asked.
+	// Caller is who requested it.
 	Caller ids.ID
 }
 
-// OpenFiles accepts a request about the files of a volume, notes a change in the audit before a byte passes, and answers
-// where it is served. What is written belongs to the caller's POSIX identity in the tenant, which it is given at the first need.
+// OpenFiles accepts a request about the files of a volume, audits a change before a byte passes, and returns where it
+// is served. What is written belongs to the caller's POSIX identity in the tenant, which is assigned at the first need.
 // Keys: volume.files.read and volume.files.write on the project.
 //
-// Faults: NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when the volume is not ready, when it is a local one on no node, and
-// when the tenant has given all its POSIX ids; NODE_UNREACHABLE while no node serves it.
+// Faults: NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when the volume is not ready, when it is a local one on no node,
+// and when the tenant has assigned all its POSIX ids; NODE_UNREACHABLE while no node serves it.
 func (s *Service) OpenFiles(ctx context.Context, in FilesInput) (out *Files, err error) {
 	key := in.Act.key()
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -104,7 +104,7 @@ func (s *Service) OpenFiles(ctx context.Context, in FilesInput) (out *Files, err
 	return out, err
 }
 
-// load reads the volume, kept from deletion until the transaction ends, for who may do the act.
+// load reads the volume and locks it against deletion until the transaction ends. The caller must be allowed the act.
 func (in *FilesInput) load(ctx context.Context, t *tx.Tx, key authz.Key) (*Volume, error) {
 	action := string(in.Act)
 	found, err := tx.Collect(ctx, t, scan, `SELECT `+columns+from+`WHERE v.id = $1 FOR SHARE OF v`, in.VolumeID)
@@ -130,7 +130,7 @@ func (in *FilesInput) load(ctx context.Context, t *tx.Tx, key authz.Key) (*Volum
 	return v, v.serves()
 }
 
-// serves refuses a volume whose files nobody reaches any more.
+// serves refuses a volume whose files are not reached any more.
 func (v *Volume) serves() error {
 	if v.Status == volume.Ready {
 		return nil
@@ -169,8 +169,8 @@ func (in *FilesInput) after(owner int) map[string]any {
 	return out
 }
 
-// MayFiles reports by its error whether the caller may go on with the files of a volume now: NOT_FOUND, also of one that
-// is being deleted, FORBIDDEN.
+// MayFiles returns nil while the caller may go on with the files of a volume. Faults: NOT_FOUND, also for a volume that
+// is not ready, FORBIDDEN.
 func (s *Service) MayFiles(ctx context.Context, id ids.ID, write bool) error {
 	act := LookFiles
 	if write {

@@ -26,8 +26,8 @@ type ResizeInput struct {
 
 const resizeAction = "resizeVolume"
 
-// Resize makes a volume larger; the nodes that have it make room while it is in use. The size that it has changes
-// nothing. Key: volume.update on the project.
+// Resize makes a volume larger; the nodes that have it extend it while it is in use. A resize to its present size
+// changes nothing. Key: volume.update on the project.
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at input.sizeGiB when it would
 // shrink and at input.volumeId when it is being deleted, LIMIT_EXCEEDED, POLICY_DENIED and
@@ -50,7 +50,7 @@ func (in *ResizeInput) check() error {
 	return wrong.Err()
 }
 
-// resize holds the project before the volume, as everywhere.
+// resize locks the project before the volume, as everywhere.
 func (in *ResizeInput) resize(ctx context.Context, t *tx.Tx) (*Volume, error) {
 	found, err := tx.Collect(ctx, t, scan, `SELECT `+columns+from+`WHERE v.id = $1`, in.VolumeID)
 	if err != nil {

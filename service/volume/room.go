@@ -13,8 +13,8 @@ import (
 // maxVolumes bounds the volumes of a project that are not deleted.
 const maxVolumes = 1_000
 
-// room refuses more GiB and more volumes than a project, whose row is locked, may have beside those that are not
-// deleted: LIMIT_EXCEEDED by its quota at input.sizeGiB and by the platform's bound at input.projectId, POLICY_DENIED by
+// room refuses GiB and volumes that, with those that are not deleted, exceed what a project, whose row is locked, may
+// have: LIMIT_EXCEEDED by its quota at input.sizeGiB and by the platform's bound at input.projectId, POLICY_DENIED by
 // policy at input.sizeGiB.
 func room(ctx context.Context, t *tx.Tx, project *db.Project, rules *policy.Effective, gib, volumes int) error {
 	const path = "input.sizeGiB"

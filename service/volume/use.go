@@ -37,7 +37,7 @@ func scanUse(row pgx.CollectableRow) (*Use, error) {
 		&u.ReadOnly)
 }
 
-// Uses reads who uses volumes, as far as the caller may see the volumes and the instances.
+// Uses reads which instances use volumes, as far as the caller may see the volumes and the instances.
 func (s *Service) Uses(ctx context.Context, volumes []ids.ID) (map[ids.ID][]*Use, error) {
 	var found []*Use
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanUse, usesSQL, volumes))

@@ -39,7 +39,7 @@ type Volume struct {
 	// UsedBytes is the newest measure, as of MeasuredAt; nil before there is one.
 	UsedBytes  *int64
 	MeasuredAt *time.Time
-	// Message is what a node last said of it; empty for nothing.
+	// Message is what a node last reported of it; empty for nothing.
 	Message   string
 	CreatedBy ids.ID
 	CreatedAt time.Time
@@ -47,7 +47,7 @@ type Volume struct {
 	DeletedAt *time.Time
 }
 
-// IsNode says that a volume has a global id.
+// IsNode marks a volume as an object with a global id.
 func (*Volume) IsNode() {}
 
 // GetID returns it.
@@ -66,7 +66,7 @@ func scan(row pgx.CollectableRow) (*Volume, error) {
 		v.StorageClass.into()...)...)
 }
 
-// object is what authorisation looks at in a volume.
+// object is a volume as an object of authorisation.
 func (v *Volume) object() authz.Object {
 	return authz.Object{TenantID: v.TenantID, ProjectID: v.ProjectID}
 }
@@ -83,7 +83,7 @@ func locked(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.
 	return found[0], audit.Require(t, action, key, found[0].object(), id)
 }
 
-// Get reads a volume. It asks for volume.read. NOT_FOUND when it is missing or hidden.
+// Get reads a volume. It requires volume.read. NOT_FOUND when it is missing or hidden.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*Volume, error) {
 	var found *Volume
 	actor, err := s.DB.Read(ctx, tx.Row(&found, scan, `SELECT `+columns+from+`WHERE v.id = $1`, id))
@@ -109,7 +109,7 @@ type Filter struct {
 // list names the cursors of volume lists.
 const list = "volumes"
 
-// List reads the volumes of a project, newest first. It asks for volume.read on the project. NOT_FOUND when the project
+// List reads the volumes of a project, newest first. It requires volume.read on the project. NOT_FOUND when the project
 // is missing or hidden.
 func (s *Service) List(ctx context.Context, filter Filter, args page.Args) (*page.Page[*Volume], error) {
 	var after ids.ID

@@ -20,19 +20,19 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// secretSize is how many random bytes a signing secret is made of.
+// secretSize is how many random bytes a signing secret has.
 const secretSize = 32
 
-// CreateInput is what a new webhook is made from.
+// CreateInput describes a new webhook.
 type CreateInput struct {
 	ProjectID                        ids.ID
 	URL, Description, IdempotencyKey string
 	EventTypes                       []string
 }
 
-// Create makes a webhook that sends what happens from now on, of the families that the caller may read, and answers its
-// signing secret for the only time. Key: webhook.manage on the project. INVALID_ARGUMENT and DIAL_REFUSED name the
-// field; LIMIT_EXCEEDED beyond 20 webhooks; UNAVAILABLE when the keeper of secrets, which is asked between two
+// Create adds a webhook that sends events from now on, of the families that the caller may read. It returns the signing
+// secret, which no other call returns. Key: webhook.manage on the project. INVALID_ARGUMENT and DIAL_REFUSED name the
+// field; LIMIT_EXCEEDED beyond 20 webhooks; UNAVAILABLE when the keeper of secrets, which is called between two
 // transactions, does not answer. A repeat is answered without the secret.
 func (s *Service) Create(ctx context.Context, in CreateInput) (*Created, error) {
 	in.EventTypes = slices.Compact(slices.Sorted(slices.Values(in.EventTypes)))
@@ -56,7 +56,7 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (*Created, error) 
 	return out, err
 }
 
-// draft is a webhook that is about to be made; an idempotency key remembers its id.
+// draft is a webhook before it is created; an idempotency key remembers its id.
 type draft struct {
 	ID             ids.ID `json:"id"`
 	cursor, secret string
@@ -139,7 +139,7 @@ func (s *Service) complete(ctx context.Context, made *draft, fresh *custody.Fres
 	return nil
 }
 
-// room locks the project against another webhook at the same time, and refuses one too many.
+// room locks the project against the concurrent creation of webhooks, and refuses one beyond maxWebhooks.
 func room(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))`,
 		project); err != nil {
@@ -157,7 +157,7 @@ func room(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	return nil
 }
 
-// sends is what it takes to have events of the families sent: to manage webhooks, and to read the families.
+// sends returns the check that a caller may have events of the families sent: manage webhooks, and read the families.
 func sends(where authz.Object, families []string) func(*authz.Actor) bool {
 	return func(actor *authz.Actor) bool {
 		return actor.AllowsOn(authz.WebhookManage, where) && !slices.ContainsFunc(families, func(family string) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// Delete ends a webhook at once: its secrets are forgotten and what waits to be sent is dropped. Key: webhook.manage.
+// Delete ends a webhook at once: its secrets are deleted and what waits to be sent is dropped. Key: webhook.manage.
 func (s *Service) Delete(ctx context.Context, id ids.ID, reason string) (out *db.Webhook, err error) {
 	var input check.Input
 	input.Reason("reason", reason)

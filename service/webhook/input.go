@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/check"
 )
 
-// Bounds of what a webhook is made from.
+// Bounds of a webhook.
 const (
 	maxURL         = 2_000 // characters
 	maxDescription = 200   // characters
@@ -36,14 +36,14 @@ func checkTypes(input *check.Input, path string, types []string) {
 	}
 }
 
-// known says whether there is an event that a type or prefix chooses.
+// known reports whether a type or prefix chooses any event.
 func known(pattern string) bool {
 	return slices.ContainsFunc(lifecycle.EventTypes(), func(known lifecycle.EventType) bool {
 		return Chooses([]string{pattern}, string(known))
 	})
 }
 
-// Chooses says whether any of a webhook's types or prefixes is an event's.
+// Chooses reports whether any of a webhook's types or prefixes matches an event.
 func Chooses(types []string, event string) bool {
 	return slices.ContainsFunc(types, func(one string) bool {
 		if prefix, ok := strings.CutSuffix(one, "*"); ok {
@@ -53,7 +53,7 @@ func Chooses(types []string, event string) bool {
 	})
 }
 
-// checkURL wants an absolute http or https address without a user and a fragment, where the operator lets webhooks go.
+// checkURL refuses all but an absolute http or https address, without user and fragment, that the operator allows.
 func (s *Service) checkURL(input *check.Input, path, address string) error {
 	parsed, err := url.Parse(address)
 	switch {

@@ -14,8 +14,8 @@ import (
 )
 
 // Replay sends what happened after a cursor of the project's feed again, each event with the delivery id that it had.
-// Key: webhook.manage. CURSOR_INVALID and CURSOR_EXPIRED at after; FAILED_PRECONDITION for a place that the webhook has
-// not come to yet, from where events would be skipped.
+// Key: webhook.manage. CURSOR_INVALID and CURSOR_EXPIRED at after; FAILED_PRECONDITION for a cursor that the webhook
+// has not reached yet, since events would be skipped.
 func (s *Service) Replay(ctx context.Context, id ids.ID, after, reason string) (out *db.Webhook, err error) {
 	var input check.Input
 	input.Reason("reason", reason)

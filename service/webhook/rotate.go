@@ -16,9 +16,9 @@ import (
 // maxOverlap is the longest time for which two secrets sign, in seconds: a week.
 const maxOverlap = 604_800
 
-// Rotate makes a new signing secret, answered for the only time. For the overlap the one before signs too; one that was
+// Rotate creates a new signing secret, which no other call returns. For the overlap the previous secret signs too; one
 // before that ends now. Key: webhook.manage. INVALID_ARGUMENT at overlapSeconds; UNAVAILABLE when the keeper of
-// secrets, which is asked between two transactions, does not answer.
+// secrets, which is called between two transactions, does not answer.
 func (s *Service) Rotate(ctx context.Context, id ids.ID, overlapSeconds int) (*Created, error) {
 	var input check.Input
 	if overlapSeconds < 0 || overlapSeconds > maxOverlap {

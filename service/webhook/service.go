@@ -1,5 +1,5 @@
 // Package webhook holds the verbs on outbound webhooks: subscriptions of a project to its events by HTTP. A verb only
-// records what is meant; the workers read the project's feed for each webhook and send.
+// records the request; the workers read the project's feed for each webhook and send.
 package webhook
 
 import (
@@ -35,16 +35,16 @@ type Service struct {
 	Allow func(*url.URL) error
 }
 
-// Created is a webhook with its secret, for the only time.
+// Created is a webhook with its secret, which no other call returns.
 type Created struct {
 	Webhook *db.Webhook
 	Secret  *string
 }
 
-// ListTopic is woken when a project may have got its first webhook or lost its last.
+// ListTopic is woken when the first webhook of a project may be new, or its last deleted.
 const ListTopic = "webhooks"
 
-// Topic is woken when somebody changed a project's webhooks so that there may be something to send at once.
+// Topic is woken when a project's webhooks change so that there may be something to send at once.
 func Topic(project ids.ID) string { return "h:" + string(project) }
 
 // Associated binds a sealed signing secret to its webhook.
@@ -98,7 +98,7 @@ func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.Webhoo
 	return row, nil
 }
 
-// one reads at most one row; nil when there is none.
+// one reads at most one row; nil when the query finds nothing.
 func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), sql string, args ...any) (*T,
 	error) {
 	found, err := t.Query(ctx, sql, args...)
@@ -112,7 +112,7 @@ func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T
 	return list[0], nil
 }
 
-// families are those whose events the caller may read in the project. FORBIDDEN when there is none.
+// families returns the families whose events the caller may read in the project. FORBIDDEN for none.
 func families(actor *authz.Actor, where authz.Object) ([]string, error) {
 	if err := authz.RequireAny(actor, where, authz.FamilyKeys("instance.read")...); err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func families(actor *authz.Actor, where authz.Object) ([]string, error) {
 	return readable, nil
 }
 
-// narrowed are the families of a webhook that the caller may read too: who sends its events elsewhere gets no more
-// than they may see. FORBIDDEN when nothing is left.
+// narrowed returns the families of a webhook that the caller may read too: a caller that sends its events elsewhere
+// must not receive more than it may see. FORBIDDEN when nothing is left.
 func narrowed(t *tx.Tx, row *db.Webhook) ([]string, error) {
 	readable, err := families(t.Actor, object(row))
 	if err != nil {
@@ -159,10 +159,10 @@ func host(address string) string {
 	return parsed.Scheme + "://" + parsed.Host
 }
 
-// wake tells the workers that there may be something to send.
+// wake wakes the workers, since there may be something to send.
 func wake(t *tx.Tx, row *db.Webhook) { t.Wake(ListTopic, Topic(row.ProjectID)) }
 
-// served says whether the webhook is one that events are sent to.
+// served reports whether events are sent to the webhook.
 func served(row *db.Webhook) bool {
 	return row.DeletedAt == nil && row.Status == lifecycle.WebhookActive
 }

@@ -23,8 +23,8 @@ type UpdateInput struct {
 	Paused           *bool
 }
 
-// Update changes, pauses or resumes a webhook. A new address sends only what the caller may read too. Events wait at
-// the cursor of one that is paused; one that is resumed, or has a new address, is no longer taken for failing. Key:
+// Update changes, pauses or resumes a webhook. To a new address it sends only what the caller may read too. While it is
+// paused, events wait at its cursor; once resumed, or with a new address, it does not count as failing any more. Key:
 // webhook.manage. INVALID_ARGUMENT and DIAL_REFUSED name the field.
 func (s *Service) Update(ctx context.Context, in UpdateInput) (out *db.Webhook, err error) {
 	var input check.Input
@@ -96,8 +96,8 @@ func update(ctx context.Context, t *tx.Tx, in UpdateInput) (*db.Webhook, error) 
 		Before:   shown(before), After: shown(after)})
 }
 
-// answers lets the caller answer for the webhook from now on, who resumes it or gives it another address and may read
-// all that it sends. Under break-glass it goes on to rest on whom it did.
+// answers makes the caller the webhook's maker, whose keys it rests on, when the caller resumes it or gives it another
+// address and may read all that it sends. Under break-glass a webhook that has a maker keeps it.
 func answers(ctx context.Context, t *tx.Tx, row *db.Webhook, in UpdateInput) error {
 	resumed := in.Paused != nil && !*in.Paused
 	can := sends(object(row), row.Families)

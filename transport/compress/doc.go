@@ -5,6 +5,6 @@
 // encoders; when all are at work an answer goes out plain. It also does when it is short, and when compressing it
 // saves nothing.
 //
-// Whoever calls decides what may be compressed: the length of a compressed answer tells of its content, so an answer
-// that shows a credential is sent with Plain.
+// The caller decides what may be compressed: the length of a compressed answer reveals something of its content, so an
+// answer that shows a credential is sent with Plain.
 package compress

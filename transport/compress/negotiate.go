@@ -18,7 +18,7 @@ const (
 // maxCodings bounds the codings read of a request; the rest is ignored.
 const maxCodings = 32
 
-// absent is the weight of a coding that nobody named; a named one has at most 1000 thousandths.
+// absent is the weight of a coding that the header does not name; a named one has at most 1000 thousandths.
 const absent = -1
 
 // weights are those that a request gives to each coding, in thousandths.
@@ -86,7 +86,7 @@ func (w *weights) of(name string) *int {
 	}
 }
 
-// weight reads "q=0.5" as thousandths; nothing is 1, and what is no weight is 0.
+// weight returns "q=0.5" as thousandths: 1000 for an empty parameter, and 0 for one that is not a weight.
 func weight(parameter string) int {
 	if parameter == "" {
 		return 1000

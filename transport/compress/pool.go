@@ -22,10 +22,10 @@ const (
 	brotliLevel = 1
 )
 
-// vary is shared by all answers. Its capacity is its length, so that whoever adds to it makes a copy.
+// vary is shared by all answers. Its capacity is its length, so that an append makes a copy.
 var vary = []string{"Accept-Encoding"}
 
-// Pool is a fixed number of encoders of each coding, made when they are first needed. It is safe for concurrent use.
+// A Pool holds a fixed number of encoders of each coding, created when first needed. It is safe for concurrent use.
 type Pool struct{ gzip, brotli chan *encoder }
 
 // encoder compresses one body at a time.
@@ -72,7 +72,7 @@ func Plain(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body) // the client may be gone; nobody is left to tell
 }
 
-// Encode returns the body in a coding, in memory of the caller's. false: it is not shorter, or every encoder is at work.
+// Encode returns the body in a coding, as the caller's own copy; false when it is not shorter, or no encoder is idle.
 func (p *Pool) Encode(coding Encoding, body []byte) ([]byte, bool) {
 	idle, fresh := p.gzip, newGzip
 	if coding == Brotli {

@@ -24,7 +24,7 @@ type Plan struct {
 // ceiling stops multiplication long before it could overflow.
 const ceiling = math.MaxInt32
 
-// Cost is the number of values the operation may ask for: one for a field, and for a
+// Cost returns the number of values that the operation may request: one for a field, and for a
 // list its children times its length. A list's length is its page argument (literal,
 // variable or default), the page argument of the connection round it, or a default.
 func (p *Plan) Cost(op *ast.OperationDefinition, variables map[string]any) int64 {
@@ -120,8 +120,8 @@ func (w *pricing) spread(name string, page int64) int64 {
 	return cost
 }
 
-// introspectionList is the length counted for lists of the schema's own description. Their
-// real length is nobody's choice; this lets the tools' query pass, but not ten of it.
+// introspectionList is the length counted for lists of the schema's own description. No caller
+// chooses their real length; this one lets the tools' query pass, but not ten of it.
 const introspectionList = 5
 
 func (w *pricing) field(f *ast.Field, on *ast.Definition, page int64) int64 {
@@ -140,7 +140,7 @@ func (w *pricing) field(f *ast.Field, on *ast.Definition, page int64) int64 {
 	return min(1+min(rows, ceiling)*child, ceiling)
 }
 
-// length says how often a field's children count, and what page size its own lists inherit.
+// length returns how often a field's children count, and what page size its own lists inherit.
 func (w *pricing) length(f *ast.Field, def *ast.FieldDefinition, page int64) (rows, inner int64) {
 	own, paged := w.page(f, def)
 	isList := def.Type.Elem != nil
@@ -158,7 +158,7 @@ func (w *pricing) length(f *ast.Field, def *ast.FieldDefinition, page int64) (ro
 	}
 }
 
-// page reads the size that a field's page arguments ask for, if it takes any.
+// page returns the size that a field's page arguments set, and whether it takes any.
 func (w *pricing) page(f *ast.Field, def *ast.FieldDefinition) (size int64, paged bool) {
 	size = -1
 	for _, arg := range def.Arguments {

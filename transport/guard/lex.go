@@ -5,8 +5,8 @@ import (
 	"github.com/vektah/gqlparser/v2/lexer"
 )
 
-// Lex counts what a document's text asks for, token by token, without building
-// anything. It stops at the first bound that is passed.
+// Lex counts the tokens, nesting, aliases, root fields, spreads and directives of a document's
+// text, without building anything. It stops at the first bound that is passed.
 func (g *Guard) Lex(document string) *Error {
 	if len(document) > g.limits.Bytes {
 		return tooLarge(0, 0, "the document is longer than %d bytes", g.limits.Bytes)
@@ -27,8 +27,8 @@ func (g *Guard) Lex(document string) *Error {
 	}
 }
 
-// scan is the state of one pass over the tokens. It knows just enough of the grammar
-// to tell a field from an argument: names count only between braces, outside parentheses.
+// scan is the state of one pass over the tokens. It knows just enough of the grammar to
+// distinguish a field from an argument: names count only between braces, outside parentheses.
 type scan struct {
 	limits *Limits
 

@@ -30,8 +30,8 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, patience time.Dur
 	if r.ContentLength > 0 {
 		buf.Grow(int(r.ContentLength) + bytes.MinRead)
 	}
-	// The bound is on the body alone: what is asked for may take its time. After a failure it stays, since
-	// the server would wait for the rest of the body before it answers.
+	// The deadline is for the body alone: the operation may take its own time. After a failure it stays, since
+	// the server would otherwise wait for the rest of the body before it answers.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(patience)) // a writer that has no deadlines is a test's
 	if _, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit)); err != nil {

@@ -28,13 +28,13 @@ type Options struct {
 	Authenticate func(ctx context.Context, credential transport.Credential, r *http.Request) (context.Context, error)
 	// Context, when set, carries the correlation id on in the caller's own way.
 	Context func(ctx context.Context, correlationID string) context.Context
-	// Admit, when set, is asked once the caller is authenticated, with its context, and may refuse
-	// for the number of its operations; release is called once the answer is made. An error is
+	// Admit, when set, is called once the caller is authenticated, with its context, and may refuse
+	// for the number of its operations; release is called once the request is answered. An error is
 	// presented like one of Authenticate.
 	Admit func(ctx context.Context) (release func(), err error)
 	// BodyBytes bounds a request body; 128 KiB.
 	BodyBytes int64
-	// BodyTimeout bounds how long a body may take to come, from callers whom nobody has verified yet; 30 s.
+	// BodyTimeout bounds how long a body may take to arrive, since its caller may not be verified yet; 30 s.
 	BodyTimeout time.Duration
 	// Origins are pages of other hosts that may use the session cookie ("https://host:port").
 	Origins []string
@@ -42,7 +42,7 @@ type Options struct {
 	WebSocket http.Handler
 	// Compress, when set, compresses answers that Engine.Compressible allows, for clients that prefer it.
 	Compress *compress.Pool
-	// GraphiQL serves the development page to browsers that ask for text/html; nil in production.
+	// GraphiQL serves the development page to browsers that prefer text/html; nil in production.
 	GraphiQL http.Handler
 }
 
@@ -221,8 +221,8 @@ func (h *Handler) run(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	compress.Plain(w, status, body)
 }
 
-// requestErrorStatus: a client that asked for the legacy type may stand behind a proxy
-// that owns the other statuses, so the specification keeps 200 for it.
+// requestErrorStatus returns 400 for the new media type. For the legacy one the specification
+// keeps 200, since a proxy before such a client may own the other statuses.
 func requestErrorStatus(media string) int {
 	if media == MediaResponse {
 		return http.StatusBadRequest

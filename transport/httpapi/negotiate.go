@@ -37,8 +37,8 @@ func negotiate(header http.Header) (media string, ok bool) {
 	}
 }
 
-// prefersHTML tells whether a browser's address bar asks: text/html is named, and ranks
-// above both of our types.
+// prefersHTML reports whether a browser's address bar sent the request: text/html is named, and
+// ranks at least as high as both of our types.
 func prefersHTML(header http.Header) bool {
 	accept := strings.Join(header.Values("Accept"), ",")
 	html, named := quality(accept, mediaHTML)
@@ -82,7 +82,7 @@ func weight(raw string) int {
 	return int(f * 1000)
 }
 
-// jsonBody tells whether the request says that its body is plain JSON in UTF-8.
+// jsonBody reports whether the request declares its body as plain JSON in UTF-8.
 func jsonBody(r *http.Request) bool {
 	values := r.Header.Values("Content-Type")
 	if len(values) != 1 || r.Header.Get("Content-Encoding") != "" {

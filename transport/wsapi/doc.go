@@ -1,7 +1,7 @@
 // Package wsapi serves GraphQL over WebSocket, sub-protocol graphql-transport-ws, for
 // many sockets that mostly listen.
 //
-//	upgraded ──connection_init──▶ acking ──authenticated──▶ ready ──any reason──▶ closing ──▶ gone
+//	upgraded ──connection_init──▶ acking ──authenticated──▶ ready ──any reason──▶ closing ──▶ closed
 //	    └──── init timeout 4408 ────┴── refused 4401/4403 ────────────────────────┘
 //
 // One goroutine a socket reads frames; nothing else runs for an idle socket. Messages out
@@ -9,7 +9,7 @@
 // queue is on the ready list of one of a few flushers, which join what is queued into one
 // write that never blocks. Only when the kernel's buffer is full does a goroutine take the
 // rest of that write over, with a deadline. A subscriber whose queue runs over is cut with
-// CloseSlowReader and resumes from its cursor: nobody waits for anybody.
+// CloseSlowReader and resumes from its cursor: no subscriber waits for another.
 //
 // The payload of a message is shared by all its subscribers; each frame is put together
 // from the operation's own prefix and those bytes when it is written.

@@ -40,12 +40,12 @@ func decode(text []byte) (m received, ok bool) {
 	return m, true
 }
 
-// object tells whether a payload is absent or an object, as all of the protocol's are.
+// object reports whether a payload is absent or an object, as all of the protocol's are.
 func (m *received) object() bool {
 	return m.payload == nil || m.payload[0] == '{'
 }
 
-// named tells whether the message carries a usable operation id.
+// named reports whether the message carries a usable operation id.
 func (m *received) named() bool {
 	return m.id != nil && *m.id != "" && len(*m.id) <= maxID
 }
@@ -117,7 +117,7 @@ func (s *socket) subscribe(m *received) {
 	s.start(*m.id, params)
 }
 
-// requested reads what a subscriber asks for.
+// requested reads the operation from the payload of a subscribe message.
 func requested(payload json.RawMessage) (*graphql.RawParams, *transport.Error) {
 	params, err := transport.Params(payload)
 	if refused := new(transport.Error); errors.As(err, &refused) {
@@ -223,7 +223,7 @@ func (s *socket) acknowledge(ctx context.Context, subject string) {
 	}
 }
 
-// watched keeps the end of the caller's watch, or calls it when the socket is gone.
+// watched keeps stop for the end of the socket, or calls it when the socket has already ended.
 func (s *socket) watched(stop func()) {
 	if stop == nil {
 		return

@@ -94,8 +94,8 @@ func (op *operation) control(kind string, payload []byte) message {
 	return textFrame(append(text, '}'))
 }
 
-// finish ends the operation once, with a last message or, when the client has completed
-// it or is gone, without. The stream's stop never runs inside a call of the sink.
+// finish ends the operation once: with a last message, or without one when the client has
+// completed it or disconnected. The stream's stop never runs inside a call of the sink.
 func (op *operation) finish(last *message, byClient bool) {
 	s := op.socket
 	s.mu.Lock()
@@ -132,7 +132,7 @@ func (s *socket) remove(op *operation) {
 }
 
 // run executes the operation on a goroutine of its own, so that the reader's stack stays
-// small and a slow resolver stops nobody.
+// small and a slow resolver blocks no other operation.
 func (op *operation) run(params *graphql.RawParams) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -191,9 +191,9 @@ func (op *operation) next(response *graphql.Response) bool {
 	return op.Send(payload)
 }
 
-// subscribe opens the stream that serves this subscription, or runs it on the executor, which is
-// asked for the next response only when there is room for it: a resolver that has much to say at
-// once does not cut its own reader off.
+// subscribe opens the stream that serves this subscription, or runs it on the executor. The executor
+// is called for the next response only when the queue has space: a resolver that emits much at once
+// does not cut its own reader off.
 func (op *operation) subscribe(prepared *graphql.OperationContext) {
 	options := &op.socket.server.options
 	if options.Streams != nil {

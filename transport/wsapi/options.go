@@ -51,11 +51,11 @@ type Options struct {
 	// Watch is called once a socket is authenticated, with its context. The caller keeps
 	// revoke and calls it when the credential is revoked or expires, or rights are taken
 	// away; revoke never blocks and may be called at any time, any number of times. stop,
-	// when not nil, is called once when the socket is gone. Optional.
+	// when not nil, is called once when the socket is closed. Optional.
 	Watch func(ctx context.Context, revoke func(CloseReason)) (stop func())
 	// Subject names who a socket belongs to, for SubjectSockets; "" is not counted. Optional.
 	Subject func(ctx context.Context) string
-	// Admit, when set, is asked before each operation, with the socket's context, and may refuse it
+	// Admit, when set, is called before each operation, with the socket's context, and may refuse it
 	// for the number of the caller's operations; release is called when a query or mutation has
 	// been answered, and when a subscription begins. Optional.
 	Admit func(ctx context.Context) (release func(), err error)

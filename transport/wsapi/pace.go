@@ -26,7 +26,7 @@ func (op *operation) Pace(ctx context.Context) error {
 	}
 }
 
-// awaitRoom returns nil when there is room, else a channel that is closed when there is.
+// awaitRoom returns nil when the queue is at most half full, else a channel that is closed once it is.
 func (s *socket) awaitRoom(op *operation) (room <-chan struct{}, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *socket) halfEmpty() bool {
 	return len(s.queue) <= s.server.options.QueueMessages/2 && s.queued <= s.server.options.QueueBytes/2
 }
 
-// signalRoom wakes who waits once the queue is half empty. s.mu is held.
+// signalRoom wakes the callers that wait, once the queue is half empty. s.mu is locked.
 func (s *socket) signalRoom() {
 	if s.room != nil && s.halfEmpty() {
 		close(s.room)

@@ -143,10 +143,10 @@ func (s *Server) correlated(ctx context.Context, id string) context.Context {
 	return ctx
 }
 
-// settled: a socket is authenticated, or gone before it was.
+// settled counts a pending socket out: it is authenticated, or closed before it was.
 func (s *Server) settled() { s.pending.Add(-1) }
 
-// forget takes a socket that has gone out of every count.
+// forget takes a closed socket out of every count.
 func (s *Server) forget(k *socket) {
 	s.wheel.remove(k)
 	s.release(k.subject)

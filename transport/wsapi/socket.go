@@ -30,7 +30,7 @@ const linger = 5 * time.Second
 const sendBuffer = 128 << 10
 
 // socket is one client. It is kept small, as there are ten thousand of them, and what a
-// message touches stands together: at that number each cache line is a miss.
+// message touches lies together: at that number each cache line is a miss.
 type socket struct {
 	flusher *flusher
 	raw     syscall.RawConn // nil when writes may block
@@ -167,7 +167,7 @@ func (s *socket) gather(out []byte) (_ []byte, last bool) {
 	return out, last
 }
 
-// dequeue drops the first n messages, and the queue's memory when a burst is over.
+// dequeue drops the first n messages, and the queue's memory when a burst has ended.
 func (s *socket) dequeue(n int) {
 	defer s.signalRoom()
 	left := copy(s.queue, s.queue[n:])
@@ -181,7 +181,7 @@ func (s *socket) dequeue(n int) {
 	}
 }
 
-// more tells whether there is more to write; if not, the socket is off the ready list.
+// more reports whether there is more to write; if not, the socket is off the ready list.
 func (s *socket) more() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *socket) more() bool {
 	return s.scheduled
 }
 
-// wrote takes note of a write. After a failed one nothing more can be said to this peer.
+// wrote takes note of a write. After a failed one nothing more can be sent to this peer.
 func (s *socket) wrote(err error, last bool) {
 	if err == nil && !last {
 		return

@@ -70,10 +70,10 @@ func (w *wheel) turn(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// ping asks both for a pong frame, which every WebSocket stack answers by itself, and for
-// a pong message, which the sub-protocol asks for. Any frame since the last ping is a sign
-// of life; none at all, and the socket is closed. While a write is under way its deadline
-// is the judge: the ping may still wait behind the data.
+// ping requests both a pong frame, which every WebSocket stack answers by itself, and a pong
+// message, which the sub-protocol requires. Any frame since the last ping is a sign of life;
+// without one the socket is closed. While a write is under way its deadline decides instead:
+// the ping may still wait behind the data.
 func (s *socket) ping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

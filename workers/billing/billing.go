@@ -27,7 +27,7 @@ type Worker struct {
 	Standard billing.Standard
 	// After runs once the books are up to date; nil for nothing.
 	After func(context.Context) error
-	// Metrics counts; nil for nobody.
+	// Metrics counts; nil counts nothing.
 	Metrics *metrics.Set
 
 	ledger ledgerLook

@@ -1,5 +1,5 @@
-// Package budget keeps budgets: it brings each up to the books, tells what it has reached, and at the limit carries out
-// the outcome that was chosen, by operations like any other.
+// Package budget keeps budgets: it brings each up to date with the books, reports what it has reached, and at the limit
+// carries out the outcome that was chosen, by operations like any other.
 package budget
 
 import (
@@ -30,10 +30,10 @@ type Keeper struct {
 	Log *slog.Logger
 }
 
-// keeper is who requests what budgets end.
+// keeper is the actor that requests the operations of budgets at their limit.
 var keeper = authz.System("budget")
 
-// Once looks at the budgets that are due. One that fails keeps no other from its turn.
+// Once handles the budgets that are due. One that fails does not delay the others.
 func (k *Keeper) Once(ctx context.Context) (err error) {
 	var due []ids.ID
 	err = k.DB.As(ctx, keeper, func(ctx context.Context, t *tx.Tx) (err error) {
@@ -52,7 +52,7 @@ func (k *Keeper) Once(ctx context.Context) (err error) {
 	return err
 }
 
-// keep brings one budget up to the books, and ends what it is for when its amount is spent.
+// keep brings one budget up to date with the books, and ends what it is for when its amount is spent.
 func (k *Keeper) keep(ctx context.Context, id ids.ID) error {
 	var b *budget.Budget
 	err := k.DB.As(ctx, keeper, func(ctx context.Context, t *tx.Tx) (err error) {

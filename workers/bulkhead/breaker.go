@@ -29,15 +29,15 @@ type breaker struct {
 	probing bool      // it is under way
 }
 
-// Pass is a call to an adapter that may be made. Report what it comes to with one of its methods.
+// A Pass permits one call to an adapter. Report the result of the call with one of its methods.
 type Pass struct {
 	breakers *Breakers
 	adapter  string
 	probe    bool // it goes through an open breaker
 }
 
-// Enter lets a call to the adapter through. While the adapter is away it answers instead what the last call met, except
-// to one call at a time, every probeEvery.
+// Enter lets a call to the adapter through. While the adapter is away it returns the error of the last call instead,
+// except to one call at a time, every probeEvery.
 func (b *Breakers) Enter(adapter string) (*Pass, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -36,7 +36,7 @@ type holder struct {
 	epoch      int
 }
 
-// NewSlots makes so many slots. It calls poke when one is free that somebody waits for.
+// NewSlots returns that many slots. They call poke when one is free that the loop waits for.
 func NewSlots(all int, poke func()) *Slots {
 	return &Slots{all: all, poke: poke, running: make(map[*queue.Held]holder), parked: make(map[*queue.Held]bool)}
 }

@@ -3,13 +3,13 @@
 // one of them leads and looks after those that are scheduled, stuck or over.
 //
 // River would wake its workers by NOTIFY inside the transaction, which serialises commits. Here nothing is notified
-// there: whoever makes a job wakes Topic after the commit, through the hub that wakes everything else, and a poll backs
-// it up.
+// there: the caller that makes a job wakes Topic after the commit, through the hub that wakes everything else, and a
+// poll backs it up.
 //
 //	a job that is due now runs     at once when its transaction woke Topic, else within 5 s
 //	a job that is scheduled        within 10 s of its time: the leader looks every 5 s, then the poll
 //	a killed process's job         30 s after the job may be taken for stuck; 15 s more when that process led
-//	a job's arguments              ids alone: they are shown to whoever may read the schema
+//	a job's arguments              ids alone: every reader of the schema sees them
 package chores
 
 import (

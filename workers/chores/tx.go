@@ -13,10 +13,10 @@ import (
 // errJoined is the answer to what only the transaction's owner may do.
 var errJoined = errors.New("chores: the transaction belongs to the caller")
 
-// Tx is the transaction for River: a job made in it stands if and only if the rest does.
+// Tx returns the transaction for River: a job that is inserted in it exists if and only if the transaction commits.
 func Tx(t *tx.Tx) pgx.Tx { return joined{t} }
 
-// joined is a transaction that somebody else ends.
+// joined is a transaction that its owner ends.
 type joined struct{ *tx.Tx }
 
 // Begin implements pgx.Tx.

@@ -13,7 +13,7 @@ import (
 // inserted is what River's own trigger calls a new job.
 const inserted = "river_insert"
 
-// Driver is River's for pgx, but for how it wakes: it notifies nobody, and listens to the hub.
+// Driver is River's driver for pgx, but wakes in another way: it sends no notification, and listens to the hub.
 type Driver struct {
 	*riverpgxv5.Driver
 	hub    *event.Hub
@@ -31,7 +31,7 @@ func (d *Driver) GetListener(params *riverdriver.GetListenenerParams) riverdrive
 	return &listener{hub: d.hub, schema: params.Schema, queues: d.queues, told: len(d.queues)}
 }
 
-// listener tells River of a wake-up as if a job had been inserted in each queue. One goroutine uses it.
+// listener reports a wake-up to River as if a job had been inserted in each queue. One goroutine uses it.
 type listener struct {
 	hub    *event.Hub
 	schema string

@@ -12,11 +12,11 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// Canceled says whether a failure is none: the operation was stopped on request.
+// Canceled reports whether a failure is really a stop on request.
 func Canceled(failure operation.Failure) bool { return failure.Code == string(fault.Canceled) }
 
-// cancel asks for the stop that somebody wants. Canceled ends the operation; too late goes on with it;
-// while nobody can say, the operation is looked after as before and the question is asked again.
+// cancel asks the adapter for the requested stop. Canceled ends the operation; too late goes on with it;
+// while the outcome is unknown, the operation is carried on as before and the adapter is asked again.
 func (c *Context) cancel(ctx context.Context) (over bool, err error) {
 	answer, err := c.ask(ctx)
 	switch {
@@ -66,7 +66,7 @@ func (c *Context) stopped() operation.Failure {
 		Retryable: true}.Clipped()
 }
 
-// unlessStopped is a step's failure, or, when the operation was asked to stop and that is why it ended,
+// unlessStopped returns a step's failure, or, when a stop was requested and that is why the operation ended,
 // that it was stopped.
 func (c *Context) unlessStopped(ctx context.Context, failure operation.Failure) operation.Failure {
 	if c.Op.State != lifecycle.OperationCanceling {

@@ -10,10 +10,10 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// undoing says whether the current step is one that takes back what others did.
+// undoing reports whether the current step is one that undoes others.
 func (c *Context) undoing() bool { return c.at > len(c.kind.Steps) }
 
-// UndoneBy is when taking back must be over; what is left then goes on the list of orphans.
+// UndoneBy returns when undoing must have ended; what is left then becomes orphans.
 func (c *Context) UndoneBy() time.Time {
 	first := c.rows[min(len(c.kind.Steps)+1, len(c.rows)-1)]
 	if first.StartedAt == nil {

@@ -115,9 +115,9 @@ func (c *Context) Say(message string) {
 	}
 }
 
-// Write runs fn in a transaction that holds the instance and the operation, in that order, and is
-// fenced: ErrFenced when the claim is gone. What steps have come to so far is stored with it, and
-// events told by locked.Emit are appended at its end. After a deadlock fn is run again.
+// Write runs fn in a transaction that locks the instance and the operation, in that order, and is
+// fenced: ErrFenced when the claim has ended. The state of the steps so far is stored with it, and
+// the events of locked.Emit are appended at its end. After a deadlock fn is run again.
 func (c *Context) Write(ctx context.Context, fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
 	return c.WriteAfter(ctx, func(*pgx.Batch) {}, fn)
 }
@@ -182,7 +182,7 @@ func (c *Context) flush(t *tx.Tx, locked *Locked) error {
 	return event.EnqueueWith(locked.Writes, t, locked.Instance, locked.columns, locked.events...)
 }
 
-// intended is the progress to store; parts that nothing was said about stay as they are.
+// intended returns the progress to store; a part that was not reported stays as it is.
 func (c *Context) intended(op *db.Operation, first bool) operation.Progress {
 	p := operation.Progress{Phase: op.Phase, Message: op.Message, Percent: max(op.Percent, c.progress.Percent), First: first}
 	if c.progress.Phase != "" {
@@ -202,7 +202,7 @@ func (c *Context) load(ctx context.Context) (err error) {
 	return err
 }
 
-// known says whether the stored steps are those of the kind.
+// known reports whether the stored steps are those of the kind.
 func (c *Context) known() bool {
 	own, all := len(c.kind.Steps)+1, c.names()
 	if len(c.rows) != own && len(c.rows) != len(all) {

@@ -26,8 +26,8 @@
 // was only slow writes nothing after it was replaced. The adapter's reports are fenced by another
 // number, the dispatch attempt, which a take-over does not raise.
 //
-// A request to stop goes to whoever carries the operation out, and the answer decides: canceled, too late, or
-// requested again while the operation goes on as before. What was half done
+// A request to stop goes to the adapter, and its answer decides: canceled, or too late. While the answer
+// is unknown, the operation goes on as before and the stop is requested again. What was half done
 // is taken back by undo steps, which are rows too, within a time of their own; what they could
 // not take back is listed by the transaction that ends the operation, which therefore always comes.
 // Force, from the start or at the deadline, skips the steps that can be skipped.

@@ -283,7 +283,7 @@ func (c *Context) freed(until time.Time, woken bool, err error) error {
 	return nil
 }
 
-// unsaved says whether there is more to store than the release itself.
+// unsaved reports whether there is more to store than the release itself.
 func (c *Context) unsaved() bool {
 	if len(c.rows) == 0 {
 		return false

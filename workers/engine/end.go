@@ -20,7 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/steprow"
 )
 
-// expire is what becomes of a step whose time is over: force makes do without it, or begins, or the
+// expire handles a step whose time has passed: force skips it, or begins, or the
 // operation fails with the code and owner of what it waited for.
 func (c *Context) expire(ctx context.Context) (over bool, err error) {
 	row := c.rows[c.at]
@@ -94,8 +94,8 @@ func (c *Context) stopSteps(failure operation.Failure) {
 	}
 }
 
-// close ends the operation without success, and what it stands for, in one transaction. When that fails, before
-// restores the steps, so that the operation stays as open as the database has it.
+// close ends the operation without success, and writes what its kind does then, in one transaction. When that fails,
+// before restores the steps, so that the operation stays as open as the database has it.
 func (c *Context) close(ctx context.Context, failure operation.Failure, before func()) error {
 	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
 		if c.kind.OnFail != nil {
@@ -141,7 +141,7 @@ func endsAs(failure operation.Failure) lifecycle.OperationState {
 	return lifecycle.OperationFailed
 }
 
-// abandon tells whoever carries the operation out that nobody waits any more, unless that was asked to stop.
+// abandon calls the kind's Abandon, unless the operation was canceled: the adapter has then been asked to stop.
 func (c *Context) abandon(ctx context.Context, failure operation.Failure) {
 	if c.kind.Abandon == nil || Canceled(failure) {
 		return
@@ -162,7 +162,7 @@ func (c *Context) snapshotRows() (restore func()) {
 	}
 }
 
-// reopened runs a step again whose word turned out not to hold when the operation was about to end.
+// reopened runs a step again whose evidence did not hold any more when the operation was about to end.
 func (c *Context) reopened(ctx context.Context, cause error) error {
 	var again *RerunStep
 	if !errors.As(cause, &again) {
@@ -183,7 +183,7 @@ func (c *Context) reopened(ctx context.Context, cause error) error {
 	return cause
 }
 
-// finish ends the operation with success, unless somebody who asked to stop it is to have an answer first.
+// finish ends the operation with success. A stop that was requested gets its answer first.
 func (c *Context) finish(ctx context.Context) error {
 	if c.Op.State == lifecycle.OperationCanceling {
 		if over, err := c.cancel(ctx); over || err != nil {
@@ -197,7 +197,7 @@ func (c *Context) finish(ctx context.Context) error {
 	return err
 }
 
-// errAskedToStop says that somebody asked to stop the operation while its end was being written.
+// errAskedToStop reports that a stop was requested while the operation's end was being written.
 var errAskedToStop = errors.New("somebody asks to stop the operation")
 
 // complete ends the operation with success. What can never be recorded as one fails at the deadline.
@@ -263,7 +263,7 @@ func (l *Locked) outcome() lifecycle.Outcome {
 	return l.Outcome
 }
 
-// tell emits an event of the kind: once for each member that it is about, once when it is about none.
+// tell emits an event of the kind for each member that it is about, or one without a member; none for an empty About.
 func (l *Locked) tell(told lifecycle.EventType, message string, payload map[string]any) {
 	about, said := l.About[told]
 	if !said && l.Op.Kind.Effects().Scope == lifecycle.ScopeMember {

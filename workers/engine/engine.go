@@ -40,10 +40,10 @@ const (
 	writeTimeout = 20 * time.Second
 )
 
-// pollMax is the longest time between two looks at the queue when nobody wakes the engine.
+// pollMax is the longest time between two polls of the queue when nothing wakes the engine.
 const pollMax = 5 * time.Second
 
-// Config is what an engine is made of.
+// Config holds what an engine needs.
 type Config struct {
 	DB  *tx.DB
 	Hub *event.Hub
@@ -66,7 +66,7 @@ type Config struct {
 	Away func() []string
 	// Traces makes a trace of each attempt; nil for none.
 	Traces *telemetry.Source
-	// Metrics counts; nil for nobody.
+	// Metrics counts; nil counts nothing.
 	Metrics *metrics.Set
 }
 
@@ -177,10 +177,10 @@ func (e *Engine) sweep(ctx context.Context) {
 	}
 }
 
-// pause waits until there may be something to claim. The first of what is
-// accepted is claimed at once, and what follows with what comes in a short rest after that; room that a
-// step has made is filled after a longer one. A step that lets go of its operation for a
-// shorter while than the loop would sleep brings its end forward.
+// pause waits until there may be something to claim. The first operation that is accepted is claimed
+// at once; those that follow are claimed together, after a short rest. A slot that a step has freed is
+// filled after a longer rest. A step that releases its operation for a shorter while than the loop
+// would sleep brings the end of the pause forward.
 func (e *Engine) pause(ctx context.Context, woken *event.Waiter, wake time.Time, rest time.Duration) {
 	began, timer := time.Now(), time.NewTimer(time.Until(wake))
 	defer timer.Stop()
@@ -205,7 +205,7 @@ func (e *Engine) pause(ctx context.Context, woken *event.Waiter, wake time.Time,
 	}
 }
 
-// claim takes as much as there is room for, and answers when to look again.
+// claim claims as many operations as there are free slots, and returns for how long to wait until the next poll.
 func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 	for {
 		room, full := e.slots.Room()
@@ -231,8 +231,8 @@ func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// claimOnce claims within claimTimeout. A stop does not cut it for letGo: the database would go on with a claim that was
-// cut, and could carry it out after what this process holds was handed over.
+// claimOnce claims within claimTimeout. A stop does not cut it for letGo: the database would go on with a claim that
+// was cut, and could carry it out after this process has handed its claims over.
 func (e *Engine) claimOnce(ctx context.Context, want queue.Want) ([]*queue.Held, time.Duration, error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
@@ -276,7 +276,7 @@ func (e *Engine) nudge() {
 	}
 }
 
-// due tells the loop when a released operation wants to be looked at again.
+// due makes the loop claim again when a released operation is due.
 func (e *Engine) due(at time.Time, now bool) {
 	if now {
 		e.nudge()

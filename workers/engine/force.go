@@ -16,7 +16,7 @@ import (
 // never is when a step is due that bounds itself.
 const never = 24 * time.Hour
 
-// ForcedSince is since when force is used: from the start when the caller asked for it, or from the
+// ForcedSince returns since when force is used: from the start when the caller requested it, or from the
 // deadline on.
 func (c *Context) ForcedSince() (since time.Time, forced bool) {
 	switch {
@@ -63,16 +63,16 @@ func latest(a, b time.Time) time.Time {
 // Bound is how long a step that endures force may still try.
 func (c *Context) Bound() time.Duration { return c.engine.config.Undo }
 
-// Grace is how long somebody who is asked to stop, or to finish now, gets.
+// Grace is how long an adapter gets to stop, or to finish by force.
 func (c *Context) Grace() time.Duration { return c.engine.config.Grace }
 
-// gives says that force makes do without the current step.
+// gives reports whether force skips the current step.
 func (c *Context) gives() bool {
 	_, forced := c.ForcedSince()
 	return forced && c.step().SkipWhenForced && !c.undoing()
 }
 
-// giveUp skips the step, saying why.
+// giveUp skips the step, and its message states why.
 func (c *Context) giveUp(why string) {
 	row, now := c.rows[c.at], c.Now()
 	c.Say("by force without it: " + why)
@@ -81,7 +81,7 @@ func (c *Context) giveUp(why string) {
 	c.failures = 0
 }
 
-// mayForce says that the deadline has passed and the caller chose force for that case.
+// mayForce reports whether force may begin at the deadline: the caller chose that, and it has not begun yet.
 func (c *Context) mayForce() bool {
 	_, forced := c.ForcedSince()
 	return !forced && c.Op.OnDeadline == lifecycle.DeadlineForce && c.Op.Kind.Effects().Forcible &&
@@ -91,14 +91,14 @@ func (c *Context) mayForce() bool {
 // nearly is how long before the deadline, by clocks that differ, an adapter's end counts as one by it.
 const nearly = 5 * time.Second
 
-// ranOut says that a failure is nothing but the deadline, as whoever carries the operation out met it,
-// and that the caller chose force for that case.
+// ranOut reports whether a failure is nothing but the deadline, as the adapter met it, and the caller
+// chose force for that case.
 func (c *Context) ranOut(failure operation.Failure) bool {
 	return c.mayForce() && (failure.Code == string(fault.DeadlineExceeded) || c.Op.Deadline.Sub(c.Now()) < nearly)
 }
 
-// force goes on by force. An adapter that has not done the work is sent it anew: the attempt is raised
-// before anything is sent, so that whoever takes over sends the same.
+// force goes on by force. An adapter that has not done the work gets it again: the attempt is raised
+// before anything is sent, so that a worker that takes over sends the same.
 func (c *Context) force(ctx context.Context) error {
 	status := operation.StoredStatus(c.Op.Operation)
 	ended := status != nil && status.State == adapter.StateSucceeded

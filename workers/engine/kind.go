@@ -24,10 +24,10 @@ type Kind struct {
 	// Revision is raised when a step's stored evidence or state means something else than before under the same names.
 	Revision int
 	Steps    []Step
-	// Queues says that Complete does no more than queue, by what Locked has of the instance: operations of the kind may end
+	// Queues says that Complete only queues, by what Locked has of the instance: operations of the kind may end
 	// together with others, in one transaction.
 	Queues bool
-	// Complete writes what success means, and answers the evidence for it and a word for people.
+	// Complete writes what success means, and returns the evidence for it and a message for people.
 	Complete func(ctx context.Context, t *tx.Tx, c *Context, locked *Locked) (evidence any, message string, err error)
 	// OnFail writes what failure means, in the transaction that ends the operation, be it as failed or
 	// as canceled (Canceled says which), and after whatever Undo came to; nil for nothing.
@@ -36,14 +36,14 @@ type Kind struct {
 	// appended to the operation's own. They have a time of their own, and what they have not taken
 	// back by then OnFail puts on the list of orphans.
 	Undo []Step
-	// Undoes says whether there is anything to take back; nil for always.
+	// Undoes reports whether there is anything to undo; nil for always.
 	Undoes func(c *Context, failure operation.Failure) bool
-	// Cancel asks whoever carries the operation out to stop. Nil when nobody can.
+	// Cancel asks the adapter to stop. Nil when the operation cannot be stopped.
 	Cancel func(ctx context.Context, c *Context) (Answer, error)
-	// CancelFails says that a cancel, too, is told by the kind's events of failure.
+	// CancelFails says that a cancel, too, emits the kind's events of failure.
 	CancelFails bool
 	// Abandon runs once the failure is written, outside of any transaction and without a promise:
-	// the place to tell others that nobody waits any more. Nil for nothing.
+	// it lets the adapter know that no one waits any more. Nil does nothing.
 	Abandon func(ctx context.Context, c *Context)
 }
 
@@ -87,19 +87,19 @@ type FailureCause struct {
 	Owner string
 }
 
-// Done says that the step reached its end; evidence is kept with the step.
+// Done is the result of a step that has reached its end; evidence is kept with the step.
 func Done(evidence any) Result { return Result{evidence: evidence} }
 
-// Wait says that the step must be run again after a while, or sooner if the operation is woken. An
-// empty message leaves the last one.
+// Wait is the result of a step that must be run again after a while, or sooner if the operation is
+// woken. An empty message leaves the last one.
 func Wait(after time.Duration, message string, blame FailureCause) Result {
 	return Result{waiting: true, after: after, message: message, blame: blame}
 }
 
-// Fail says that the operation cannot succeed.
+// Fail is the result of a step without which the operation cannot succeed.
 func Fail(failure operation.Failure) Result { return Result{failure: &failure} }
 
-// Answer is what a request to stop came to.
+// Answer is the answer to a request to stop.
 type Answer struct {
 	// Outcome is canceled, too_late or unknown; only the first two are final.
 	Outcome adapter.CancelOutcome
@@ -145,8 +145,8 @@ type Locked struct {
 	Writes *pgx.Batch
 	// Outcome is what the operation's success counts as: NORMAL when empty.
 	Outcome lifecycle.Outcome
-	// About are the members that an event of the kind is told of; the targets of a member's operation
-	// for those left out.
+	// About are the members that an event of the kind is about; for an event that is left out they are
+	// the targets of a member's operation.
 	About map[lifecycle.EventType][]ids.ID
 	// Left says that not everything could be taken back.
 	Left bool
@@ -170,8 +170,8 @@ func (l *Locked) Dispatches() {
 	}
 }
 
-// Emit tells the instance's timeline, in order, at the end of the transaction. The operation and
-// its correlation id are filled in.
+// Emit queues events for the instance's timeline; they are appended in order at the end of the
+// transaction. The operation and its correlation id are filled in.
 func (l *Locked) Emit(drafts ...event.Draft) {
 	for _, draft := range drafts {
 		draft.OperationID, draft.CorrelationID = l.Op.ID, l.Op.CorrelationID

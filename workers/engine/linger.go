@@ -7,16 +7,16 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// Listen begins to hear the adapter's last word on the operation; it comes before what may bring it.
+// Listen subscribes to the adapter's last report on the operation. Call it before what may bring that report.
 func (c *Context) Listen() {
 	if c.word == nil {
 		c.word = c.engine.config.Hub.Wait(event.WordTopic(c.Op.ID))
 	}
 }
 
-// WaitInPlace keeps the operation in hand for a short while, and reports whether there is news of it since Listen, which
-// it has read; false at once when too many linger already. A wake-up alone is none: a process that begins to listen wakes
-// all. Whoever lingers takes no part of the engine's concurrency and no connection. ErrFenced when the claim is gone.
+// WaitInPlace keeps the operation in hand for a short while, and reports whether it has read news of it since Listen;
+// false at once when too many linger already. A wake-up alone is not news: a process that begins to listen wakes all.
+// A step that lingers takes no part of the engine's concurrency and no connection. ErrFenced when the claim has ended.
 func (c *Context) WaitInPlace(ctx context.Context, patience time.Duration) (bool, error) {
 	if c.word == nil || patience <= 0 {
 		return false, nil

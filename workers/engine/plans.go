@@ -17,8 +17,8 @@ import (
 
 // Two builds of the platform may run on one database. What an operation has stored of its steps means something only to
 // builds with the same steps: an operation is claimed by the kinds that a build knows, is given the name of its step
-// plan by the claim that begins it, and is carried on by that plan alone. What no live worker knows waits, says so in
-// its blockers, and is ended by an operator's decision.
+// plan by the claim that begins it, and is carried on by that plan alone. An operation that no live worker knows waits.
+// Its blockers state that, and an operator's decision ends it.
 
 // Plan returns the name of the kind's step plan: a hash of the kind, of the names of its steps in their order, and of
 // its revision.

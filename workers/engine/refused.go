@@ -85,8 +85,7 @@ func (c *Context) endBare(ctx context.Context, failure operation.Failure, why st
 	return nil
 }
 
-// disown asks whoever carries the operation out to stop, after a bare end: what takes back, which asks otherwise, does
-// not run.
+// disown asks the adapter to stop, after a bare end: the undo steps, which ask otherwise, do not run.
 func (c *Context) disown(ctx context.Context, failure operation.Failure) {
 	if c.kind.Cancel == nil || c.Op.DispatchAttempt == 0 {
 		c.abandon(ctx, failure)

@@ -18,7 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/steprow"
 )
 
-// attempt opens the trace of one attempt at an operation, from the claim until it is given back. ended ends it with what
+// attempt opens the trace of one attempt at an operation, from the claim until its release. ended ends it with what
 // the attempt met.
 func (e *Engine) attempt(ctx context.Context, held *queue.Held) (traced context.Context, ended func(error)) {
 	of := []attribute.KeyValue{attribute.String("correlation_id", held.CorrelationID), attribute.Int("epoch", held.ClaimEpoch)}

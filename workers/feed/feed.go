@@ -1,9 +1,9 @@
-// Package feed reads what adapters say of their operations: one long poll an adapter, however many
-// operations wait, held by one replica under a lease. The lease is the worker's heartbeat: whoever
+// Package feed reads what adapters report of their operations: one long poll an adapter, however many
+// operations wait, held by one replica under a lease. The lease is the worker's heartbeat: a worker that
 // finds an adapter whose reader is dead takes over where that one had stored its cursor.
 //
 // The feed is how news comes fast, not how it comes at all: a status that is lost on the way is
-// asked for by the operation that waits for it.
+// read from the adapter by the operation that waits for it.
 package feed
 
 import (
@@ -97,7 +97,7 @@ func (r *Reader) Run(ctx context.Context) error {
 	return nil
 }
 
-// scan takes the adapters that nobody reads and starts a goroutine for each.
+// scan takes the adapters that no worker reads and starts a goroutine for each.
 func (r *Reader) scan(ctx context.Context, readers *sync.WaitGroup) {
 	r.mu.Lock()
 	mine, boxed := make([]string, 0, len(r.reading)), 0
@@ -152,7 +152,7 @@ func (r *Reader) take(ctx context.Context, mine []string, sandbox bool, most int
 	})
 }
 
-// errLost says that another worker reads the feed now, or the adapter has another address.
+// errLost reports that another worker reads the feed now, or the adapter has another address.
 var errLost = errors.New("the feed's lease is lost")
 
 // read polls one adapter until ctx ends or the lease is lost.
@@ -225,8 +225,8 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 	return r.advance(ctx, s, page.Epoch, page.Cursor)
 }
 
-// describe asks the adapter again what it says of itself: it may have been started, or replaced,
-// after it was registered. What it said before stays if it does not answer.
+// describe reads the adapter's description again: it may have been started, or replaced,
+// after it was registered. The stored description stays if it does not answer.
 func (r *Reader) describe(ctx context.Context, s *source) {
 	said, err := r.client.Describe(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority,
 		Sandbox: s.Sandbox})
@@ -261,8 +261,8 @@ func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) e
 	return nil
 }
 
-// hold notes that the adapter answered, though nothing changed. Whatever kept others of the platform from reaching it is
-// over with that.
+// hold notes that the adapter answered, though nothing changed. It clears the last error: the cause that kept other
+// processes from reaching the adapter has ended too.
 func (r *Reader) hold(ctx context.Context, s *source) error {
 	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_seen_at = now(), last_error = ''
 		WHERE id = $1 AND feed_holder = $2 AND url = $3 AND authority = $4 AND (project_id IS NOT NULL) = $5`,
@@ -273,7 +273,7 @@ func (r *Reader) hold(ctx context.Context, s *source) error {
 	return err
 }
 
-// note stores why the feed cannot be read; it answers whether the lease is lost.
+// note stores why the feed cannot be read; it reports whether the lease is lost.
 func (r *Reader) note(ctx context.Context, s *source, cause error) bool {
 	s.everFailed = true
 	message := "the adapter's feed cannot be read"

@@ -65,7 +65,7 @@ func (r *Reader) absorbEach(ctx context.Context, s *source, statuses ...adapter.
 	return nil
 }
 
-// newest leaves out what is no status of an operation, and all but the last word on each.
+// newest leaves out what is not a status of an operation, and all but the last one of each.
 func newest(page []adapter.Status) []adapter.Status {
 	last := make(map[string]int, len(page))
 	for i, status := range page {
@@ -80,7 +80,7 @@ func newest(page []adapter.Status) []adapter.Status {
 	return kept
 }
 
-// store takes statuses in, whoever holds their operations, and makes due those that have ended. An
+// store takes statuses in, whichever worker holds their operations, and makes due those that have ended. An
 // operation of another adapter, or one that has ended, is left alone.
 func (r *Reader) store(ctx context.Context, s *source, statuses []adapter.Status) error {
 	ctx, cancel := context.WithTimeout(ctx, storeWithin)
@@ -104,8 +104,8 @@ func (r *Reader) store(ctx context.Context, s *source, statuses []adapter.Status
 				t.Wake(event.QueueTopic)
 			}
 			if !l.told {
-				// What a crash of the database forgets is read again, since the cursor is stored after it. An event that somebody
-				// has seen must stay.
+				// What a crash of the database forgets is read again, since the cursor is stored after it. An event
+				// that a client has seen must stay.
 				writes.Queue(tx.NotAwaited)
 			}
 			return nil
@@ -126,8 +126,8 @@ func (l *locked) queue(batch *pgx.Batch, name string, statuses []adapter.Status)
 	for i, status := range statuses {
 		wanted[i] = status.OperationID
 	}
-	// PostgreSQL takes a list of unknown length for ten long, and would plan anew each time for the one that mostly comes,
-	// which costs more than the locks.
+	// PostgreSQL assumes ten elements for a list of unknown length, and would plan again each time for the
+	// length that mostly comes, which costs more than the locks.
 	batch.Queue(`SELECT set_config('plan_cache_mode', 'force_generic_plan', true)`)
 	batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id IN (SELECT instance_id FROM operation
 		WHERE `+queue.OfAdapter+`)
@@ -160,8 +160,8 @@ func (l *locked) absorb(ctx context.Context, t *tx.Tx, writes *pgx.Batch, op *db
 	return ended, event.Enqueue(writes, t, instance, told...)
 }
 
-// wokenPerSecond spreads the operations that look again when an adapter is back: it is asked for each
-// one's status.
+// wokenPerSecond spreads the operations that poll again when an adapter is back: each reads its status
+// from it.
 const wokenPerSecond = "200.0"
 
 // wake makes the adapter's operations due: all that were dispatched, or those whose last try failed. Few

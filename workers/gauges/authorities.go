@@ -16,7 +16,7 @@ import (
 const (
 	// authoritiesEvery is how often the authorities that are pinned for adapters are read: they are up to 32 KiB each.
 	authoritiesEvery = 10 * time.Minute
-	// afterFailure is how long a failed read stands: a database that does not answer would hold up every scrape.
+	// afterFailure is how long a failed read counts: a database that does not answer would hold up every scrape.
 	afterFailure = time.Minute
 	// maxAuthorities bounds how many are read.
 	maxAuthorities = 200

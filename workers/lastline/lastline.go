@@ -1,6 +1,6 @@
-// Package lastline tells timelines the last line that an operation shows before it is quiet. A line that follows an
-// event within its pace is on the operation alone, since the instance's row is hot: without a next one, nothing would
-// tell it.
+// Package lastline appends to timelines the last line that an operation shows before it is quiet. A line that follows
+// an event within its pace is on the operation alone, since the instance's row is hot: without a next one, it would
+// never reach the timeline.
 package lastline
 
 import (
@@ -20,17 +20,17 @@ import (
 // Every is how often Tell is to be called: the slowest pace of progress.
 const Every = time.Second
 
-// maxLines bounds a look; the rest is told by the next.
+// maxLines bounds one call of Tell; the next call appends the rest.
 const maxLines = 200
 
-// untoldSQL is by an index of what it looks for, and costs nothing while there is none.
+// untoldSQL has an index of its own, which costs nothing while no line is missing.
 const untoldSQL = `SELECT o.id, o.instance_id FROM operation o JOIN instance i ON i.id = o.instance_id
 	WHERE o.untold AND o.ended_at IS NULL AND i.updated_at < now() - interval '1 second' ORDER BY o.id LIMIT $1`
 
-// held is an operation whose line was not told.
+// held is an operation whose last line is not on the timeline.
 type held struct{ ID, Instance ids.ID }
 
-// Tell tells timelines what operations show that were not told, of instances that were quiet for a second.
+// Tell appends to timelines the lines that are only on operations, of instances that were quiet for a second.
 func Tell(ctx context.Context, database *tx.DB) error {
 	found, err := database.Worker().Query(ctx, untoldSQL, maxLines)
 	if err != nil {

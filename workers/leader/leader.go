@@ -1,4 +1,4 @@
-// Package leader lets one of several processes do what only one may: whoever holds an advisory lock of PostgreSQL,
+// Package leader lets one of several processes do what only one may: the one that holds an advisory lock of PostgreSQL,
 // which ends with its connection. Another takes over within five seconds of its end.
 package leader
 
@@ -72,7 +72,7 @@ func (p Post) lead(ctx context.Context) error {
 	return group.Wait()
 }
 
-// ping asks for a sign of life within the time between two of them.
+// ping checks the connection, for at most the time between two pings.
 func ping(ctx context.Context, conn *pgxpool.Conn) error {
 	bounded, cancel := context.WithTimeout(ctx, every)
 	defer cancel()

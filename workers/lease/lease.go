@@ -31,15 +31,15 @@ const (
 	// stalledAfter is how long the engine's loop may take to claim before the heartbeat stops. With it the operations
 	// of a process that hangs are due again within 15 s.
 	stalledAfter = 2500 * time.Millisecond
-	// steady is how many beats in a row a process must have made before it buries others: after an outage of the
-	// database every heartbeat is old, and living workers need the time of a beat to show that they are.
+	// steady is how many beats in a row a process must have stored before it frees the claims of others: after an
+	// outage of the database every heartbeat is old, and living workers need the time of a beat to show that they are.
 	steady = 2
 )
 
 // Process is this process's row among the workers: its heartbeat is the lease of everything it has
 // claimed, operations and adapters' feeds alike. Make it with New.
 type Process struct {
-	// Metrics counts; nil for nobody. It is set before Run.
+	// Metrics counts; nil counts nothing. It is set before Run.
 	Metrics *metrics.Set
 
 	id   ids.ID
@@ -72,10 +72,10 @@ func New(db *tx.DB, log *slog.Logger) *Process {
 func (p *Process) ID() ids.ID { return p.id }
 
 // Announce sets the kinds of operation that the process begins and the step plans that it carries on. The heartbeat
-// tells them; call it before Register.
+// stores them; call it before Register.
 func (p *Process) Announce(kinds, plans []string) { p.kinds, p.plans = kinds, plans }
 
-// Report sets what tells the adapters that operations of this process wait for. The heartbeat tells them.
+// Report sets what returns the adapters that operations of this process wait for. The heartbeat stores them.
 func (p *Process) Report(busy func() []string) { p.busy = busy }
 
 // Register makes the process known; it must be called before anything is claimed.
@@ -113,7 +113,7 @@ func (p *Process) Run(ctx context.Context) error {
 	}
 }
 
-// Deregister takes the process's row away: whatever it still holds is anybody's.
+// Deregister deletes the process's row: what it still holds may be claimed by any other.
 func (p *Process) Deregister(ctx context.Context) error {
 	_, err := p.pool().Exec(ctx, `DELETE FROM worker_process WHERE id = $1`, p.id)
 	if err != nil {

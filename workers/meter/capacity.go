@@ -20,7 +20,7 @@ const (
 	nextSlice   = 6 * time.Second // after a slice's end, when a heartbeat has come since
 )
 
-// subject is what the platform meters itself: a function of facts, of which whoever calls it makes the same records.
+// subject is what the platform meters itself: a function of facts, which gives every caller the same records.
 type subject interface {
 	// Meter returns the records from a time on, of at most as many slices as the bound.
 	Meter(from, now time.Time, bound int) metering.Metered
@@ -32,8 +32,8 @@ type own struct {
 	// of is what a source of it is called in the log.
 	of   string
 	load func(ctx context.Context, t *tx.Tx, wanted []string) (map[string]subject, error)
-	// due is when a source is looked at again of which everything is recorded that is known. What happens to it makes it
-	// due earlier.
+	// due is when a source is read again once everything that is known of it is recorded. An event of the source makes
+	// it due earlier.
 	due func(one subject, now time.Time) time.Time
 	// recorded is where its new records are counted.
 	recorded func(*Stats) *atomic.Int64
@@ -99,7 +99,7 @@ func dueVolume(_ subject, now time.Time) time.Time {
 }
 
 // record writes what is known of the sources, and how far that goes. One whose facts have changed after they were
-// recorded stays where it is until people mend them; its source says so, and it holds no other back.
+// recorded stays where it is until an operator mends them; its row states the reason, and it delays no other source.
 func (m *Meter) record(ctx context.Context, t *tx.Tx, kind *own, sources []source, found map[string]subject) error {
 	var records []metering.Record
 	reached := make([]metering.Metered, len(sources))

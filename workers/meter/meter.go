@@ -1,7 +1,7 @@
-// Package meter records usage: capacity from what nodes' agents have proved of each allocation, the size of volumes from
-// their first proof to their last, and an app's own dimensions from its adapter, page by page behind a durable cursor.
-// Any number of processes do it at once: the row of a source is locked while its usage is recorded, and passed over by
-// the others, and cursor and records are committed together, so that a process that is killed leaves nothing
+// Package meter records usage: capacity from what nodes' agents have proved of each allocation, the size of volumes
+// from their first proof to their last, and an app's own dimensions from its adapter, page by page behind a durable
+// cursor. Any number of processes do it at once: the row of a source is locked while its usage is recorded, and passed
+// over by the others, and cursor and records are committed together, so that a process that is killed leaves nothing
 // half-recorded.
 //
 //	what                  every   bound of a look

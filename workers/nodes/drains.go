@@ -132,7 +132,7 @@ func (k *Keeper) drainMember(ctx context.Context, node draining, member lodger, 
 	return nil
 }
 
-// request accepts an operation on a member for the drain of its node; a refusal of a rule is no error.
+// request accepts an operation on a member for the drain of its node; it returns a rule's refusal apart from errors.
 func (k *Keeper) request(ctx context.Context, kind lifecycle.OperationKind, id ids.ID, node draining,
 	force bool) (*nodehealth.Refusal, error) {
 	reason := "node " + node.Name + " is drained by " + node.Drain.By

@@ -34,8 +34,8 @@ const rentedLostSQL = `SELECT a.id, a.name, n.name, a.instance_id FROM compute_n
 		WHERE node_id = n.id AND status = 'READY' AND released_at IS NULL ORDER BY id LIMIT $1) a
 	WHERE n.lost ORDER BY a.id LIMIT $1`
 
-// Lost makes what was rented on nodes FAILED that an operator retired as lost for good, and has the instances'
-// timelines tell of it. Their members are failed as those of every lost node are: see workers/repair.
+// Lost makes what was rented on nodes FAILED that an operator retired as lost for good, and appends that to the
+// instances' timelines. Their members are failed as those of every lost node are: see workers/repair.
 func (k *Keeper) Lost(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

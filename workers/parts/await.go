@@ -15,10 +15,10 @@ import (
 	"github.com/gpuaas/app-platform/workers/engine"
 )
 
-// maxRetryAfter bounds for how long an adapter may ask not to be asked.
+// maxRetryAfter bounds how long an adapter may put the next request off.
 const maxRetryAfter = time.Minute
 
-// Answered is the evidence of the await step: the adapter's word.
+// Answered is the evidence of the await step: the adapter's last report.
 type Answered struct {
 	State    adapter.State              `json:"state"`
 	Attempt  int                        `json:"attempt"`
@@ -84,7 +84,7 @@ type reminded struct {
 	Accepted int `json:"accepted"`
 }
 
-// remind dispatches anew, on purpose, to an adapter that accepted the operation and has forgotten it.
+// remind dispatches again, on purpose, to an adapter that accepted the operation and has forgotten it.
 func (w *Work) remind(ctx context.Context, c *engine.Context, s *Snapshot) (engine.Result, error) {
 	var first dispatched
 	var later reminded

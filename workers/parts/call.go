@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/workers/engine"
 )
 
-// call makes a step's call to an adapter: it is not made while the adapter is away, when it comes to what the last one
-// met, and one that takes long gives the step's slot back.
+// call calls an adapter for a step. While the adapter is away it returns the error of the last call instead, and a call
+// that takes long gives the step's slot back.
 func call[T any](ctx context.Context, w *Work, c *engine.Context, target adapterclient.Target,
 	do func(ctx context.Context) (T, error)) (answer T, err error) {
 	pass, err := w.Breakers.Enter(target.Name)

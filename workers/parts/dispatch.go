@@ -103,7 +103,7 @@ func (w *Work) send(ctx context.Context, c *engine.Context, s *Snapshot) (*dispa
 	return nil, nil, trouble(refused)
 }
 
-// keep stores a status at once when it is an end; otherwise the feed will tell.
+// keep stores a status at once when it is an end; otherwise the feed brings it.
 func (w *Work) keep(ctx context.Context, c *engine.Context, status adapter.Status) error {
 	if !status.State.Terminal() {
 		return nil
@@ -195,7 +195,7 @@ func texts(list []ids.ID) []string {
 	return out
 }
 
-// trouble is an adapter's failure to answer, as an error that is tried again.
+// trouble returns an adapter's failure to answer as a retryable error.
 func trouble(e *adapterclient.Error) error {
 	blame := engine.FailureCause{Owner: operation.OwnerAdapter}
 	switch e.Kind {

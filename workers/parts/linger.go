@@ -25,7 +25,7 @@ func (w *Work) linger(ctx context.Context, c *engine.Context) (engine.Result, er
 	return engine.Wait(w.crowds.Pause(ctx, c, w.Pace.Poll), "", engine.FailureCause{}), nil
 }
 
-// ended is the outcome of the adapter's last word; how soon it came is learnt.
+// ended returns the outcome of the adapter's last report; how soon it came is learnt.
 func (w *Work) ended(c *engine.Context, status *adapter.Status) (engine.Result, error) {
 	var sent dispatched
 	if err := c.Evidence("dispatch", &sent); err != nil {

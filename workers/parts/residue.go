@@ -79,7 +79,7 @@ type ResidueProof struct {
 	Teardowns []ids.ID `json:"teardowns,omitempty"`
 }
 
-// unproved is a member of which something may be left on its node, and why nobody knows better.
+// unproved is a member of which something may be left on its node, and why that is not known better.
 type unproved struct {
 	Member ids.ID `json:"member"`
 	Node   string `json:"node"`
@@ -110,7 +110,7 @@ func unclean(list []finding) (dirty []ids.ID, worst string) {
 	return dirty, worst
 }
 
-// torn says that every teardown succeeded.
+// torn reports whether every teardown succeeded.
 func torn(list []finding) bool {
 	for _, one := range list {
 		if one.Kind == lifecycle.TaskTeardown && one.State != lifecycle.TaskSucceeded {

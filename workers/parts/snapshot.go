@@ -126,7 +126,7 @@ func first[T any](list []T) T {
 	return list[0]
 }
 
-// Absent names the nodes of members whose agents are not heard; empty when all are.
+// Absent names the nodes of members whose agents are silent; empty when none is.
 func (s *Snapshot) Absent() string {
 	var names []string
 	for _, node := range s.nodes {

@@ -33,7 +33,7 @@ func Replacement(op *db.Operation) []ids.ID {
 	return []ids.ID{change.ReplacementID}
 }
 
-// of says whether the member is one of the subject's.
+// of reports whether the member is one of the subject's.
 func (s Subject) of(op *db.Operation, id ids.ID) bool { return s == nil || slices.Contains(s(op), id) }
 
 // changeOf is the desired change as the adapter sees it: without the platform's own part, and nothing
@@ -74,7 +74,7 @@ func (s *Snapshot) Chosen(wanted []ids.ID) []*db.Member {
 	return out
 }
 
-// AbsentOf names the nodes of the members named whose agents are not heard; empty when all are.
+// AbsentOf names the nodes of the members named whose agents are silent; empty when none is.
 func (s *Snapshot) AbsentOf(wanted []ids.ID) string {
 	var names []string
 	for _, member := range s.Chosen(wanted) {
@@ -146,11 +146,11 @@ func (s *Snapshot) fetch(ctx context.Context, from sender, op *db.Operation, mis
 	return nil
 }
 
-// Created are the allocations that the operation had asked for.
+// Created returns the allocations that the operation has requested.
 func Created(op *db.Operation) []ids.ID { return operation.PrivateOf(op).CreatedAllocations }
 
 // Prepared is the evidence of the step that prepares an operation on members: what the adapter is sent,
-// whatever becomes of the instance meanwhile, and how the members stood before.
+// whatever becomes of the instance meanwhile, and the states of the members before.
 type Prepared struct {
 	Members    []ids.ID                 `json:"members"`
 	Components []adapter.ComponentCount `json:"components"`

@@ -15,15 +15,15 @@ import (
 )
 
 // sweep has the agents look for anything left of members, in rounds. What is still there after the
-// adapter said that it is done, or gave up, is torn down by the platform's own hand, which the evidence
-// says, and looked at again. Members that never touched their node are looked for all the same.
+// adapter has ended, or gave up, is torn down by tasks of the platform, which the evidence states,
+// and looked for again. Members that never touched their node are looked for all the same.
 //
-// A task that somebody asked for earlier and that has not ended could bring a member back after the
+// A task that was requested earlier and that has not ended could bring a member back after the
 // agent has looked, so a round begins when there is none, and proves nothing if one came meanwhile.
 //
-// A strict sweep ends only when everything is proved. One by force goes by what the nodes answer that
-// are heard; one that takes something back waits for the others as well, but not for ever. What they
-// could not prove they name.
+// A strict sweep ends only when everything is proved. A forced one needs only the nodes whose agents
+// answer; one that undoes waits for the others as well, but not for ever. Both name what they could
+// not prove.
 type sweep struct {
 	*Work
 	about Subject
@@ -65,13 +65,13 @@ func (s sweep) run(ctx context.Context, c *engine.Context) (engine.Result, error
 	return s.weigh(ctx, c, state)
 }
 
-// forced says that the sweep makes do with the nodes that are heard.
+// forced reports whether the sweep needs only the nodes whose agents answer.
 func (s sweep) forced(c *engine.Context) bool {
 	_, forced := c.ForcedSince()
 	return forced && !s.undo
 }
 
-// over says that a sweep that need not prove everything has tried for long enough.
+// over reports whether a sweep that need not prove everything has tried for long enough.
 func (s sweep) over(c *engine.Context) bool {
 	if s.undo {
 		return !c.Now().Before(c.UndoneBy())
@@ -99,8 +99,8 @@ func (s sweep) members(ctx context.Context, c *engine.Context) ([]*db.Member, *S
 	return out, snap, nil
 }
 
-// look begins a round once no task of another's is under way on the members; those that are, are asked
-// to end.
+// look begins a round once no foreign task is under way on the members; it asks the agents to end
+// those that are.
 func (s sweep) look(ctx context.Context, c *engine.Context, state Rounds) (engine.Result, error) {
 	members, _, err := s.members(ctx, c)
 	if err != nil {
@@ -131,7 +131,7 @@ func idsOf(members []*db.Member) []ids.ID {
 	return out
 }
 
-// search asks for tasks of a kind on the members named, or on all of them when none is.
+// search orders tasks of a kind on the members named, or on all of them when none is.
 func (s sweep) search(ctx context.Context, c *engine.Context, state Rounds, kind lifecycle.NodeTaskKind,
 	named []ids.ID) (engine.Result, error) {
 	members, _, err := s.members(ctx, c)
@@ -191,7 +191,7 @@ func (s sweep) weigh(ctx context.Context, c *engine.Context, state Rounds) (engi
 	return s.search(ctx, c, state, lifecycle.TaskTeardown, dirty)
 }
 
-// heard leaves out the tasks that wait for silent nodes.
+// heard leaves out the open tasks of silent nodes.
 func heard(list []finding) []finding {
 	var out []finding
 	for _, one := range list {
@@ -215,7 +215,7 @@ func (s sweep) proof(ctx context.Context, c *engine.Context, round int, list []f
 	return engine.Done(evidence), nil
 }
 
-// giveUp is the evidence of a sweep whose time is over.
+// giveUp returns the evidence of a sweep whose time has passed.
 func (s sweep) giveUp(ctx context.Context, c *engine.Context, state Rounds) (engine.Result, error) {
 	list, err := findings(ctx, c, s.prefix(c, state.Round))
 	if err != nil {
@@ -251,7 +251,7 @@ func (s sweep) evidence(ctx context.Context, c *engine.Context, round int, list 
 	return out, nil
 }
 
-// proofOf is a member's proof in a round, or why there is none.
+// proofOf returns a member's proof in a round, or the reason why it has none.
 func proofOf(member *db.Member, list, all []finding) (*ResidueProof, string) {
 	reason := "nobody has looked"
 	for _, one := range list {

@@ -22,8 +22,8 @@ import (
 // keys of callers cannot, so that no adapter can put a task of its own in the place of a probe.
 const keyPrefix = "platform "
 
-// order is a node task that the platform itself asks for. Its key is made of the operation, the
-// attempt and the round, so that a step that is run again asks for the same tasks.
+// order is a node task that the platform itself requests. Its key names the operation and the round,
+// so that a step that is run again requests the same tasks.
 type order struct {
 	member  *db.Member
 	kind    lifecycle.NodeTaskKind
@@ -32,7 +32,7 @@ type order struct {
 	timeout int // seconds
 }
 
-// finding is how an ordered task stands.
+// finding is the state of an ordered task.
 type finding struct {
 	ID       ids.ID
 	MemberID ids.ID
@@ -78,8 +78,8 @@ func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) erro
 	return nil
 }
 
-// holdMembers waits for whoever stores a task for one of the members right now: such a transaction holds the member,
-// and what it stores has a lower number than what follows here.
+// holdMembers locks the members. It waits for a transaction that stores a task for one of them right now: that one has
+// locked the member too, and what it stores has a lower number than what follows here.
 func holdMembers(batch *pgx.Batch, orders []order) {
 	members := make([]ids.ID, len(orders))
 	for i, one := range orders {
@@ -104,7 +104,7 @@ func findings(ctx context.Context, c *engine.Context, prefix string) ([]finding,
 	return list, nil
 }
 
-// open says whether a task has not ended, and names the nodes of those whose agents are not heard.
+// open reports whether a task has not ended, and names the nodes of open tasks whose agents are silent.
 func open(list []finding) (bool, string) {
 	pending := false
 	var silent []string
@@ -119,7 +119,7 @@ func open(list []finding) (bool, string) {
 	return pending, nameNodes(silent)
 }
 
-// others is true of the tasks on members that are none of the platform's own for an operation; $1 are
+// others holds for the tasks on members that are not the platform's own for an operation; $1 are
 // the members, $2 the operation and $3 the platform's prefix.
 const others = `k.member_id = ANY ($1) AND (k.operation_id IS DISTINCT FROM $2
 	OR NOT starts_with(k.idempotency_key, $3))`
@@ -175,8 +175,8 @@ type asker interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// LaterThan says whether a task of another's on one of the members was asked for after the first
-// proof's, or is open. After is by the order in which the database wrote them: the ids of two servers are by two
+// LaterThan reports whether a foreign task on one of the members was stored after the first proof's, or is
+// open. The order is that in which the database wrote them: the ids of two servers are by two
 // clocks.
 func LaterThan(ctx context.Context, from asker, op *db.Operation, proofs []ResidueProof) (later bool, err error) {
 	if len(proofs) == 0 {

@@ -146,7 +146,7 @@ func (w *Work) probes(ctx context.Context, c *engine.Context, about Subject, s *
 	return orders, nil, nil
 }
 
-// probed says whether a member is one that must answer.
+// probed reports whether a member is one that must answer.
 func probed(member *db.Member) bool {
 	return member.Status != lifecycle.MemberFailed && member.Status != lifecycle.MemberRemoved && member.NodeID != nil
 }
@@ -251,7 +251,7 @@ func (w *Work) judge(ctx context.Context, c *engine.Context, about Subject, stat
 	return engine.Wait(pause, worst, readinessBlame), c.SetState(state)
 }
 
-// awaited returns what a round waits for: the node that has not taken its probe, though it is heard, else the probes.
+// awaited returns what a round waits for: the node that has not taken its probe, though it is online, else the probes.
 func awaited(list []finding) engine.FailureCause {
 	for _, one := range list {
 		if one.State == lifecycle.TaskPending {

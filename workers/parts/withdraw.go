@@ -56,7 +56,7 @@ func (w *Work) cancel(ctx context.Context, c *engine.Context, target adapterclie
 	return string(result.Outcome), result.Message, nil
 }
 
-// Abandon tells the adapter that nobody waits for this operation any more.
+// Abandon asks the adapter to stop an operation that no one waits for any more.
 func (w *Work) Abandon(ctx context.Context, c *engine.Context) {
 	if c.Op.DispatchAttempt == 0 {
 		return
@@ -70,8 +70,8 @@ func (w *Work) Abandon(ctx context.Context, c *engine.Context) {
 	}
 }
 
-// Stop asks the adapter to stop the operation because somebody wants it. Its own last word counts more
-// than its answer; whatever it cannot say, or cannot be asked, is unknown and asked again.
+// Stop asks the adapter to stop the operation, as was requested. Its last reported end counts more than
+// its answer. Without an answer of the contract the outcome is unknown, and the caller asks again.
 func (w *Work) Stop(ctx context.Context, c *engine.Context) (engine.Answer, error) {
 	if status := operation.StoredStatus(c.Op.Operation); status != nil && status.State.Terminal() {
 		return lastWord(status), nil
@@ -112,8 +112,8 @@ func neverSent(c *engine.Context) (bool, error) {
 	return sent.Attempt == 0, err
 }
 
-// parting takes in the last that the adapter says of an operation that it has stopped: where its members
-// stand. One that says nothing more is not asked again.
+// parting stores the adapter's last status of an operation that it has stopped: the states of its
+// members. An adapter that does not return one is not asked again.
 func (w *Work) parting(ctx context.Context, c *engine.Context, s *Snapshot) error {
 	status, err := w.status(ctx, c, s.target)
 	if err != nil || status.Attempt < c.Op.DispatchAttempt {

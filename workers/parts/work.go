@@ -11,7 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/pins"
 )
 
-// Pace is how often things are looked at that tell by themselves when they change: a backup.
+// Pace is how often things are polled whose changes also wake the platform: the polls are a backup.
 type Pace struct {
 	// Poll is between two questions to an adapter about an operation.
 	Poll time.Duration

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/engine"
 )
 
-// askedPerSecond bounds how often an adapter is asked for the status of single operations, by all
+// askedPerSecond bounds the requests to an adapter for the status of single operations, by all
 // worker processes together and however many wait: the more wait, the longer each one's pause.
 const askedPerSecond = 20
 

@@ -1,4 +1,4 @@
-// Package pins reads what instances are pinned to, their manifests, and holds what is sent to adapters against them.
+// Package pins reads what instances are pinned to, their manifests, and checks what is sent to adapters against them.
 package pins
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// maxManifests bounds how many read manifests are kept; beyond, all are read anew.
+// maxManifests bounds how many read manifests are kept; beyond, all are read again.
 const maxManifests = 256
 
 // Manifests keeps manifests as they were read: a published one never changes, and reading one takes
@@ -52,7 +52,7 @@ func (m *Manifests) Of(ctx context.Context, pool *pgxpool.Pool, id ids.ID) (*man
 	return fresh, nil
 }
 
-// Unfit holds the config that an operation of the kind is to be sent with against the schema of the manifest that it
+// Unfit checks the config that an operation of the kind is to be sent with against the schema of the manifest that it
 // leads to: what was accepted once is not believed twice. Nil when it fits, and for kinds that start nothing: what only
 // takes away is sent whatever the config is.
 func (m *Manifests) Unfit(ctx context.Context, pool *pgxpool.Pool, kind lifecycle.OperationKind, id ids.ID,
@@ -76,7 +76,7 @@ func (m *Manifests) Unfit(ctx context.Context, pool *pgxpool.Pool, kind lifecycl
 			wrong[0].Message)}, nil
 }
 
-// starts reports whether an operation of the kind has the app start something with the config, as its success tells.
+// starts reports whether success of an operation of the kind means that the app started something with the config.
 func starts(kind lifecycle.OperationKind) bool {
 	return slices.ContainsFunc(kind.Effects().Succeeded, func(told lifecycle.EventType) bool {
 		switch told {

@@ -19,7 +19,7 @@ const (
 	maxAllocations = 200          // that one look changes
 )
 
-// allocations frees those whose instance is gone, and fails those that no node was found for.
+// allocations frees those whose instance is released, and fails those that no node was found for.
 func (r *Reconciler) allocations(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
@@ -27,7 +27,7 @@ func (r *Reconciler) allocations(ctx context.Context) error {
 }
 
 // freeAllocations unbinds allocations from instances of which nothing is left. One that holds an orphan
-// stays until that is gone.
+// stays until that is resolved.
 func (r *Reconciler) freeAllocations(ctx context.Context) error {
 	freed, err := r.change(ctx, `UPDATE allocation SET instance_id = NULL WHERE id IN (
 		SELECT a.id FROM allocation a JOIN instance i ON i.id = a.instance_id
@@ -60,8 +60,8 @@ func (r *Reconciler) failAllocations(ctx context.Context) error {
 	return nil
 }
 
-// change runs a statement that answers allocations with their projects and who waits for them, and
-// tells both: operations after the commit, since their rows are locked before those of allocations.
+// change runs a statement that returns allocations with their projects and the operations that wait for them. It wakes
+// both: operations after the commit, since their rows are locked before those of allocations.
 func (r *Reconciler) change(ctx context.Context, sql string) (int64, error) {
 	type changed struct{ ID, ProjectID, Waiting ids.ID }
 	found, err := r.DB.Worker().Query(ctx, sql, maxAllocations)

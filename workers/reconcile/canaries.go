@@ -14,7 +14,7 @@ import (
 )
 
 // Bounds of looking at canaries. One is looked at as soon as a launch of its app has ended; the look at all of them
-// only makes sure, for a launch that was older than the newest operations or whose end nobody told.
+// only makes sure, for a launch that was older than the newest operations or whose end was not reported.
 const (
 	canariesEvery = time.Minute
 	maxCanaries   = 100

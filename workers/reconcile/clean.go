@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// overs forget what is over, each in its own bounded statement, by functions that see the tables which
-// the workers may not: one-time secrets and sessions that have been over for a day (1,000 of each kind),
+// overs delete what has ended, each in its own bounded statement, by functions that see the tables which
+// the workers may not: one-time secrets and sessions that ended a day ago (1,000 of each kind),
 // idempotency keys older than 30 days (5,000), keys of service accounts that ended 30 days ago and
 // credentials of nodes that ended a day ago (1,000 of each).
 var overs = []struct{ what, sql string }{
@@ -15,7 +15,7 @@ var overs = []struct{ what, sql string }{
 	{"credentials", `SELECT platform.forget_credentials()`}, {"openings", `SELECT platform.forget_openings()`},
 }
 
-// clean forgets what nobody can use any more.
+// clean deletes what no one can use any more.
 func (r *Reconciler) clean(ctx context.Context) error {
 	for _, over := range overs {
 		if err := r.forget(ctx, over.what, over.sql); err != nil {

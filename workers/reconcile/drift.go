@@ -49,7 +49,7 @@ type held struct {
 
 func (h held) name() string { return fmt.Sprintf("%s %d", h.Key, h.Ordinal) }
 
-// settled says that the adapter is expected to know the member.
+// settled reports whether the adapter is expected to know the member.
 func (h held) settled() bool {
 	return h.Status == lifecycle.MemberActive || h.Status == lifecycle.MemberDrained
 }

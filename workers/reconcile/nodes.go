@@ -34,8 +34,8 @@ type named struct {
 }
 
 // nodes marks those whose agents fell silent, and has their members' health follow, both ways; it is the
-// agent's heartbeat that brings a node back. A process that begins to reconcile tells of all that are
-// silent once more, which changes nothing where it was told before.
+// agent's heartbeat that brings a node back. A process that begins to reconcile reports all that are
+// silent once more, which changes nothing where it was reported before.
 func (r *Reconciler) nodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
@@ -69,8 +69,8 @@ func (r *Reconciler) nodesOf(ctx context.Context, sql string, args ...any) ([]na
 	return pgx.CollectRows(found, pgx.RowToStructByPos[named])
 }
 
-// follow tells of the nodes that went or came since the last look, at most maxMoved. A node that was
-// retired while it was silent is told of no more.
+// follow reports the nodes that fell silent or came back since the last poll, at most maxMoved of each. A
+// node that was retired while it was silent is not reported any more.
 func (r *Reconciler) follow(ctx context.Context, away, back []named) error {
 	moved := 0
 	for _, node := range away {
@@ -97,7 +97,7 @@ func (r *Reconciler) follow(ctx context.Context, away, back []named) error {
 }
 
 // tell has the health of a node's members follow, and wakes the operations on their instances: they may
-// wait for the node, or had better say that they do.
+// wait for the node, or now have to report that they do.
 func (r *Reconciler) tell(ctx context.Context, node named, back bool) error {
 	found, err := r.DB.Worker().Query(ctx, `SELECT DISTINCT m.instance_id FROM member m
 		JOIN allocation a ON a.id = m.allocation_id

@@ -86,18 +86,18 @@ func (r *Reconciler) running(ctx context.Context, sql string, args ...any) (list
 	return list, nil
 }
 
-// pollEnded looks at instances whose operations have ended since they were last seen: at most maxGlance of
+// pollEnded polls instances whose operations have ended since they were last seen: at most maxGlance of
 // the newestOps newest operations. The others' turn comes with the sweep.
 func (r *Reconciler) pollEnded(ctx context.Context) error {
 	return r.pollAll(ctx, freshSQL, newestOps, maxGlance)
 }
 
-// pollSoon looks at the running ones among some instances, at most maxGlance, out of turn.
+// pollSoon polls the running ones among some instances, at most maxGlance, out of turn.
 func (r *Reconciler) pollSoon(ctx context.Context, wanted []ids.ID) error {
 	return r.pollAll(ctx, watchedSQL+`i.id = ANY ($1) ORDER BY i.id LIMIT $2`, wanted, maxGlance)
 }
 
-// pollAll looks at the instances that a statement finds.
+// pollAll polls the instances that a statement finds.
 func (r *Reconciler) pollAll(ctx context.Context, sql string, args ...any) error {
 	list, err := r.running(ctx, sql, args...)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Reconciler) pollAll(ctx context.Context, sql string, args ...any) error
 	return nil
 }
 
-// observePage asks about a page of instances. An adapter that does not answer is not asked again in it.
+// observePage polls a page of instances. An adapter that does not answer is not called again for this page.
 func (r *Reconciler) observePage(ctx context.Context, page []polled) error {
 	gap := min(max(observeEvery/time.Duration(len(page)+1), observeMinGap), observeMaxGap)
 	var mu sync.Mutex
@@ -146,8 +146,8 @@ func (r *Reconciler) observePage(ctx context.Context, page []polled) error {
 	return group.Wait()
 }
 
-// poll asks about one instance and stores what it hears; it answers whether the adapter can be asked
-// about others.
+// poll calls the adapter for one instance and stores the answer; it reports whether the adapter can be
+// called for others.
 func (r *Reconciler) poll(ctx context.Context, one polled) bool {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
@@ -182,7 +182,7 @@ func (r *Reconciler) poll(ctx context.Context, one polled) bool {
 	return !silent
 }
 
-// observation is what is known of an instance after its adapter was asked.
+// observation is what is known of an instance after a call to its adapter.
 type observation struct {
 	adapter.Observation
 	answered bool // the adapter said something
@@ -221,7 +221,7 @@ func (r *Reconciler) ask(ctx context.Context, one polled) (adapter.Observation, 
 			About: telemetry.Context(string(one.Tenant), string(one.Project), one.App, string(one.ID))})
 }
 
-// store keeps what the adapter sees, and tells the timeline what changed.
+// store keeps what the adapter sees, and appends to the timeline what changed.
 func (r *Reconciler) store(ctx context.Context, one polled, seen observation) error {
 	said, err := lifecycle.FromWire[lifecycle.Health](string(seen.Health))
 	if err != nil {
@@ -261,8 +261,8 @@ func (r *Reconciler) compare(ctx context.Context, t *tx.Tx, instance *db.Instanc
 	return err
 }
 
-// take keeps the health of members, of components in the app's words, and of the whole, which is no better than the
-// members allow.
+// take stores the health of members, of components in the app's words, and of the whole, which is at most as good as
+// the members allow.
 func take(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation, said lifecycle.Health) error {
 	events, err := wellbeing.StoreMembers(ctx, t, instance, seen.Members)
 	if err != nil {

@@ -34,7 +34,7 @@ const (
 	heldFor       = "10 seconds" // after its operation has ended
 )
 
-// orphans goes on with those that are due. One whose node was silent is due as soon as it is heard.
+// orphans goes on with those that are due. One whose node was silent is due as soon as the node is back.
 func (r *Reconciler) orphans(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
@@ -85,7 +85,7 @@ func (r *Reconciler) mend(ctx context.Context, t *tx.Tx, id, instanceID ids.ID) 
 	return r.mendResidue(ctx, t, instance, rows[0])
 }
 
-// mendAllocation lets go of an allocation that nobody asked to keep.
+// mendAllocation frees an allocation that no caller asked to keep.
 func (r *Reconciler) mendAllocation(ctx context.Context, t *tx.Tx, instance *db.Instance, row *db.Orphan) error {
 	freed, told, err := orphan.Free(ctx, t, instance, *row.AllocationID)
 	if err != nil {
@@ -176,7 +176,7 @@ func quiet(ctx context.Context, t *tx.Tx, row *db.Orphan) (busy bool, err error)
 	return tag.RowsAffected() > 0, nil
 }
 
-// traces are the tasks of the try under way; nil for those not asked for yet.
+// traces returns the tasks of the try under way; nil for those that are not requested yet.
 func (r *Reconciler) traces(ctx context.Context, t *tx.Tx, row *db.Orphan) (torn, looked *trace, err error) {
 	found, err := t.Query(ctx,
 		`SELECT idempotency_key, kind, state, result, message FROM node_task WHERE member_id = $1
@@ -262,8 +262,8 @@ func putOff(ctx context.Context, t *tx.Tx, row *db.Orphan, attempts int, why str
 	return nil
 }
 
-// held lists allocations that an operation had asked for, that did not come about, and in which nothing
-// lives: nobody asked to keep them.
+// held opens an orphan for each allocation that a failed or canceled operation had requested, and in which
+// nothing lives: no caller asked to keep it.
 func (r *Reconciler) held(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()

@@ -1,8 +1,8 @@
 // Package reconcile compares, again and again and without any input, what is believed with what is:
 // nodes whose agents fell silent or came back, tasks that no agent ends, operations that are stuck,
-// running instances as their adapters see them, allocations nobody uses, and what is over. One process
-// does it at a time, under an advisory lock that ends with its connection; another takes over within
-// five seconds. Every look is bounded; what is beyond its bound comes with the next one.
+// running instances as their adapters see them, allocations that no one uses, and what has expired. One
+// process does it at a time, under an advisory lock that ends with its connection; another takes over
+// within five seconds. Every look is bounded; what is beyond its bound comes with the next one.
 //
 //	what              every   bound of a look
 //	nodes             3 s     100 nodes that went or came, 500 instances on each
@@ -12,7 +12,7 @@
 //	feeds' watermark  5 s     the oldest transaction that writes
 //	overdue writers   5 s     every connection of ours
 //	stuck operations  10 s    1,000 claims, 500 sleepers, 500 outlived tasks; 10,000 counted
-//	orphans           1 s     100 orphans; allocations that are held for nobody every 30 s
+//	orphans           1 s     100 orphans; unused allocations of failed operations every 30 s
 //	instances         15 s    all that run, 100 a page, 8 adapters' answers at once
 //	members of nodes  3 s     500 members in service on nodes that are lost
 //	repair            5 s     100 instances with lost members; and when one was lost or an operation has ended
@@ -127,14 +127,14 @@ func (r *Reconciler) lead(ctx context.Context) error {
 	return group.Wait()
 }
 
-// job is a comparison that is made now and again.
+// job is a comparison that is repeated after each pause.
 type job struct {
 	name  string
 	pause time.Duration
 	look  func(context.Context) error
 }
 
-// jobs are all of them, each with its pace; what bounds a look is said where it is.
+// jobs returns all of them, each with its pace; the bound of each is stated at its function.
 func (r *Reconciler) jobs() []job {
 	return []job{
 		{"nodes", nodesEvery, r.nodes},
@@ -164,7 +164,7 @@ func (r *Reconciler) woken(ctx context.Context) error {
 	return r.told(ctx, event.EndedTopic, "ended operations", r.pollEnded)
 }
 
-// told looks whenever the topic is woken, at most once in freshEvery, until ctx ends.
+// told runs look whenever the topic is woken, at most once in freshEvery, until ctx ends.
 func (r *Reconciler) told(ctx context.Context, topic, what string, look func(context.Context) error) error {
 	if r.Hub == nil {
 		return nil

@@ -16,7 +16,7 @@ const (
 )
 
 // seal keeps the audit's hash chain up with what is committed, until ctx ends. It lags behind rather than
-// to get into anybody's way.
+// to delay other transactions.
 func (r *Reconciler) seal(ctx context.Context) error {
 	if r.Keys == nil {
 		return nil // nothing could be signed
@@ -51,7 +51,7 @@ func (r *Reconciler) seal(ctx context.Context) error {
 	}
 }
 
-// sealAll seals what waits, and says whether more does already.
+// sealAll seals what waits, and reports whether more does already.
 func (r *Reconciler) sealAll(ctx context.Context, sealer *audit.Sealer) bool {
 	for range sealMost {
 		bounded, cancel := context.WithTimeout(ctx, jobTimeout)

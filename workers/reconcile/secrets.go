@@ -14,7 +14,7 @@ const (
 	maxWiped     = 1_000
 )
 
-// wipeSQL takes the values of secrets that have ended, and those before a rotation whose overlap is over.
+// wipeSQL takes the values of secrets that have ended, and those before a rotation whose overlap has ended.
 const wipeSQL = `UPDATE runtime_secret SET
 		sealed = CASE WHEN expires_at <= now() OR revoked_at IS NOT NULL OR (delivery = 'ONCE' AND deliveries > 0) THEN NULL
 		ELSE sealed END,
@@ -24,13 +24,13 @@ const wipeSQL = `UPDATE runtime_secret SET
 		OR previous_until <= now())
 		ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`
 
-// forgetSQL forgets secrets that ended 90 days ago: of the oldest rows, those made 91 days ago, as none lives longer
-// than a day.
+// forgetSQL deletes secrets that ended 90 days ago: of the oldest rows, those created 91 days ago, as none lives
+// longer than a day.
 const forgetSQL = `DELETE FROM runtime_secret WHERE id IN (SELECT id FROM (SELECT id, created_at FROM runtime_secret
 	ORDER BY id LIMIT $1) oldest
 	WHERE created_at < now() - interval '91 days')`
 
-// secrets wipes the values that nobody may have any more and forgets what is long over.
+// secrets wipes the values that no one may read any more and deletes the rows that ended long ago.
 func (r *Reconciler) secrets(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()

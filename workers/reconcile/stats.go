@@ -13,11 +13,11 @@ type Stats struct {
 	SleepersWoken atomic.Int64
 	// TasksEnded are node tasks that ended for want of an agent.
 	TasksEnded atomic.Int64
-	// TasksOutlived are node tasks that their agents were asked to end, of operations that had ended.
+	// TasksOutlived are node tasks of ended operations that their agents were asked to end.
 	TasksOutlived atomic.Int64
-	// AllocationsFreed and AllocationsFailed are what became of allocations nobody could use.
+	// AllocationsFreed and AllocationsFailed are what became of allocations that no one could use.
 	AllocationsFreed, AllocationsFailed atomic.Int64
-	// Forgotten are rows that were over.
+	// Forgotten are deleted rows of secrets, keys and credentials that had ended.
 	Forgotten atomic.Int64
 	// CanariesHalted are canaries that were clearly worse than what they stood beside.
 	CanariesHalted atomic.Int64
@@ -31,8 +31,8 @@ type Stats struct {
 	OldestDue atomic.Int64
 	// Failing are operations whose step has failed ten times in a row or more, up to 10,000.
 	Failing atomic.Int64
-	// EndsRefused are open operations whose end is refused, EndedBare those that ended in the last day with no more than
-	// their end; both of the 10,000 newest.
+	// EndsRefused are open operations whose end is refused. EndedBare are those that ended in the last day with no more
+	// than their end. Both are of the 10,000 newest.
 	EndsRefused, EndedBare atomic.Int64
 	// TransactionsEnded are writing transactions of ours that ran for longer than they may.
 	TransactionsEnded atomic.Int64
@@ -40,7 +40,7 @@ type Stats struct {
 	holder atomic.Pointer[Holder]
 }
 
-// Holder returns whose transaction held back the feeds at the last look; the zero Holder for nobody's.
+// Holder returns whose transaction held back the feeds at the last poll; the zero Holder when none did.
 func (s *Stats) Holder() Holder {
 	if holder := s.holder.Load(); holder != nil {
 		return *holder
@@ -48,7 +48,7 @@ func (s *Stats) Holder() Holder {
 	return Holder{}
 }
 
-// held notes who holds back the feeds, nil for nobody, and returns who did before.
+// held stores whose transaction holds back the feeds, nil for none, and returns the one before.
 func (s *Stats) held(now *Holder) (before Holder) {
 	if was := s.holder.Swap(now); was != nil {
 		before = *was

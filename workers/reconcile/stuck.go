@@ -97,7 +97,7 @@ func (r *Reconciler) countOverdue(ctx context.Context) error {
 }
 
 // countRefused notes the operations whose end is refused, and those that ended lately with no more than their end. Each
-// is a fault of the platform's own, or of somebody's who changed its database.
+// is a fault of the platform's own, or of an operator who changed its database.
 func (r *Reconciler) countRefused(ctx context.Context) error {
 	var open, bare int64
 	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE error_code
@@ -119,7 +119,7 @@ const outlivedSQL = `SELECT k.id, k.node_id FROM node_task k JOIN operation o ON
 	WHERE k.ended_at IS NULL AND NOT k.cancel_requested AND o.ended_at < now() - interval '` + endedGrace +
 	`' ORDER BY k.id LIMIT $1`
 
-// cancelOutlived asks agents to end the tasks of operations that have ended: nobody waits for them, and
+// cancelOutlived asks agents to end the tasks of operations that have ended: no one waits for them, and
 // they could bring back what a later operation takes away.
 func (r *Reconciler) cancelOutlived(ctx context.Context) error {
 	found, err := r.DB.Worker().Query(ctx, outlivedSQL, maxWoken)

@@ -26,15 +26,15 @@ type lost struct {
 	OperationID *ids.ID
 }
 
-// lostSQL finds the tasks whose time is long over: soon those of silent nodes, late those that an agent
-// which is heard has lost.
+// lostSQL finds the tasks whose time has long passed: soon those of silent nodes, late those that the agent
+// of an online node has lost.
 const lostSQL = `SELECT k.id, k.node_id, k.operation_id FROM node_task k JOIN compute_node n ON n.id = k.node_id
 	WHERE k.ended_at IS NULL AND coalesce(k.started_at, k.created_at) + k.timeout_seconds * interval '1 second'
 		+ CASE WHEN n.status = 'ONLINE' THEN interval '` + onlineGrace + `' ELSE interval '` + taskGrace + `' END < now()
 	ORDER BY k.id LIMIT $1`
 
-// tasks ends those whose time is long over, so that whoever waits can go on. An agent that comes back
-// with a result for one of them is told that it ended.
+// tasks ends those whose time has long passed, so that what waits for them can go on. An agent that comes
+// back with a result for one of them is answered that it has ended.
 func (r *Reconciler) tasks(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()

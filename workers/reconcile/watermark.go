@@ -28,7 +28,7 @@ type Holder struct {
 }
 
 // watermarkSQL finds who holds the lock on the oldest running transaction's own number: pg_locks and pg_prepared_xacts
-// tell every role of every transaction, where pg_stat_activity tells the start of a role's own alone.
+// show every transaction to every role, where pg_stat_activity shows a role the start of its own alone.
 const watermarkSQL = `WITH edge AS MATERIALIZED (SELECT pg_snapshot_xmin(s) AS oldest, pg_snapshot_xmax(s) AS next
 	FROM pg_current_snapshot() s)
 	SELECT edge.oldest::text::bigint, CASE WHEN p.gid IS NULL THEN 'backend'

@@ -30,8 +30,8 @@ func (r *Repairer) nodeGrace() time.Duration {
 func (r *Repairer) settled() bool { return r.DB.Now().Sub(r.since) >= r.nodeGrace() }
 
 // lostOnNodes are members in service whose node was retired, or has been silent for longer than its grace while
-// others were heard: where none is, it is the platform that does not hear. The states say that a member is not removed; it
-// is written besides for the index by node, whose condition it is.
+// another is online: where none is, it is the platform that receives nothing. The states imply NOT removed; it is
+// written besides for the index by node, whose condition it is.
 const lostOnNodes = `SELECT m.id, n.name, n.status = 'RETIRED' FROM compute_node n JOIN member m ON m.node_id = n.id
 	JOIN instance i ON i.id = m.instance_id
 	WHERE (n.status = 'RETIRED' OR $3 AND n.status = 'OFFLINE' AND coalesce(n.last_seen_at, n.created_at) < now() -
@@ -39,7 +39,7 @@ const lostOnNodes = `SELECT m.id, n.name, n.status = 'RETIRED' FROM compute_node
 		AND EXISTS (SELECT FROM compute_node heard WHERE heard.status = 'ONLINE'))
 	AND m.status IN ('ACTIVE', 'DRAINING', 'DRAINED') AND NOT m.removed AND i.status = 'RUNNING' ORDER BY m.id LIMIT $2`
 
-// FailOnLostNodes fails members at rest whose node is lost: a node that only restarts is heard again long before.
+// FailOnLostNodes fails members at rest whose node is lost: a node that only restarts is online again long before.
 func (r *Repairer) FailOnLostNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

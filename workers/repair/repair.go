@@ -69,7 +69,7 @@ type damaged struct {
 }
 
 // damagedSQL are instances that run with members that were lost in service, and those whose repair has stopped for
-// members that are not lost any more. Both are found by an index of theirs: an operation's end has the platform look, and
+// members that are not lost any more. An index finds each of the two: the query runs after operations have ended, and
 // of all that runs next to nothing is damaged.
 const damagedSQL = `SELECT i.id, i.repair, i.repair_stopped FROM (
 		SELECT m.instance_id AS id FROM member m WHERE m.status = 'FAILED' AND NOT m.removed AND m.failure IS NOT NULL AND m.instance_id > $2
@@ -195,7 +195,7 @@ func nounOf(kind lifecycle.OperationKind) string {
 	return "recovery"
 }
 
-// request is the change that a step asks for. A member is replaced into capacity like that which it had, by force,
+// request returns the change that a step needs. A member is replaced into capacity like that which it had, by force,
 // since its node cannot prove that nothing of it is left.
 func (r *Repairer) request(ctx context.Context, step rules.Step, policy rules.Policy) (*change.Request, error) {
 	request := &change.Request{

@@ -20,7 +20,7 @@ import (
 // Row is a step as it is stored, with what is not stored yet.
 type Row struct {
 	*db.OperationStep
-	// Stored is the state that the database has; empty while there is no row.
+	// Stored is the state that the database has; empty until the row exists.
 	Stored lifecycle.StepState
 	// Dirty says that something of the step is not stored.
 	Dirty bool

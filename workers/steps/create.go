@@ -108,7 +108,7 @@ func (w *work) started(_ context.Context, t *tx.Tx, c *engine.Context, locked *e
 	return createEvidence{Rounds: proof.Rounds, Probes: proof.Probes, Adapter: word.Evidence}, "running", nil
 }
 
-// createEvidence proves a launch: the agents' probes, and beside them the adapter's own word.
+// createEvidence proves a launch: the agents' probes, and beside them the adapter's own evidence.
 type createEvidence struct {
 	Rounds  int                        `json:"rounds"`
 	Probes  []parts.ProbeProof         `json:"probes"`

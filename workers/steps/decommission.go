@@ -21,7 +21,7 @@ import (
 )
 
 // decommission tears an instance down and ends only when the agents find nothing of it left. If it
-// fails, the instance stays as it is and another decommission may be asked for.
+// fails, the instance stays as it is and another decommission may be requested.
 func (w *work) decommission() engine.Kind {
 	return engine.Kind{
 		Kind: lifecycle.InstanceDecommission,
@@ -91,7 +91,7 @@ func (w *work) residueOfAll() engine.Step {
 
 // torndown records that nothing is left: members REMOVED, the instance released, its allocations free.
 // By force it may be that something is left: then the instance, and the allocations where it is, are not
-// let go of before that is gone.
+// released before that is removed.
 func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 	instance := locked.Instance.ID
 	members, err := t.Member.Query().Where(dbmember.InstanceID(instance),
@@ -127,8 +127,8 @@ func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 		roles.Recount(ctx, t, instance)
 }
 
-// unheard lists what a teardown that failed may have left on nodes that are not heard: it is torn down there as soon as
-// they are, whether or not anybody asks for another teardown.
+// unheard lists what a teardown that failed may have left on silent nodes: it is torn down there as soon as they are
+// back, whether or not another teardown is requested.
 func unheard(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 	if locked.Op.DispatchAttempt == 0 {
 		return nil

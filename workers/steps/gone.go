@@ -137,8 +137,8 @@ func (w *work) letGo(ctx context.Context, t *tx.Tx, locked *engine.Locked, membe
 	return nil
 }
 
-// outcomeOf is how well a success is proved: by force it is never the usual one, and without proof it
-// is said.
+// outcomeOf returns how well a success is proved: a forced one is never NORMAL, and one without proof is
+// UNVERIFIED.
 func outcomeOf(c *engine.Context, left int) lifecycle.Outcome {
 	_, forced := c.ForcedSince()
 	switch {

@@ -20,7 +20,7 @@ import (
 
 // change brings an instance to another version and config: an upgrade, or a rollback to what it ran
 // before. It succeeds only when the agents' probes of the manifest it leads to pass on every member. If
-// it fails, nothing is taken away and the instance counts as what it was: how it goes back is said.
+// it fails, nothing is taken away, the instance counts as what it was, and an event states how to go back.
 func (w *work) change(kind lifecycle.OperationKind) engine.Kind {
 	return engine.Kind{
 		Kind:     kind,
@@ -54,7 +54,7 @@ func (w *work) prepareChange() engine.Step {
 }
 
 // changeEvidence proves an upgrade or a rollback: where it leads, the agents' probes of it, and the
-// adapter's own word.
+// adapter's own evidence.
 type changeEvidence struct {
 	Generation int                        `json:"generation"`
 	Version    string                     `json:"version"`
@@ -105,7 +105,7 @@ func nextGeneration(ctx context.Context, t *tx.Tx, locked *engine.Locked, to *op
 	return number, nil
 }
 
-// notMoved says how the instance goes back to what it counts as.
+// notMoved emits how to bring the instance back to the generation that it counts as.
 func (w *work) notMoved(_ context.Context, _ *tx.Tx, _ *engine.Context, locked *engine.Locked,
 	failure operation.Failure) error {
 	if locked.Op.DispatchAttempt == 0 {

@@ -20,7 +20,7 @@ import (
 )
 
 // drain lets a member's work end. Only the adapter can know that nothing runs any more: it must have
-// said of every member that it is drained, and an end that says nothing of one is no success.
+// reported every member as drained, and an end that does not mention one is not a success.
 func (w *work) drain() engine.Kind {
 	return engine.Kind{
 		Kind: lifecycle.MemberDrain,
@@ -47,12 +47,12 @@ func draining(_ *db.Operation, member *db.Member) parts.Was {
 	return parts.Was{Status: member.Status, Cordoned: true}
 }
 
-// words is the evidence of the step that holds an adapter to its word.
+// words is the evidence of the step that checks the adapter's report on each member.
 type words struct {
 	Members map[ids.ID]adapter.MemberStatus `json:"members"`
 }
 
-// saidOf requires that the adapter has said of every target that it is there: unknown is never read as
+// saidOf requires that the adapter has reported the status for every target: unknown is never read as
 // yes.
 func (w *work) saidOf(name string, status adapter.MemberStatus) engine.Step {
 	return engine.Step{

@@ -15,7 +15,7 @@ import (
 )
 
 // remove takes members out, with the agents' proof that nothing of them is left. By force it goes on
-// without the adapter and without the nodes that are not heard, and says so.
+// without the adapter and without silent nodes, and its outcome states that.
 func (w *work) remove() engine.Kind {
 	return engine.Kind{
 		Kind: lifecycle.MemberRemove,
@@ -29,14 +29,14 @@ func (w *work) remove() engine.Kind {
 	}
 }
 
-// yields is a step that force makes do without.
+// yields returns a step that force skips.
 func yields(step engine.Step) engine.Step {
 	step.SkipWhenForced = true
 	return step
 }
 
-// leaving is a member on its way out, which takes no new work. By force nobody waits for its work to
-// end, so that it is not called draining.
+// leaving is a member on its way out, which takes no new work. By force its work is not waited for, so
+// that it is not called draining.
 func leaving(op *db.Operation, member *db.Member) parts.Was {
 	if op.Force {
 		return parts.Was{Status: member.Status, Cordoned: true}
@@ -44,7 +44,7 @@ func leaving(op *db.Operation, member *db.Member) parts.Was {
 	return draining(op, member)
 }
 
-// removal proves that members are gone.
+// removal is the evidence that members are removed.
 type removal struct {
 	parts.Cleaned
 	departed
@@ -59,7 +59,7 @@ func (w *work) removed(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 	return out, removedWords(out.Orphans), roles.Recount(ctx, t, locked.Instance.ID)
 }
 
-// takeOut ends the life of the operation's targets, and says how well that is proved.
+// takeOut ends the life of the operation's targets, and returns how well that is proved.
 func (w *work) takeOut(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (*removal, error) {
 	gone, err := w.leave(ctx, t, c, locked, departure{about: locked.Op.Targets, step: "residue"})
 	if err != nil {
@@ -80,7 +80,7 @@ func removedWords(orphans int) string {
 	return "nothing of it is left"
 }
 
-// notRemoved brings the members to where they are, and asks for as many as before.
+// notRemoved brings the members to where they are, and restores the number that is wanted.
 func (w *work) notRemoved(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked,
 	_ operation.Failure) error {
 	if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {

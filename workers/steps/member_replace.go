@@ -43,7 +43,7 @@ func both(op *db.Operation) []ids.ID {
 	return append(slices.Clone(op.Targets), parts.Replacement(op)...)
 }
 
-// exchanged begins a replacement: the new member joins, the old one serves on until it is told to drain.
+// exchanged begins a replacement: the new member joins, the old one serves until the adapter drains it.
 func exchanged(op *db.Operation, member *db.Member) parts.Was {
 	if slices.Contains(op.Targets, member.ID) {
 		return kept(member)
@@ -51,7 +51,7 @@ func exchanged(op *db.Operation, member *db.Member) parts.Was {
 	return joining(op, member)
 }
 
-// stays says whether the new member stays though the replacement did not succeed: the old one is out of
+// stays reports whether the new member stays though the replacement did not succeed: the old one is out of
 // the app already.
 func stays(op *db.Operation) bool {
 	said := operation.ReportedStatus(op)
@@ -116,7 +116,7 @@ func (w *work) notReplaced(ctx context.Context, t *tx.Tx, c *engine.Context, loc
 }
 
 // keepReplacement leaves the new member where it is proved to be, and the old one as FAILED for a
-// removal: until then the instance has one member more than was asked for.
+// removal: until then the instance has one member more than was requested.
 func (w *work) keepReplacement(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked,
 	arriving []ids.ID) error {
 	var proof parts.Proved

@@ -51,7 +51,7 @@ func (w *work) simple(kind lifecycle.OperationKind, note mark) engine.Kind {
 	}
 }
 
-// simpleEvidence is the adapter's word that it did what was asked.
+// simpleEvidence is the adapter's report that it did what was requested.
 type simpleEvidence struct {
 	Members []ids.ID                   `json:"members"`
 	Adapter map[string]json.RawMessage `json:"adapter,omitempty"`

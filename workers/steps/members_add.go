@@ -17,9 +17,9 @@ import (
 	"github.com/gpuaas/app-platform/workers/parts"
 )
 
-// add brings members in. If that fails or is canceled, all of them are torn down, the number asked for
-// is what it was, and allocations that were asked for along with them are released; unless the caller
-// wanted members that could not join kept as FAILED.
+// add brings members in. If that fails or is canceled, all of them are torn down, the number that is
+// wanted is what it was, and allocations that were requested along with them are released; unless the
+// caller wanted members that could not join kept as FAILED.
 func (w *work) add() engine.Kind {
 	return engine.Kind{
 		Kind: lifecycle.MembersAdd,
@@ -39,12 +39,12 @@ func joining(_ *db.Operation, member *db.Member) parts.Was {
 	return parts.Was{Status: lifecycle.MemberJoining, Cordoned: member.Cordoned}
 }
 
-// keeps says whether members that could not join stay, to be recovered or replaced.
+// keeps reports whether members that could not join stay, to be recovered or replaced.
 func keeps(op *db.Operation, failure operation.Failure) bool {
 	return operation.PrivateOf(op).KeepFailed && !engine.Canceled(failure) && op.DispatchAttempt > 0
 }
 
-// joined proves that members work: the agents' probes, and beside them the adapter's own word.
+// joined proves that members work: the agents' probes, and beside them the adapter's own evidence.
 type joined struct {
 	Members []ids.ID                   `json:"members"`
 	Rounds  int                        `json:"rounds"`
@@ -109,12 +109,12 @@ func (w *work) keepFailed(ctx context.Context, t *tx.Tx, c *engine.Context, lock
 	if err != nil {
 		return fmt.Errorf("keep failed members of %s: %w", locked.Instance.ID, err)
 	}
-	// Those that the adapter has called failed were told of then.
+	// Members that the adapter reported as failed had their event then.
 	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: failed}
 	return roles.Recount(ctx, t, locked.Instance.ID)
 }
 
-// abandonKept tells the adapter that nobody waits any more; one that was asked already is not asked again.
+// abandonKept asks the adapter to stop when failed members are kept; otherwise the undo steps have asked already.
 func (w *work) abandonKept(ctx context.Context, c *engine.Context) {
 	if operation.PrivateOf(c.Op.Operation).KeepFailed {
 		w.Abandon(ctx, c)

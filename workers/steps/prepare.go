@@ -67,7 +67,7 @@ func (w *work) prepareMembers(o opening) engine.Step {
 	})
 }
 
-// readyFor says whether the work may begin; the result is what to do when it may not.
+// readyFor reports whether the work may begin; the result is what to do when it may not.
 func (w *work) readyFor(o opening, locked *engine.Locked, s *parts.Snapshot) (engine.Result, bool) {
 	refuse := func(format string, args ...any) (engine.Result, bool) {
 		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser,
@@ -131,7 +131,7 @@ func (o opening) open(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *p
 	return roles.Recount(ctx, t, locked.Instance.ID)
 }
 
-// mark moves a member on. What the adapter said of it for an earlier operation is forgotten.
+// mark moves a member on. What the adapter reported of it for an earlier operation is deleted.
 func (o opening) mark(batch *pgx.Batch, t *tx.Tx, locked *engine.Locked, member *db.Member) {
 	to := parts.Was{Status: member.Status, Cordoned: member.Cordoned}
 	if o.next != nil {
@@ -147,7 +147,7 @@ func (o opening) mark(batch *pgx.Batch, t *tx.Tx, locked *engine.Locked, member 
 	member.Status, member.Cordoned = to.Status, to.Cordoned
 }
 
-// changed tells that a member stands elsewhere.
+// changed returns the event of a member that has a new status.
 func changed(member *db.Member, status lifecycle.MemberStatus) event.Draft {
 	return event.Draft{Type: lifecycle.EventMemberChanged, MemberID: member.ID,
 		Message: fmt.Sprintf("%s %d is %s", member.ComponentKey, member.Ordinal, lifecycle.Wire(status)),

@@ -21,7 +21,7 @@ import (
 )
 
 // release gives an allocation back. An instance that uses it is stopped first, by an operation of
-// its own that the verb has asked for; no adapter takes part in this one.
+// its own that the verb has requested; no adapter takes part in this one.
 func (w *work) release() engine.Kind {
 	return engine.Kind{
 		Kind:     lifecycle.AllocationRelease,
@@ -179,8 +179,8 @@ func (w *work) released(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	return proof, "released", nil
 }
 
-// tellReleased tells the timeline of the instance that the release has stopped, and of an allocation that nothing used
-// the project's feed. The instance is locked before the allocation, as everywhere.
+// tellReleased appends the release to the timeline of the instance that it has stopped, or, for an allocation that
+// nothing used, to the project's feed. The instance is locked before the allocation, as everywhere.
 func tellReleased(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) error {
 	var known stopped
 	if err := c.Evidence("stop_instance", &known); err != nil {

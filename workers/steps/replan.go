@@ -12,7 +12,7 @@ import (
 // planFresh is how long the adapter's part of a plan holds.
 const planFresh = time.Minute
 
-// replanned is the state of a step that has asked for the adapter's part of the plan again.
+// replanned is the state of a step that has requested the adapter's part of the plan again.
 type replanned struct {
 	PlanAskedAt time.Time `json:"planAskedAt"`
 }
@@ -25,8 +25,8 @@ func (w *work) asPlanned(step engine.Step) engine.Step {
 	})
 }
 
-// dispatch is the dispatch, which may be tried for long after the first step: then the plan is asked about again. An
-// operation that the adapter has already got is not, for its work has begun, nor one that force has taken over.
+// dispatch is the dispatch step, which may be tried long after the first step: then the plan is requested again. It is
+// not for an operation that the adapter already has, for its work has begun, nor for one that force has taken over.
 func (w *work) dispatch() engine.Step {
 	return w.guarded(w.Dispatch(), func(ctx context.Context, c *engine.Context) (bool, error) {
 		if _, forced := c.ForcedSince(); forced || c.Op.DispatchAttempt > 1 || planHolds(c, c.EndedAt("prepare")) {
@@ -66,7 +66,7 @@ func orRun(
 	return run(ctx, c)
 }
 
-// planHolds reports whether the adapter's part of the plan need not be asked for: there was no plan, or it is fresh.
+// planHolds reports whether the adapter's part of the plan need not be requested: there is no plan, or it is fresh.
 func planHolds(c *engine.Context, since time.Time) bool {
 	if operation.PrivateOf(c.Op.Operation).Planned == nil {
 		return true

@@ -17,8 +17,8 @@ import (
 )
 
 // settle brings members that an operation without success has touched to where they truly are: by the
-// adapter's last word, or to what they were before when the adapter never worked on them. One that
-// nobody can tell anything of stays where it is, from where the verbs can take it on.
+// adapter's last report, or to what they were before when the adapter never worked on them. One of
+// which nothing is known stays where it is, from where the verbs can take it on.
 func (w *work) settle(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, about []ids.ID) error {
 	var first parts.Prepared
 	var ending parts.Withdrawn
@@ -70,7 +70,7 @@ func standingOf(op *db.Operation, member *db.Member, before parts.Was, said adap
 	return to
 }
 
-// set moves a member and tells of it.
+// set moves a member and emits the change.
 func set(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.Member, to parts.Was) error {
 	if to.Status == member.Status && to.Cordoned == member.Cordoned {
 		return nil
@@ -89,7 +89,7 @@ func set(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.Member
 	return nil
 }
 
-// restore asks for as many members as before a change that did not come about; more is for each.
+// restore sets the wanted number of members to that before a change that did not succeed; more is for each.
 func restore(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.ID, more int) error {
 	counts := make(map[string]int)
 	members, err := t.Member.Query().Where(dbmember.IDIn(about...), dbmember.InstanceID(locked.Instance.ID)).All(ctx)

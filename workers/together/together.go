@@ -1,9 +1,9 @@
-// Package together writes for several operations in one transaction what each would write in one of its own: one commit,
-// and one wait for the disk, serves all of them.
+// Package together writes for several operations in one transaction what each would write in one of its own: one
+// commit, and one wait for the disk, serves all of them.
 //
 // A transaction for several never waits for a lock: an operation whose rows another transaction has locked is left out
-// and writes alone, so that nobody waits for another's lock. When the transaction fails each of them writes alone,
-// so that what one of them meets is nobody else's.
+// and writes alone, so that none waits for the lock of another. When the transaction fails each of them writes alone,
+// so that the error of one does not reach the others.
 package together
 
 import (
@@ -25,15 +25,15 @@ import (
 const (
 	// most is how many operations one transaction writes for: none of their instances stays locked for long.
 	most = 16
-	// atOnce is how many such transactions are under way: while one waits for the disk the next is on its way there, and
-	// what comes meanwhile is joined.
+	// atOnce is how many such transactions are under way: while one waits for the disk the next is on its way there,
+	// and what comes meanwhile is joined.
 	atOnce = 2
-	// within bounds a transaction on this side of the connection: a database host that vanishes answers nothing, not even
-	// its own time-outs.
+	// within bounds a transaction on this side of the connection: a database host that vanishes answers nothing, not
+	// even its own time-outs.
 	within = 20 * time.Second
 )
 
-// Job is what one operation writes. Write must queue what it writes and not use the transaction otherwise than by Now and
+// Job is what one operation writes. Write must queue what it writes and use nothing of the transaction but Now and
 // Wake, and it may be run again.
 type Job struct {
 	// Held is the claim that fences it.
@@ -61,7 +61,7 @@ type entry struct {
 	result error
 }
 
-// errAlone says that a job was not written and is to be written by itself.
+// errAlone reports that a job was not written and is to be written by itself.
 var errAlone = errors.New("it is written alone")
 
 // New makes a writer as an actor of the platform.
@@ -71,18 +71,18 @@ func New(database *tx.DB, actor *authz.Actor, log *slog.Logger) *Writer {
 	return w
 }
 
-// Do writes a job, together with those that come while others are written. It returns ErrFenced when the claim is gone.
+// Do writes a job, together with those that come while others are written. ErrFenced: the claim has ended.
 func (w *Writer) Do(ctx context.Context, job Job) error {
 	one := &entry{Job: job, ctx: ctx, done: make(chan error, 1)}
 	w.group.Add(one)
-	// A stop is not waited for here: whoever leads uses what belongs to the caller until it has answered, which is bounded.
+	// A stop does not end this wait: the leader uses the caller's job until it has answered, which is bounded.
 	if err := <-one.done; !errors.Is(err, errAlone) {
 		return err
 	}
 	return w.Alone(ctx, job)
 }
 
-// serve writes a group and tells each caller.
+// serve writes a group and answers each caller.
 func (w *Writer) serve(group []*entry) {
 	err := panics.Caught(w.log, "what operations write together", func() error { return w.write(group) })
 	for _, one := range group {
@@ -90,7 +90,7 @@ func (w *Writer) serve(group []*entry) {
 	}
 }
 
-// answer tells the caller what became of its job, in a transaction that came to err.
+// answer returns to the caller what became of its job, in a transaction that came to err.
 func (e *entry) answer(err error) {
 	switch {
 	case e.result != nil:
@@ -101,7 +101,7 @@ func (e *entry) answer(err error) {
 	e.done <- err
 }
 
-// write writes a group in one transaction, but for those whose rows are locked or whose claim is gone.
+// write writes a group in one transaction, but for those whose rows are locked or whose claim has ended.
 func (w *Writer) write(group []*entry) error {
 	ctx, cancel := context.WithTimeout(group[0].ctx, within)
 	defer cancel()

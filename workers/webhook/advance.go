@@ -23,7 +23,7 @@ const servedSQL = `SELECT ` + verbs.Columns + `, platform.voucher(webhook.maker_
 	WHERE project_id = $1 AND deleted_at IS NULL AND status = 'ACTIVE'
 	AND EXISTS (SELECT FROM project WHERE id = $1 AND deleted_at IS NULL) ORDER BY id`
 
-// look dispatches what is new to every webhook of a project; found says whether there was anything.
+// look dispatches what is new to every webhook of a project; found reports whether there was anything.
 func (w *Worker) look(ctx context.Context, project ids.ID) (found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -66,8 +66,8 @@ func (w *Worker) follow(ctx context.Context, row *db.Webhook) (found bool, err e
 	}
 }
 
-// place is where a webhook stands. Its cursor is stored with the events, so that it is of their past, wherever the
-// database was restored or promoted; where it is not, as for one from before generations, the webhook begins anew.
+// place returns where a webhook is in its feed. Its cursor is stored with the events, so that it is of their past,
+// wherever the database was restored or promoted. A cursor of an earlier database restarts at the feed's end.
 func (w *Worker) place(ctx context.Context, row *db.Webhook) (event.Position, error) {
 	place, err := w.feeds.Resume(ctx, row.ProjectID, row.Cursor)
 	if err == nil || !fault.Is(err, fault.CursorExpired) {
@@ -85,7 +85,7 @@ func (w *Worker) place(ctx context.Context, row *db.Webhook) (event.Position, er
 }
 
 // advance writes the deliveries of a page, the webhook's new cursor and its job, unless the webhook was changed since
-// it was read; moved says that it came further. Nothing is written when there is nothing to do.
+// it was read; moved reports whether the cursor advanced. Nothing is written when there is nothing to do.
 func (w *Worker) advance(ctx context.Context, row *db.Webhook, events []*event.Event) (moved bool, err error) {
 	if len(events) == 0 {
 		var due bool
@@ -126,8 +126,8 @@ func (w *Worker) advance(ctx context.Context, row *db.Webhook, events []*event.E
 	return moved, nil
 }
 
-// take writes a delivery for each event that the webhook chose, as far as its window has room, and answers how many
-// events were looked at. An event that was sent before is sent again: somebody asked for a replay.
+// take writes a delivery for each event that the webhook chose, as far as its window has space, and returns how many
+// events it has handled. An event that was sent before is sent again: a user requested a replay.
 func (w *Worker) take(ctx context.Context, t *tx.Tx, row *db.Webhook, events []*event.Event) (taken int, err error) {
 	var waiting int
 	err = t.QueryRow(ctx, `SELECT count(id) FROM webhook_delivery WHERE webhook_id = $1 AND state = 'PENDING'`,

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/chores"
 )
 
-// The bounds of one look for what is over: 20 statements of 1,000 rows.
+// The bounds of one run: 20 statements of 1,000 rows.
 const (
 	forgetPage  = 1_000
 	forgetPages = 20

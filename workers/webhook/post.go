@@ -77,7 +77,7 @@ func (w *Worker) send(ctx context.Context, b batch, one delivery) result {
 	return out
 }
 
-// try is send without what is told of it.
+// try is send without its trace, its metrics and its log.
 func (w *Worker) try(ctx context.Context, b batch, one delivery) result {
 	out := result{delivery: one}
 	request, err := w.request(ctx, b, one)
@@ -125,7 +125,7 @@ func (w *Worker) request(ctx context.Context, b batch, one delivery) (*http.Requ
 	return request, nil
 }
 
-// body is an event as receivers get it; details that would make it too long are left out, and it says so.
+// body returns an event as receivers get it; details that would make it too long are left out, which it states.
 func body(e *event.Event) ([]byte, error) {
 	content := sdk.Event{Type: string(e.Type), Timestamp: e.OccurredAt, Data: sdk.Data{
 		ID: string(e.ID), Cursor: e.Cursor, Seq: e.Seq, OrgID: string(e.TenantID), TenantID: string(e.TenantID),
@@ -174,7 +174,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// trouble says why there was no answer, in words that tell nothing of the network that the platform is in.
+// trouble returns why there was no answer, in words that reveal nothing of the network that the platform is in.
 func (w *Worker) trouble(err error) string {
 	var refused *dial.Refused
 	var name *net.DNSError

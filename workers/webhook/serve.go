@@ -32,7 +32,7 @@ func serveAt(at time.Time) *river.InsertOpts {
 		UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: chores.Live()}}
 }
 
-// waits says that a job has not begun.
+// waits reports whether a job has not begun.
 func waits(state rivertype.JobState) bool {
 	return state == rivertype.JobStateScheduled || state == rivertype.JobStateRetryable
 }
@@ -71,7 +71,7 @@ func (s *server) Work(ctx context.Context, job *river.Job[serve]) error {
 	return s.finish(ctx, job, sent)
 }
 
-// stopping says that the process is about to end.
+// stopping reports whether the process is about to end.
 func (w *Worker) stopping() bool {
 	select {
 	case <-w.ending:

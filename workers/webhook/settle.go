@@ -16,8 +16,8 @@ import (
 // single event that it cannot take is not such a failure.
 const recovered = time.Minute
 
-// settle writes down how a batch went: each delivery, and how its webhook stands. What was sent again, dropped or
-// settled by somebody else meanwhile stays as they left it.
+// settle writes down how a batch went: each delivery, and the state of its webhook. What was sent again, dropped or
+// settled otherwise meanwhile stays as it is.
 func (w *Worker) settle(ctx context.Context, row *db.Webhook, results []result) error {
 	var delivered, failed, dead int64
 	err := w.DB.As(ctx, w.actor, func(ctx context.Context, t *tx.Tx) error {
@@ -74,7 +74,7 @@ func (w *Worker) write(writes *pgx.Batch, now time.Time, one result) lifecycle.D
 	return state
 }
 
-// standing queues how a locked webhook stands after a batch.
+// standing queues the state of a locked webhook after a batch.
 func standing(writes *pgx.Batch, now time.Time, row *db.Webhook, results []result) {
 	last := results[len(results)-1]
 	status, since, delivered := row.Status, row.FailingSince, row.LastDeliveredAt

@@ -6,8 +6,8 @@ import "sync/atomic"
 type Stats struct {
 	// Delivered are deliveries that were taken, Failed tries that were not, Dead deliveries that were given up.
 	Delivered, Failed, Dead atomic.Int64
-	// Lag is for how long the delivery that has been due longest waits, in seconds, at the last look of the process that
-	// dispatches; 0 in any other. Deliveries to receivers that fail wait too.
+	// Lag is for how long the delivery that has been due longest waits, in seconds, at the last poll of the process
+	// that dispatches; 0 in any other. Deliveries to receivers that fail wait too.
 	Lag atomic.Int64
 }
 

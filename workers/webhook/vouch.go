@@ -28,7 +28,7 @@ func (w *Worker) scanVouched(row pgx.CollectableRow) (*db.Webhook, error) {
 	return found, w.narrow(found, voucher)
 }
 
-// narrow takes from a webhook the families that whoever answers for it may not read at this moment.
+// narrow takes from a webhook the families that its maker may not read at this moment.
 func (w *Worker) narrow(row *db.Webhook, raw []byte) error {
 	maker, err := tx.ParseVoucher(raw)
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *Worker) narrow(row *db.Webhook, raw []byte) error {
 }
 
 // drop gives up what is due of families that the webhook's maker may not read any more. It can be sent again once
-// somebody answers for the webhook who may.
+// a user who may answers for the webhook.
 func (w *Worker) drop(ctx context.Context, of *batch) error {
 	var dropped []string
 	of.due = slices.DeleteFunc(of.due, func(one delivery) bool {

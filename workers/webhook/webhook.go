@@ -11,9 +11,9 @@
 //	deliveries that wait for a webhook   1,000; more events stay in the feed, at the webhook's cursor
 //	requests to a webhook at once        4
 //	a request                            10 s, no redirect, 64 KiB of the answer are read and none is kept
-//	tries of a delivery                  8, within about a day; then it is DEAD until somebody sends it again
-//	a receiver that fails                is left alone after 3 in a row, then tried with one at a time after pauses that grow
-//	                                     to 5 minutes, until it takes one; FAILING after 5 days
+//	tries of a delivery                  8, within about a day; then it is DEAD until a user sends it again
+//	a receiver that fails                is left alone after 3 in a row, then tried with one at a time after pauses that
+//	                                     grow to 5 minutes, until it takes one; FAILING after 5 days
 //	a killed process's deliveries        sent again within two minutes, under the same id
 //
 // Order is that of the feed as long as nothing fails; who needs it exactly takes the event's number.
@@ -85,7 +85,7 @@ type Config struct {
 	Pace  Pace
 	// Traces makes a trace of each try; nil for none.
 	Traces *telemetry.Source
-	// Metrics counts tries; nil for nobody.
+	// Metrics counts tries; nil counts nothing.
 	Metrics *metrics.Set
 }
 

@@ -1,4 +1,4 @@
-// Package support has what to do when something is wrong with the app, as a value that its page is printed from.
+// Package support holds the app's runbook as a value: the steps when something is wrong. Its page is printed from it.
 package support
 
 import "github.com/gpuaas/app-platform/sdk/runbook"

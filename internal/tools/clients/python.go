@@ -32,7 +32,7 @@ func pythonCodes(root string) (string, error) {
 	return text + "))\n", nil
 }
 
-// python writes the module of operations: types first, each after those that it is made of.
+// python writes the module of operations: types first, each after those that it refers to.
 type python struct {
 	*api
 	text  strings.Builder
@@ -195,7 +195,7 @@ func (p *python) object(name string, set ast.SelectionSet, doc string) string {
 	return name
 }
 
-// members are the fragments that a class is made of and its own fields.
+// members returns the fragments that a class extends, and its own fields.
 func (p *python) members(name string, set ast.SelectionSet) (bases, lines []string) {
 	for _, selection := range set {
 		switch one := selection.(type) {

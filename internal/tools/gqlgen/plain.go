@@ -14,7 +14,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// plainFile is what the plugin writes.
+// plainFile is the file that the plugin writes.
 const plainFile = "graph/generated/plain/tables.go"
 
 //go:embed plain.gotpl
@@ -210,7 +210,7 @@ func (b *builder) object(f *codegen.Field, out *field) bool {
 	return b.table(out.Of)
 }
 
-// writer returns the function of graph/plain that writes a leaf, and "" where there is none.
+// writer returns the function of graph/plain that writes a leaf, and "" where it has no such function.
 func writer(name string, gql *ast.Type, goes types.Type) string {
 	pointer, optional := goes.(*types.Pointer)
 	if optional {
@@ -308,8 +308,8 @@ func input(of *ast.Definition, goes types.Type) types.Type {
 	return pointer.Elem()
 }
 
-// simple reports whether a struct has a field of that name that JSON reads as the executor does: a text, a truth value, a
-// whole number, an instant, a pointer to one of them, or a list of texts.
+// simple reports whether a struct has a field of that name that JSON reads as the executor does: a text, a truth value,
+// a whole number, an instant, a pointer to one of them, or a list of texts.
 func simple(of *types.Struct, name string) bool {
 	for field := range of.Fields() {
 		if !strings.EqualFold(field.Name(), name) {

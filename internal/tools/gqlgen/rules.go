@@ -8,11 +8,11 @@ var roots = []string{
 
 // How a field with a resolver is answered without the executor.
 const (
-	// atOnce fields are made from the object.
+	// atOnce fields are computed from the object.
 	atOnce = iota
 	// together fields are read with the object, and gathered where it comes from a loader.
 	together
-	// gathered fields have loaders: all elements of a list are asked for them beside each other.
+	// gathered fields have loaders: they are loaded for all elements of a list beside each other.
 	gathered
 	// alone fields cost a query for each object, so that inside lists the whole query is the executor's.
 	alone

@@ -148,7 +148,7 @@ var copiedColumns = []string{"source", "meter", "usage_id", "basis", "tenant_id"
 	"member_id", "component_key",
 	"session", "unit", "quantity", "from_at", "to_at", "borne_by", "digest"}
 
-// values are the rows of the reference, made before the clock runs.
+// values returns the rows of the reference, built before the clock runs.
 func values(records []metering.Record) [][]any {
 	rows := make([][]any, len(records))
 	for i := range records {

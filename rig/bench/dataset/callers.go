@@ -131,7 +131,7 @@ type Reach struct {
 	Caller, Agent string
 }
 
-// Reach returns the first instance's endpoint at its first member. ForgetReach takes away what was made for it.
+// Reach returns the first instance's endpoint at its first member. ForgetReach deletes what was created for it.
 func (s *Set) Reach(ctx context.Context) (made Reach, err error) {
 	made = Reach{Instance: Instance(0), Member: ID(ids.Member, 0), Node: ID(ids.Node, 0)}
 	var session, node token.Secret
@@ -148,7 +148,7 @@ func (s *Set) Reach(ctx context.Context) (made Reach, err error) {
 	return made, nil
 }
 
-// ForgetReach takes away what Reach made.
+// ForgetReach deletes what Reach created.
 func (s *Set) ForgetReach(ctx context.Context, made Reach) error {
 	_, err := s.Admin.Exec(ctx, `DELETE FROM node_credential WHERE node_id = $1`, made.Node)
 	return err

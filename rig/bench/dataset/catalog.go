@@ -67,7 +67,7 @@ func (s *Set) Catalog(ctx context.Context, n int) (digests []string, err error) 
 	return digests, nil
 }
 
-// ForgetCatalog takes away what Catalog made.
+// ForgetCatalog deletes what Catalog created.
 func (s *Set) ForgetCatalog(ctx context.Context) error {
 	for _, statement := range []string{`DELETE FROM manifest WHERE app_slug = $1`, `DELETE FROM artifact WHERE name = $1`,
 		`DELETE FROM app WHERE slug = $1`} {

@@ -1,5 +1,5 @@
-// Package dataset keeps the database that benchmarks run on: a durable local server (fsync on) and
-// generated, always equal rows. It is made once for a state of the migrations and a size, and kept.
+// Package dataset keeps the database that benchmarks run on: a durable local server (fsync on) and generated, always
+// equal rows. It is created once for each state of the migrations and each size, and kept.
 package dataset
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/bench/reference/frozen"
 )
 
-// generation changes whenever generated rows do, so that a kept database is made anew.
+// generation changes whenever generated rows do, so that a kept database is created again.
 const generation = 3
 
 // Size is how much is generated.
@@ -58,7 +58,7 @@ const (
 
 // Config says where the database is and what is in it.
 type Config struct {
-	// Dir holds the server's data; it is made when absent.
+	// Dir holds the server's data; it is created when absent.
 	Dir  string
 	Size Size
 	Log  *slog.Logger
@@ -179,11 +179,11 @@ func (s *Set) generate(ctx context.Context, config Config, admin *pgx.Conn, name
 	return nil
 }
 
-// heard is when the agents of the generated nodes reported last: nodes have no agents here, and the product's
-// reconcilers run in the measured server, so that the nodes' last report lies in the future for as long as a run takes.
+// heard is when the agents of the generated nodes last reported. The nodes have no agents here, and the product's
+// reconcilers run in the measured server, so the time lies in the future for as long as a run takes.
 const heard = `now() + interval '1 year'`
 
-// tidy takes away what earlier runs have made, which is younger than everything generated.
+// tidy deletes what earlier runs created, which is younger than everything generated.
 func (s *Set) tidy(ctx context.Context) error {
 	tx, err := s.Admin.Begin(ctx)
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *Set) tidy(ctx context.Context) error {
 	return err
 }
 
-// made says, by table, which rows a run has made. Ids hold the time of their minting.
+// made holds, by table, the condition for rows that a run created. Ids hold the time of their minting.
 var made = map[string]string{
 	"app_instance_event": youngerThan(ids.Event), "operation_step": youngerThan(ids.OperationStep),
 	"operation": youngerThan(ids.Operation),

@@ -59,7 +59,7 @@ func (s *Set) Fetch(ctx context.Context, of Blob) (made Fetch, err error) {
 	return made, nil
 }
 
-// ForgetFetch takes away what Fetch made.
+// ForgetFetch deletes what Fetch created.
 func (s *Set) ForgetFetch(ctx context.Context, made Fetch) (err error) {
 	for _, one := range []struct {
 		sql string

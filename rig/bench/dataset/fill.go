@@ -41,8 +41,8 @@ func Fill(ctx context.Context, dsn string, size Size) error {
 			return fmt.Errorf("fill %s: %w", t.name, err)
 		}
 	}
-	// To freeze, it waits for the pages that a checkpoint is writing, which it would pass over otherwise: how many pages are
-	// visible to all is a part of what plans are chosen by.
+	// FREEZE waits for the pages that a checkpoint is writing, which VACUUM would skip otherwise. How many pages are
+	// visible to all is one of the things by which plans are chosen.
 	if _, err := conn.Exec(ctx, `VACUUM (FREEZE, ANALYZE)`); err != nil {
 		return fmt.Errorf("analyze: %w", err)
 	}

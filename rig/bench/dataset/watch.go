@@ -20,7 +20,7 @@ func (s *Set) Open(ctx context.Context) (open int, err error) {
 	return open, nil
 }
 
-// Failed says why one of the operations made in this run failed; nil when none did.
+// Failed returns the error of one of this run's operations that failed; nil when none did.
 func (s *Set) Failed(ctx context.Context) error {
 	var failed string
 	err := s.Admin.QueryRow(ctx, `SELECT error_code || ': ' || error_message FROM operation WHERE state = 'FAILED' AND `+
@@ -103,7 +103,7 @@ func (s *Set) Forget(ctx context.Context, operations []ids.ID) error {
 	return nil
 }
 
-// Wake tells the workers, as whoever accepts an operation does, that the queue has something new.
+// Wake notifies the workers that the queue has something new, as accepting an operation does.
 func (s *Set) Wake(ctx context.Context) error {
 	if _, err := s.Admin.Exec(ctx, `SELECT pg_notify('app_platform_wake', 'bench|' || $1)`, event.QueueTopic); err != nil {
 		return fmt.Errorf("wake the workers: %w", err)
@@ -111,7 +111,7 @@ func (s *Set) Wake(ctx context.Context) error {
 	return nil
 }
 
-// Ended waits until an operation has ended and answers how long it took from its acceptance on.
+// Ended waits until an operation has ended and returns how long that took from its acceptance on.
 func (s *Set) Ended(ctx context.Context, operation ids.ID, patience time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

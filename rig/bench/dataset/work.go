@@ -7,7 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// words are what generated messages are made of; their lengths are those of real ones.
+// words are the texts of generated messages; their lengths are those of real ones.
 var words = []string{
 	"the adapter works on it", "checking readiness on the nodes", "member joined and answers", "sending it to the adapter",
 	"configuration rendered for 3 members", "waits for the agent of node", "queue accepts work",

@@ -54,9 +54,9 @@ func measurePermission(_ context.Context, b *kit.Bench) error {
 	return nil
 }
 
-// decide is what a decision costs, in time of this thread's own, so that whoever else runs on the
-// machine does not count: the best of some runs over every binding, in an order that no cache
-// foresees. The ids that are asked for have just been read, as those of an object have.
+// decide returns the cost of a decision in processor time of this thread, so that other work on the machine does not
+// count: the best of some runs over every binding, in an order that no cache foresees. The ids decided on have just
+// been read, as those of an object have.
 func decide(actor *authz.Actor, bindings []authz.Binding) (time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -81,7 +81,7 @@ func decide(actor *authz.Actor, bindings []authz.Binding) (time.Duration, error)
 	return best, nil
 }
 
-// decideOn asks for something held on every object.
+// decideOn decides on a permission that is granted on every object, and returns the thread time that this took.
 func decideOn(actor *authz.Actor, objects []authz.Object) (time.Duration, error) {
 	began, wrong := threadTime(), 0
 	for i := range objects {

@@ -24,8 +24,8 @@ const (
 	launchesARun   = 100
 )
 
-// measurePolicy asks everything that a launch into two allocations is asked. Reading the overlays and making
-// tables of them is apart, and told.
+// measurePolicy evaluates every rule that a launch into two allocations is checked against. The time for reading the
+// overlays and building tables of them is reported apart.
 func measurePolicy(_ context.Context, b *kit.Bench) error {
 	documents, rules, err := overlays()
 	if err != nil {

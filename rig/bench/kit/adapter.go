@@ -21,7 +21,7 @@ import (
 // AdapterRole is the child that is an adapter whose operations do nothing.
 const AdapterRole process.Role = "adapter"
 
-// AdapterConfig is what the adapter is made of.
+// AdapterConfig holds the adapter's configuration.
 type AdapterConfig struct{ Keys, Issuer, StateDir string }
 
 // arrivals notes when each operation was first dispatched.

@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/bench/process"
 )
 
-// Issuer is the platform's public address: nobody connects to it.
+// Issuer is the platform's public address: no one connects to it.
 const Issuer = "http://platform.bench"
 
 // Subject is something that can be measured, by a name for the command line.

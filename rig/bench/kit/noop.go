@@ -18,8 +18,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// NoopRole is the child that is an adapter written by hand: it verifies every request, keeps statuses
-// in memory, and an operation has ended well as soon as it was accepted, unless it is told to hold them.
+// NoopRole is the child that is an adapter written by hand: it verifies every request and keeps statuses in memory. An
+// operation succeeds as soon as it is accepted, unless a command has the child hold operations.
 const NoopRole process.Role = "noop"
 
 // noopPage is how many statuses a page of its feed holds at most.
@@ -28,8 +28,8 @@ const noopPage = adapter.MaxPage
 // maxWait is the longest that a poll of its feed is kept, in seconds.
 const maxWait = 20
 
-// noop is that adapter. Statuses lie in the order of their last change, so that a page of the feed
-// costs what it holds and not what there is.
+// noop is that adapter. Statuses lie in the order of their last change, so that a page of the feed costs what the page
+// holds, not what the feed holds.
 type noop struct {
 	verifier *adapter.Verifier
 	epoch    string
@@ -113,7 +113,7 @@ func (n *noop) setHold(arg json.RawMessage) error {
 	return nil
 }
 
-// endLocked tells the feed that an operation has ended well.
+// endLocked adds to the feed that an operation has succeeded.
 func (n *noop) endLocked(status adapter.Status) {
 	status.State, status.Percent, status.Phase = adapter.StateSucceeded, 100, "done"
 	n.log, n.state[status.OperationID] = append(n.log, status), status.State

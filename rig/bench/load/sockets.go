@@ -19,7 +19,7 @@ const SocketsRole process.Role = "sockets"
 // patience bounds waiting for messages that do not come.
 const patience = time.Minute
 
-// SocketsConfig says where to connect and what to ask for.
+// SocketsConfig says where to connect and what to subscribe to.
 type SocketsConfig struct {
 	Address string
 	Sockets int
@@ -29,7 +29,7 @@ type SocketsConfig struct {
 	Document  string
 	Instance  string
 	Afters    []string // cursors, dealt to the sockets in turn
-	// NumberAt is where the number of an event stands in a message, eight digits long.
+	// NumberAt is the offset in a message of the event's number, which is eight digits long.
 	NumberAt int
 }
 
@@ -52,8 +52,8 @@ type client struct {
 	failure    error
 }
 
-// Sockets is a child: it opens its connections, and is asked for "receive", which reads until so
-// many messages have come; "forget", which drops what was noted; and "delays".
+// Sockets is a child that opens its connections. Its commands are "receive", which reads until so many messages have
+// come; "forget", which drops what was noted; and "delays".
 func Sockets(_ context.Context, raw json.RawMessage) (process.Commands, func(), error) {
 	c := &client{}
 	c.changed = sync.NewCond(&c.mu)
@@ -105,7 +105,7 @@ func (c *client) openAll() (err error) {
 	return nil
 }
 
-// open connects, upgrades and, if asked, subscribes under the id 1.
+// open connects, upgrades and, if so configured, subscribes under the id 1.
 func (c *client) open(n int, address netip.AddrPort) error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -125,8 +125,8 @@ func (b *bench) dispatches(ctx context.Context, adapter *process.Child, callers 
 		return timing{}, err
 	}
 	defer s.Stop()
-	// PostgreSQL plans a statement anew for each of a connection's first five uses. All connections are past that before
-	// anything counts, on both sides.
+	// PostgreSQL plans a statement again for each of a connection's first five uses. All connections are past that
+	// before anything counts, on both sides.
 	warm := b.Plan.Operations / 2
 	free, err := b.Set.Allocations(ctx, callers, warm+2*b.Plan.Operations)
 	if err != nil {
@@ -218,14 +218,14 @@ func latency(adapter, s *process.Child, want int) (timing, error) {
 	return timing{p50: float64(load.Quantile(all, 0.5)), p99: float64(load.Quantile(all, 0.99))}, nil
 }
 
-// launcher asks for launches.
+// launcher sends requests to launch.
 type launcher struct {
 	address string
 	atOnce  int
 	request func(free dataset.Free, name string) []byte
 }
 
-// steady asks at a rate, however long the answers take.
+// steady sends requests at a rate, however long the answers take.
 func (l *launcher) steady(ctx context.Context, free []dataset.Free, rate int) error {
 	tick := time.NewTicker(time.Second / time.Duration(rate))
 	defer tick.Stop()

@@ -20,7 +20,7 @@ const login = "app_peer"
 //go:embed peers.sql
 var statements string
 
-// Config is what a peer is made of.
+// Config holds a peer's configuration.
 type Config struct {
 	// DSN is the peers' address of the database, and Connections the size of each process's pool.
 	DSN         string

@@ -22,7 +22,7 @@ const Role process.Role = "platform"
 // outOfReach bounds rates and counts that no benchmark meets: the edge counts every request, and refuses none.
 const outOfReach = 1 << 30
 
-// Config is what the platform is made of.
+// Config holds the platform's configuration.
 type Config struct {
 	// DSN is the administrator's address of the database.
 	DSN string
@@ -32,7 +32,7 @@ type Config struct {
 	Connections int
 	// Work says whether operations are carried out.
 	Work bool
-	// KeepNothing lets every read be read, as when nobody had asked it before.
+	// KeepNothing has every read served from the database, as if it were the first of its kind.
 	KeepNothing bool
 	// Sources are hosts that artifacts come from, reached without TLS.
 	Sources []string
@@ -40,7 +40,7 @@ type Config struct {
 	Certificate, Key string
 }
 
-// Answers are how many answers that can be kept the platform has shown again, and how many it has read.
+// Answers are how many reads the platform served with a kept answer, and how many from the database.
 type Answers struct{ Shown, Read int64 }
 
 // platform is the running platform.

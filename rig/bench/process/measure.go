@@ -10,9 +10,9 @@ import (
 	"runtime/pprof"
 )
 
-// WithMeasures adds what every child can be asked: "memory", in bytes of heap and stacks without
-// garbage, "resident", the bytes of it that the system counts, "goroutines", and "profile", which begins a CPU profile
-// in the named file and ends it when the name is empty.
+// WithMeasures adds the commands that every child has: "memory", in bytes of heap and stacks without garbage,
+// "resident", the bytes of it that the system counts, "goroutines", and "profile", which begins a CPU profile in the
+// named file and ends it when the name is empty.
 func WithMeasures(commands Commands) Commands {
 	var file *os.File
 	commands["memory"] = func(json.RawMessage) (any, error) { return memory(), nil }

@@ -1,6 +1,5 @@
-// Package process runs parts of the benchmark as children of this program, so that their work and
-// memory are their own. A child is this program again, told by its environment what to be; it is
-// asked, and answers, in lines of JSON.
+// Package process runs parts of the benchmark as children of this program, so that their work and memory are their own.
+// A child is this program again, with its role in its environment. Commands and answers are lines of JSON.
 package process
 
 import (
@@ -42,15 +41,15 @@ type answer struct {
 	Error  string
 }
 
-// Commands are what a child can be asked.
+// Commands are a child's commands, by name.
 type Commands map[string]func(arg json.RawMessage) (any, error)
 
-// Main is a child's own function: it sets up from its configuration, and answers commands from
-// then on. Stop is called at the end, when there is one.
+// Main is a child's own function: it sets up from its configuration, and returns the commands that the child answers
+// from then on. Stop is called at the end, unless it is nil.
 type Main func(ctx context.Context, config json.RawMessage) (commands Commands, stop func(), err error)
 
-// Run makes this process a child if it was started as one, and answers its exit code; child is
-// false otherwise. Call it before anything else.
+// Run makes this process a child if it was started as one, and returns its exit code; child is false otherwise. Call it
+// before anything else.
 func Run(roles map[Role]Main) (code int, child bool) {
 	text := os.Getenv(environment)
 	if text == "" {
@@ -184,7 +183,7 @@ func (c *Child) Tell(do string, arg any) error {
 	return nil
 }
 
-// Hear waits for the answer to what was told.
+// Hear waits for the answer to the command that Tell sent.
 func (c *Child) Hear(do string, result any) error {
 	if err := c.read(result); err != nil {
 		return fmt.Errorf("%s: %s: %w", c.role, do, err)

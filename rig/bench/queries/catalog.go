@@ -22,7 +22,7 @@ var catalogDocument string
 //go:embed artifact.graphql
 var artifactDocument string
 
-// measureCatalog asks for a page of an app's many manifests, and for artifacts by their digest.
+// measureCatalog reads a page of an app's many manifests, and artifacts by their digest.
 func measureCatalog(ctx context.Context, with *kit.Bench) (err error) {
 	b := bench{with}
 	digests, err := b.Set.Catalog(ctx, b.Plan.Catalog)

@@ -53,8 +53,8 @@ type peerQuery struct {
 	gqlgen, derived float64
 }
 
-// peers returns the sides: the platform with kept answers and without, gqlgen and, where it is installed, PostGraphile as one process a core and as
-// one alone.
+// peers returns the sides: the platform with kept answers and without, gqlgen and, where it is installed, PostGraphile
+// as one process a core and as one alone.
 func (b bench) peers(q peerQuery, address string) []side {
 	config := peers.Config{DSN: address, Connections: b.Plan.Pool, Folder: b.Plan.PostGraphile, Processes: 1}
 	sides := []side{platformSide(q.query), b.cold(q.query),

@@ -68,7 +68,7 @@ type target struct {
 	id, instance string
 }
 
-// The loads of detail and list: each request is for any of all instances, or its project, sent by one of those who may
+// The loads of detail and list: each request is for any of all instances, or its project, sent by a caller that may
 // read it.
 func measureDetail(ctx context.Context, with *kit.Bench) error {
 	b := bench{with}

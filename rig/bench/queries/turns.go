@@ -86,8 +86,8 @@ func (c came) beside(other came) (rates, p99 float64) {
 	return pairs.Ratio(), float64(kit.Median(c.slow)) / float64(kit.Median(other.slow))
 }
 
-// turns lets the sides answer in turns, round by round. The first round warms up and does not count: a side that keeps
-// answers has several, since a server that has run for an hour has been asked most of what it is asked.
+// turns lets the sides answer in turns, round by round. The first round warms up and does not count. A side that keeps
+// answers warms up several times, since a server that has run for an hour has answered most of its requests before.
 func (b bench) turns(ctx context.Context, q query, sides []side) ([]came, error) {
 	all := make([]came, len(sides))
 	for _, one := range sides {

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/bench/process"
 )
 
-// BroadcastRole is the child that broadcasts ready-made frames.
+// BroadcastRole is the child that broadcasts frames that are prepared beforehand.
 const BroadcastRole process.Role = "broadcast"
 
 // Burst is what is broadcast: messages in order, and the number of the first.
@@ -31,8 +31,8 @@ type broadcaster struct {
 	conns []net.Conn
 }
 
-// Broadcast is a child that upgrades whoever comes and, asked to "send", writes each message, framed
-// once, to every connection, one shard a core. It answers when each of them was begun.
+// Broadcast is a child that upgrades every connection. Its command "send" writes each message, framed once, to all of
+// them, one shard a core, and returns when the writing of each message began.
 func Broadcast(context.Context, json.RawMessage) (process.Commands, func(), error) {
 	b := &broadcaster{}
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -21,9 +21,9 @@ const (
 	pollEvery   = 5 * time.Second
 )
 
-// loop is a queue worker as one would write it by hand: it claims due rows with SKIP LOCKED, sends
-// them to the adapter, hears by the adapter's feed that they ended, and ends them. Every state that
-// the platform makes durable it makes durable too, in as many transactions.
+// loop is a queue worker as one would write it by hand: it claims due rows with SKIP LOCKED, sends them to the adapter,
+// learns from the adapter's feed that they ended, and ends them. Every state that the platform makes durable it makes
+// durable too, in as many transactions.
 type loop struct {
 	pool   *pgxpool.Pool
 	client *adapterclient.Client
@@ -56,7 +56,7 @@ func startLoop(ctx context.Context, config Config, ring *token.Keyring) (*loop, 
 	return l, nil
 }
 
-// stop ends the loop; nil is no loop.
+// stop ends the loop; it does nothing when l is nil.
 func (l *loop) stop() {
 	if l == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// errNotFound says that the caller may not change the instance, or that there is none.
+// errNotFound says that the caller may not change the instance, or that it does not exist.
 var errNotFound = errors.New("not found")
 
 // repairPolicy is the body of PUT /instances/{id}/repair, as the row has it.

@@ -1,7 +1,7 @@
-// Package reference is what the platform is compared with: the same answers by the shortest way,
-// written by hand on net/http and pgx for exactly the queries that are measured, and a broadcast of
-// frames that are ready-made. It authenticates with the same function of the database and reads
-// under the same row-level security, as the same login role.
+// Package reference is what the platform is compared with: the same answers by the shortest way, written by hand on
+// net/http and pgx for exactly the queries that are measured, and a broadcast of frames that are prepared beforehand.
+// It authenticates with the same function of the database and reads under the same row-level security, as the same
+// login role.
 package reference
 
 import (
@@ -28,7 +28,7 @@ import (
 // Role is the child that serves the hand-written handlers.
 const Role process.Role = "reference"
 
-// Config is what the hand-written server is made of; the fields are those of the platform's.
+// Config holds the hand-written server's configuration; the fields are those of the platform's.
 type Config struct {
 	DSN          string
 	Keys, Issuer string

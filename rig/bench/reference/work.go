@@ -55,7 +55,7 @@ func (l *loop) carry(ctx context.Context, w *work) error {
 	return l.park(ctx, w)
 }
 
-// prepare makes the beginning durable before the adapter hears of it.
+// prepare makes the beginning durable before the operation is sent to the adapter.
 func (l *loop) prepare(ctx context.Context, w *work) error {
 	return pgx.BeginFunc(ctx, l.pool, func(t pgx.Tx) error {
 		if err := l.lock(ctx, t, w); err != nil {
@@ -149,7 +149,7 @@ func (w *work) step(batch *pgx.Batch, ordinal int, state string) {
 		WHERE operation_id = $1 AND ordinal = $2`, w.operation, ordinal, state)
 }
 
-// absorb stores what the feed said, a page in one transaction, and makes ended operations due.
+// absorb stores what the feed reported, a page in one transaction, and makes ended operations due.
 func (l *loop) absorb(ctx context.Context, page []adapter.Status) error {
 	batch := &pgx.Batch{}
 	for _, status := range page {

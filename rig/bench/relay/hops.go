@@ -104,7 +104,7 @@ type way struct {
 	Token string
 }
 
-// client is the configuration of whoever connects to the certificate's holder.
+// client returns the configuration for a connection to the certificate's holder.
 func (w *way) client() (*tls.Config, error) {
 	authority, err := os.ReadFile(w.Certificate)
 	if err != nil {
@@ -159,8 +159,8 @@ type agentConfig struct {
 	Source string
 }
 
-// Agent keeps a node's tunnel as the node's agent does, and connects every stream to the source. It says that it is
-// connected by its address: there is none.
+// Agent keeps a node's tunnel as the node's agent does, and connects every stream to the source. It has no address: its
+// command "address" answers with an empty one, once the tunnel is connected.
 func Agent(ctx context.Context, raw json.RawMessage) (process.Commands, func(), error) {
 	var config agentConfig
 	if err := json.Unmarshal(raw, &config); err != nil {

@@ -173,7 +173,7 @@ func together(ctx context.Context, by side, at int, size int64) (float64, error)
 	return float64(size) * float64(at) / time.Since(began).Seconds(), err
 }
 
-// ask connects and tells the source what it is to do.
+// ask connects and sends the source the command.
 func ask(ctx context.Context, by side, what string) (io.ReadWriteCloser, error) {
 	conn, err := by(ctx)
 	if err != nil {
@@ -228,7 +228,7 @@ func bounce(ctx context.Context, by side) (time.Duration, error) {
 	return kit.Median(took), nil
 }
 
-// slow compares a stream beside ten that nobody reads with one that is alone.
+// slow compares a stream beside ten that no client reads with one that is alone.
 func (r *relay) slow(ctx context.Context) error {
 	size := r.Plan.Blob / 4
 	alone, err := together(ctx, r.platform, 1, size)

@@ -92,8 +92,8 @@ func (a *app) drain(ctx context.Context, run *adapter.Run) error {
 	})
 }
 
-// leave collects the lines of the members, and then has their nodes take them away. From then on it is
-// too late to cancel: a member whose sandbox is gone cannot be in service again.
+// leave collects the lines of the members, and then has their nodes remove the members. From then on it is too late to
+// cancel: a member whose sandbox is deleted cannot be in service again.
 func (a *app) leave(ctx context.Context, run *adapter.Run) error {
 	if err := run.Each(ctx, targets(run), func(ctx context.Context, member adapter.Member) error {
 		return a.collect(ctx, run, member)

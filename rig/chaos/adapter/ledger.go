@@ -79,7 +79,7 @@ func (l *Ledger) Append(entry Entry) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The first byte ends what a full disk left of an entry before, which is none.
+	// The first byte ends the part of an entry that a full disk may have left; such a part does not count.
 	if _, err := l.file.Write(append(append([]byte{'\n'}, encoded...), '\n')); err != nil {
 		return fmt.Errorf("write an entry: %w", err)
 	}

@@ -91,7 +91,7 @@ func (w *Walker) logs(_ context.Context, _ *Subject, into runbook.Facts) error {
 	return nil
 }
 
-// warnings are a log's lines of level WARN and ERROR, and those that are no JSON: what a program says as it dies.
+// warnings returns a log's WARN and ERROR lines, and those that are not JSON, which a program writes as it dies.
 func (w *Walker) warnings(path string) (found []string, err error) {
 	file, err := os.Open(path) // #nosec G304 -- a log of this installation
 	if err != nil {

@@ -133,7 +133,7 @@ func (w *Walker) adapters(ctx context.Context, _ *Subject, into runbook.Facts) e
 	return nil
 }
 
-// audit reads the refusals of the last hour, those that no project could be said of too.
+// audit reads the refusals of the last hour, also those that belong to no project.
 func (w *Walker) audit(ctx context.Context, _ *Subject, into runbook.Facts) error {
 	from, denied := time.Now().Add(-time.Hour), false
 	if w.Since.After(from) {

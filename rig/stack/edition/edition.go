@@ -64,8 +64,8 @@ type Published struct {
 	Active   map[string]bool
 }
 
-// Next is the document's own version the first time, and afterwards one that names the bytes: a version, once published,
-// never changes.
+// Next returns the document's own version the first time, and afterwards one that names the bytes: a version, once
+// published, never changes.
 func (p Published) Next(document Document, digest string) (string, error) {
 	version := document.Text("version")
 	if version == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
-// Kept returns the private key in a file, and makes one of the algorithm when there is none.
+// Kept returns the private key in a file, and creates one of the algorithm when the file does not exist.
 func Kept(file, algorithm string) (crypto.Signer, error) {
 	text, err := os.ReadFile(file) // #nosec G304 -- in the installation's own folder
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 const Currency = "EUR"
 
 // demo is a price book for a demonstration: capacity of a kind of node by the hour, and the reference apps' own use.
-// They are nobody's real prices. A storage class is priced by the GiB and hour, by its name; of what the class is called on
-// local nodes, see rig/stack/storage.
+// The prices are invented. A storage class is priced by the GiB and hour, by its name; rig/stack/storage says what the
+// class is called on local nodes.
 func demo(sku string) []gql.SetPriceInput {
 	return []gql.SetPriceInput{
 		{Meter: "node_seconds", Sku: &sku, Per: "3600", Tiers: []gql.PriceTierInput{{Price: "9.60"}}},
@@ -31,7 +31,7 @@ func demo(sku string) []gql.SetPriceInput {
 	}
 }
 
-// Seed fills an installation's price book, with prices of nodes of one SKU, where nobody has set a price yet. It reports
+// Seed fills an installation's price book with prices of nodes of one SKU, unless it holds a price already. It reports
 // whether it did.
 func Seed(ctx context.Context, operator graphql.Client, sku string) (bool, error) {
 	known, err := gql.ListPrices(ctx, operator, gql.PriceFilterInput{}, 1, "")

@@ -41,7 +41,7 @@ type Client struct {
 	mu       sync.Mutex
 	platform contract.Platform
 	renewed  time.Time
-	// api speaks to platform.GraphQLURL; failure is why there is none.
+	// api speaks to platform.GraphQLURL; where that is not an address, failure says why.
 	api     *client.Client
 	failure error
 }
@@ -52,7 +52,7 @@ var (
 )
 
 // NewClient returns a client with this access. The correlation id goes out with every call. A
-// nil log discards. An address that is none is the error of every call.
+// nil log discards. An invalid address is the error of every call.
 func NewClient(platform contract.Platform, correlationID string, log *slog.Logger) *Client {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -9,27 +9,27 @@ import (
 )
 
 // PurposeArtifactPull is the purpose of a secret that lets its taker pull one artifact of the manifest for some
-// minutes. Every instance has it; other purposes stand in the manifest and in the platform's policy.
+// minutes. Every instance has it; the manifest and the platform's policy name other purposes.
 const PurposeArtifactPull = "artifact_pull"
 
-// SecretRequest asks for a runtime secret of an instance. The platform makes the value and keeps it.
+// SecretRequest requests a runtime secret of an instance. The platform generates the value and keeps it.
 type SecretRequest struct {
 	// Purpose is what it is for.
 	Purpose string
 	// ArtifactDigest is what may be pulled, for [PurposeArtifactPull].
 	ArtifactDigest string
-	// MemberID is the member whose node may take delivery, by a task's SecretRef; empty for the adapter itself.
+	// MemberID is the member whose node may receive the secret, by a task's SecretRef; empty for the adapter itself.
 	MemberID string
-	// Life is how long it can be delivered, 30 seconds to a day, to the second; 0 for five minutes.
+	// Life is how long it can be delivered, 30 seconds to a day, in whole seconds; 0 means five minutes.
 	Life time.Duration
 	// Again lets it be delivered until it expires, and not only once. A task that must survive a restart of the node's
 	// agent needs this.
 	Again bool
-	// IdempotencyKey makes a repeat harmless: the same key is the same secret.
+	// IdempotencyKey makes a repeat harmless: the same key returns the same secret.
 	IdempotencyKey string
 }
 
-// IssueSecret makes a runtime secret of the instance and answers its id. A purpose that the manifest does not declare
+// IssueSecret creates a runtime secret of the instance and returns its id. A purpose that the manifest does not declare
 // or policy does not allow is POLICY_DENIED.
 func (c *Client) IssueSecret(ctx context.Context, instanceID string, request SecretRequest) (id string, err error) {
 	input := gql.IssueRuntimeSecretInput{

@@ -18,15 +18,15 @@ import (
 
 // Tasks is how an adapter acts on the world: node tasks and reports, by the public API.
 type Tasks interface {
-	// Run asks for a node task in the sandbox of a member and waits until it has ended. The
-	// result may be a failure of the task; the error is a failure to ask. Connection failures
-	// and answers marked retryable are tried again until ctx ends.
+	// Run requests a node task in the sandbox of a member and waits until it has ended. A task
+	// that fails is a result; the error means that the platform could not be reached or refused.
+	// Connection failures and answers marked retryable are tried again until ctx ends.
 	Run(ctx context.Context, memberID string, task contract.TaskSpec) (contract.TaskResult, error)
-	// Report says how an operation goes. It is tried once: the platform also polls.
+	// Report sends the progress of an operation. It is tried once: the platform also polls.
 	Report(ctx context.Context, report Report) error
 }
 
-// Report is what an adapter says of an operation under way.
+// Report is what an adapter reports about an operation under way.
 type Report struct {
 	// OperationID and Attempt name the dispatch.
 	OperationID string
@@ -35,12 +35,12 @@ type Report struct {
 	Phase   string
 	Percent int
 	Message string
-	// Members are what it says of members.
+	// Members are the members whose state is reported.
 	Members []contract.MemberUpdate
 }
 
 const (
-	// taskWait is how long one question after a task waits at the platform.
+	// taskWait is how long one poll of a task waits at the platform.
 	taskWait = 20 * time.Second
 	// maxReportMembers is the most members the public API takes in one report.
 	maxReportMembers = 256
@@ -70,15 +70,15 @@ func (c *Client) Run(ctx context.Context, memberID string, task contract.TaskSpe
 	return result, err
 }
 
-// order asks for a task. The request is not cut off when ctx ends: without the answer nobody would
-// know the id of a task that was made all the same, and it would be done after its operation.
+// order creates a task. The request is not cut off when ctx ends: the platform may have created the
+// task, and without the answer its id is unknown, so that it would run on after its operation.
 func (c *Client) order(ctx context.Context, input gql.RunNodeTaskInput) (*gql.RunNodeTaskResponse, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	return gql.RunNodeTask(ctx, c, input)
 }
 
-// abandon asks the node to stop a task nobody waits for any more. Best effort: every task also
+// abandon cancels a task that no caller waits for any more. It is best effort: every task also
 // has a timeout of its own.
 func (c *Client) abandon(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backoffMax)
@@ -88,7 +88,7 @@ func (c *Client) abandon(ctx context.Context, id string) {
 	}
 }
 
-// await asks after a task until it has ended.
+// await polls a task until it has ended.
 func (c *Client) await(ctx context.Context, task contract.TaskResult) (contract.TaskResult, error) {
 	for !task.State.Ended() {
 		asked := time.Now()
@@ -99,7 +99,7 @@ func (c *Client) await(ctx context.Context, task contract.TaskResult) (contract.
 			return task, fmt.Errorf("await node task %s: %w", task.ID, err)
 		}
 		task = resultOf(seen.NodeTask)
-		// A platform that answers without waiting must not be asked in a tight loop.
+		// A platform that answers without waiting must not be polled in a tight loop.
 		if !task.State.Ended() && time.Since(asked) < backoffFirst {
 			if err := wire.Pause(ctx, backoffFirst); err != nil {
 				return task, err
@@ -204,8 +204,8 @@ func persist[T any](ctx context.Context, c *Client, call func() (T, error)) (T, 
 	}
 }
 
-// passing reports whether the same call may succeed later: the platform says so, or the status of
-// an answer that may come from something in between.
+// passing reports whether the same call may succeed later: the platform marks the error as retryable,
+// or the status is one that a proxy in between may have answered.
 func passing(err *client.Error) bool {
 	return err.Retryable || err.HTTPStatus == http.StatusTooManyRequests ||
 		err.HTTPStatus >= http.StatusInternalServerError

@@ -13,7 +13,7 @@ import (
 const (
 	// stderrTail is how much of a failed command's error output its failure quotes, in bytes.
 	stderrTail = 800
-	// defaultTaskTimeout is the time of a task that gives none.
+	// DefaultTimeout is the timeout of a task that sets none.
 	DefaultTimeout = time.Minute
 )
 

@@ -1,4 +1,4 @@
-// Package automation is how an adapter acts where nobody has requested anything: by a service account of its own, and for
+// Package automation lets an adapter act without a request of the platform: as a service account of its own, and for
 // an instance as the service account that the instance's project chose for it.
 //
 //	account, err := automation.Open("https://gpu.example.com", "/run/secrets/adapter.key")
@@ -98,8 +98,8 @@ func (a *Account) key(context.Context) (string, error) {
 	return key, nil
 }
 
-// token returns the instance's token, a new one where it ends soon. Callers at the same time may request it twice, which
-// costs a call and nothing else.
+// token returns the instance's token, a new one where it expires soon. Callers at the same time may request it twice,
+// which costs one more call and nothing else.
 func (a *Account) token(ctx context.Context, instanceID string) (string, error) {
 	a.mu.Lock()
 	held, ok := a.held[instanceID]

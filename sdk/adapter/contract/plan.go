@@ -72,8 +72,8 @@ type PlanAnswer struct {
 	WorkTotal int `json:"workTotal"`
 	// Message says it to a person.
 	Message string `json:"message"`
-	// Chosen are the targets that should leave, the first one first, where [PlanRequest.Choose] asked. Too few, or none,
-	// leave the rest to the platform; what is not a target is not read.
+	// Chosen are the targets that should leave, the first one first, where [PlanRequest.Choose] asked. Too few, or
+	// none, leave the rest to the platform; what is not a target is not read.
 	Chosen []string `json:"chosen,omitempty"`
 }
 

@@ -13,11 +13,11 @@ type Requester struct {
 	Posix *PosixIdentity `json:"posix,omitempty"`
 }
 
-// PosixIdentity is an account of POSIX systems. It is one person's or service account's in the instance's tenant for good:
-// it never changes, and nobody else gets its name or its ids, in whichever app.
+// PosixIdentity is an account of POSIX systems. It is one person's or service account's in the instance's tenant for
+// good: it never changes, and no one else gets its name or its ids, in any app.
 type PosixIdentity struct {
-	// Name is the name of the account and of its own group: a lower-case letter, then lower-case letters, digits, - and _,
-	// at most 31 bytes.
+	// Name is the name of the account and of its own group: a lower-case letter, then lower-case letters, digits, - and
+	// _, at most 31 bytes.
 	Name string `json:"name"`
 	// UID is the account's id, 1,000 to 59,999, which is inside the ids of every member.
 	UID int `json:"uid"`

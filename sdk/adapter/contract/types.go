@@ -116,7 +116,7 @@ type Dispatch struct {
 	Change json.RawMessage `json:"change,omitempty"`
 	// Force says to finish now though work is lost and though a node cannot be reached. It is no
 	// part of the specification: the caller may choose it for an operation that is under way, which
-	// is then dispatched with a higher attempt and begins anew.
+	// is then dispatched with a higher attempt and begins again.
 	Force bool `json:"force,omitempty"`
 	// Platform is how to reach the public API for this operation.
 	Platform Platform `json:"platform"`
@@ -274,8 +274,8 @@ type CancelResult struct {
 	Outcome CancelOutcome `json:"outcome"`
 	// Message says it to a person.
 	Message string `json:"message"`
-	// Tombstone says, beside the outcome unknown of an operation that was never dispatched, that a dispatch that arrives
-	// later with this attempt or a lower one is answered as canceled, and nothing of it is begun. Optional.
+	// Tombstone says, beside the outcome unknown of an operation that was never dispatched, that a dispatch that
+	// arrives later with this attempt or a lower one is answered as canceled, and nothing of it is begun. Optional.
 	Tombstone bool `json:"tombstone,omitempty"`
 }
 

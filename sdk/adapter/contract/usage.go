@@ -6,8 +6,8 @@ import "time"
 type UsagePage struct {
 	// Cursor continues after this page.
 	Cursor string `json:"cursor"`
-	// Count is how many records of the instance there are up to Cursor, from the first one on, so that a reader can prove
-	// that none was passed over; 0 when the adapter does not count them.
+	// Count is how many records of the instance there are up to Cursor, from the first one on, so that a reader can
+	// prove that none was passed over; 0 when the adapter does not count them.
 	Count int `json:"count,omitempty"`
 	// Records are the records after the asked cursor, oldest first.
 	Records []UsageRecord `json:"records"`
@@ -32,7 +32,7 @@ type UsageRecord struct {
 	// Session is what a price per started minute is rounded over, such as a job's id; empty for the member, or for the
 	// instance.
 	Session string `json:"session,omitempty"`
-	// Retracts is the id of a record of the same dimension that this one takes back, by a quantity below zero; empty for
-	// none.
+	// Retracts is the id of a record of the same dimension that this one takes back, by a quantity below zero; empty
+	// for none.
 	Retracts string `json:"retracts,omitempty"`
 }

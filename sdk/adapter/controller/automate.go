@@ -23,8 +23,8 @@ func ownAccount(o options) (*automation.Account, error) {
 	return account, nil
 }
 
-// beside runs the automation beside the server; either's error ends both. The log says who the adapter acts as, once the
-// platform has said it: a wrong key is a line of the log, and the adapter goes on in operations.
+// beside runs the automation beside the server; an error of either ends both. Once the platform has answered, the log
+// names the adapter's account. A wrong key is only logged: the adapter goes on with operations.
 func beside(ctx context.Context, spec Spec, account *automation.Account, log *slog.Logger,
 	server func(context.Context) error) error {
 	if account == nil {

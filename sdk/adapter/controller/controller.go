@@ -47,10 +47,10 @@ type Spec struct {
 	// Conformance and Tenancy are the conformance suite's reports of this build; --print-evidence prints them, for who
 	// publishes the manifest. They may be nil.
 	Conformance, Tenancy []byte
-	// Automate runs beside the server where --service-account-file names the key of the adapter's own account, until ctx
-	// ends; nil for an adapter that acts in operations alone. Its error ends the controller.
+	// Automate runs beside the server until ctx ends, where --service-account-file names the key of the adapter's own
+	// account; nil for an adapter that acts only in operations. Its error ends the controller.
 	Automate func(ctx context.Context, account *automation.Account, log *slog.Logger) error
-	// App makes the app. The directory is the app's own, below --state-dir, made with mode 0700.
+	// App returns the app. The directory is the app's own, below --state-dir, created with mode 0700.
 	App func(dir string) (adapter.App, error)
 }
 

@@ -13,7 +13,7 @@ import (
 const atOnce = 16
 
 // Observe observes members at once and judges the instance by them: unknown as long as it may be better or worse than
-// it looks. What says what a healthy member does, such as "peers run", for the message. The error is that of ctx.
+// it seems. what names what a healthy member does, such as "peers run", for the message. The error is that of ctx.
 func Observe(
 	ctx context.Context, members []adapter.Member, what string,
 	one func(ctx context.Context, member adapter.Member) adapter.MemberObservation,

@@ -41,16 +41,16 @@ type App struct {
 	// Check refuses a new dispatch for a reason of safety with [contract.Reject], before anything is
 	// done; nil accepts all. It must be quick: the platform waits for it.
 	Check func(ctx context.Context, dispatch contract.Dispatch) error
-	// Plan says what an operation would come to, and changes nothing; nil does not plan. It is
-	// asked only of what a dispatch would not refuse, and must answer within seconds.
+	// Plan forecasts an operation, and changes nothing; nil does not plan. It is called only for
+	// operations that a dispatch would not refuse, and must answer within seconds.
 	Plan func(ctx context.Context, plan *PlanCall) (contract.PlanAnswer, error)
-	// Leaving chooses who of the plan's targets should leave when a component gets count members fewer, the first one
-	// first; too few, or none, leave the rest to the platform. Nil leaves the choice to the platform. It changes
-	// nothing, and must answer within seconds.
+	// Leaving chooses which of the plan's targets should leave when a component gets count members fewer, in the order
+	// in which they leave. If it chooses fewer than count, the platform chooses the rest; if it is nil, the platform
+	// chooses all. It changes nothing, and must answer within seconds.
 	Leaving func(ctx context.Context, plan *PlanCall, count int) ([]contract.Member, error)
 	// Actions are its own verbs.
 	Actions []AppAction
-	// Observe says how an instance is now; nil answers "unknown".
+	// Observe reports the present state of an instance; nil answers "unknown".
 	Observe func(ctx context.Context, call *Call) (contract.Observation, error)
 	// UsageDimensions are what Usage meters.
 	UsageDimensions []contract.UsageDimension
@@ -71,7 +71,7 @@ func (a App) Info() contract.AppInfo {
 	return info
 }
 
-// Call is what an action, an observation or a usage query has to work with.
+// Call is the input and the means of an action, an observation or a usage query.
 type Call struct {
 	// Instance is the instance; for an observation as it was last dispatched.
 	Instance contract.Instance
@@ -79,7 +79,7 @@ type Call struct {
 	Members []contract.Member
 	// Input is an action's input; it is valid against the action's schema.
 	Input json.RawMessage
-	// Requester is who asked for an action.
+	// Requester is the person or service account that called an action.
 	Requester contract.Requester
 	// Log carries the correlation id.
 	Log *slog.Logger
@@ -91,8 +91,8 @@ type Call struct {
 // Client reaches the public API with the call's token, which may do what the platform gives to calls of this sort.
 func (c *Call) Client() *api.Client { return c.tasks }
 
-// Key names an action's call: a repeat of the action has the same one, and no other call has. What is counted by
-// actions derives its ids from it.
+// Key identifies an action's call: a repeat of the action has the same key, and no other call has it. Usage that is
+// counted by actions derives its ids from it.
 func (c *Call) Key() string { return c.key }
 
 // Of returns the members of one component, in the order of their indexes.
@@ -100,8 +100,8 @@ func (c *Call) Of(component string) []contract.Member {
 	return contract.MembersOf(c.Members, component)
 }
 
-// Do runs a node task on a member and waits for it. Its idempotency key is made of the call and
-// the step, so that a repeated action is the same tasks. A task that did not succeed is an error.
+// Do runs a node task on a member and waits for it. Its idempotency key consists of the call's key and the step,
+// so that a repeated action repeats no task. A task that did not succeed is an error.
 func (c *Call) Do(ctx context.Context, member contract.Member, step string, task contract.NodeTask,
 	options ...api.TaskOption) (contract.TaskResult, error) {
 	result, err := c.Try(ctx, member, step, task, options...)

@@ -160,7 +160,7 @@ func (k *Kit) about(r request, find func(string) (contract.Instance, []contract.
 	log := r.log.With("instance", instance.ID)
 	return &Call{
 		Instance: instance, Members: members, Log: log,
-		// Every observation looks anew, so its tasks must be new ones.
+		// Every observation reads the present state, so its tasks must be new ones.
 		key:   "obs." + digest(time.Now().String(), token),
 		tasks: api.NewClient(platform, r.Header.Get(contract.HeaderCorrelation), log),
 	}, app, nil

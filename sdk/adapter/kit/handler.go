@@ -186,8 +186,8 @@ func (k *Kit) take(ctx context.Context, d contract.Dispatch) (operation.Result, 
 	return k.engine.Dispatch(d, hash)
 }
 
-// admit decides whether a new operation may begin: the app, the kind, the config, the author's word. What is taken away
-// keeps whatever config it had: an adapter that would not start it any more still tears it down.
+// admit decides whether a new operation may begin, by the app, the kind, the config and the author's Check. The config
+// of what is removed is not checked: an adapter that would not start it any more still tears it down.
 func (k *Kit) admit(ctx context.Context, d contract.Dispatch) error {
 	app, ok := k.app(d.Instance.App)
 	if !ok {

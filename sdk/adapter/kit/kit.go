@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/sign"
 )
 
-// Config is what a kit is made of.
+// Config is the configuration of a kit.
 type Config struct {
 	// Name is the adapter's registered name: the audience of every request to it.
 	Name string
@@ -22,7 +22,7 @@ type Config struct {
 	Build string
 	// Apps are the apps it runs; at least one.
 	Apps []App
-	// StateDir is where the journal lies. It belongs to this kit alone, and must outlive restarts.
+	// StateDir is the folder of the journal. It belongs to this kit alone, and must outlive restarts.
 	StateDir string
 	// Issuer is the platform's URL, compared exactly with a request's issuer.
 	Issuer string
@@ -82,7 +82,7 @@ func New(config Config) (*Kit, error) {
 	return k, nil
 }
 
-// operation returns the author's function for an operation kind of an app; nil when there is none.
+// operation returns the author's function for an operation kind of an app; nil when the app has no such function.
 func (k *Kit) operation(slug string, kind contract.Kind) operation.Func {
 	app, ok := k.app(slug)
 	if !ok {
@@ -91,7 +91,7 @@ func (k *Kit) operation(slug string, kind contract.Kind) operation.Func {
 	return app.Operations[kind]
 }
 
-// Describe returns what the adapter says about itself.
+// Describe returns the adapter's description of itself.
 func (k *Kit) Describe() contract.Description {
 	description := contract.Description{ContractVersions: contract.ContractVersions(), Name: k.config.Name,
 		Build: k.config.Build, Apps: []contract.AppInfo{}}

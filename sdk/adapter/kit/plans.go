@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxPlan bounds a plan: the platform asks while a person waits.
+	// maxPlan bounds a plan: the platform requests it while a person waits.
 	maxPlan = 30 * time.Second
 )
 
-// PlanCall is what a plan has to work with: the instance and its members, node tasks that look,
-// and what is asked.
+// PlanCall is the input and the means of a plan: the instance and its members, node tasks that change nothing,
+// and the request.
 type PlanCall struct {
 	Call
-	// Request is what is asked.
+	// Request is the operation to plan.
 	Request contract.PlanRequest
 }
 
@@ -63,14 +63,14 @@ func (k *Kit) plan(ctx context.Context, r request) (answer, error) {
 	return answer{http.StatusOK, said}, nil
 }
 
-// planned asks the author. What a dispatch would be refused for is no error of a plan: it is the
-// reason of its verdict.
+// planned calls the author's function. What a dispatch would be refused for is not an error of a plan: it
+// is the reason of its verdict.
 func (k *Kit) planned(ctx context.Context, app *compiledApp, body contract.PlanRequest,
 	r request) (contract.PlanAnswer, error) {
 	log := r.log.With("instance", body.Instance.ID, "plan", body.Kind)
 	call := &PlanCall{Request: body, Call: Call{
 		Instance: body.Instance, Members: body.Members, Log: log,
-		// Every plan looks anew, so its tasks must be new ones.
+		// Every plan reads the present state, so its tasks must be new ones.
 		key:   "plan." + digest(time.Now().String(), body.Platform.Token),
 		tasks: api.NewClient(once(body.Platform), r.Header.Get(contract.HeaderCorrelation), log),
 	}}
@@ -93,7 +93,7 @@ func (k *Kit) planned(ctx context.Context, app *compiledApp, body contract.PlanR
 	return bounded(said)
 }
 
-// choice asks the author who should leave.
+// choice calls the author's function that chooses which members should leave.
 func choice(ctx context.Context, app *compiledApp, call *PlanCall) (contract.PlanAnswer, error) {
 	chosen, err := app.Leaving(ctx, call, call.Request.Choose.Count)
 	answer := contract.PlanAnswer{

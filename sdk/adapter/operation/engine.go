@@ -34,7 +34,7 @@ type Options struct {
 	// Retention is how long ended operations are remembered, 30 days when 0. The newest one of an instance that still
 	// exists is kept for as long.
 	Retention time.Duration
-	// Find returns the function for an operation kind of an app; nil when there is none.
+	// Find returns the function for an operation kind of an app; nil when the app has no such function.
 	Find func(app string, kind contract.Kind) Func
 }
 
@@ -42,7 +42,7 @@ const (
 	defaultRunning = 64
 	// DefaultRetention is how long ended operations are remembered where nothing else is configured.
 	DefaultRetention = 30 * 24 * time.Hour
-	// maxOperations bounds the operations remembered; the oldest ended ones make room.
+	// maxOperations bounds the operations remembered; the oldest ended ones are forgotten first.
 	maxOperations = 20000
 )
 
@@ -295,7 +295,7 @@ func (e *Engine) sweepLocked() {
 	}
 }
 
-// newestLocked says whether op holds what is known of an instance that still exists.
+// newestLocked reports whether op is the newest operation of an instance that still exists.
 func (e *Engine) newestLocked(op *operation) bool {
 	known := e.instances[op.dispatch.Instance.ID]
 	return known != nil && known.operation == op.id && !known.gone

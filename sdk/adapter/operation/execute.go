@@ -99,7 +99,7 @@ func (e *Engine) execute(ctx runContext, run *Run) {
 }
 
 // endWaiting ends a run that got no slot before it was canceled or its deadline passed. One that
-// ran in an earlier process may have left things behind, so its function still gets its say.
+// ran in an earlier process may have left things behind, so its function is still called.
 func (e *Engine) endWaiting(ctx context.Context, run *Run) {
 	if interrupted(ctx) {
 		return
@@ -114,7 +114,7 @@ func (e *Engine) endWaiting(ctx context.Context, run *Run) {
 	e.finish(ctx, run, err)
 }
 
-// interrupted says that a run was cut off but its operation goes on: after a restart, or with force.
+// interrupted reports whether a run was cut off but its operation goes on: after a restart, or with force.
 func interrupted(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, api.ErrStopping) || errors.Is(cause, errForced)
@@ -210,8 +210,8 @@ func deadlineFirst(cause, err error) error {
 	return err
 }
 
-// errForced is the cause of a run's context when the operation was dispatched again with force: it
-// begins anew, so this run neither undoes nor ends anything.
+// errForced is the cause of a run's context when the operation was dispatched again with force: a new
+// run replaces this one, which therefore neither undoes nor ends anything.
 var errForced = errors.New("the operation begins anew with force")
 
 // operationError turns what an operation function returned into what the platform reads. Text

@@ -16,7 +16,7 @@ type knownInstance struct {
 	gone      bool
 }
 
-// know remembers the instance of a new operation, and makes room. The operation is locked.
+// know remembers the instance of a new operation, and forgets old ended operations. The operation is locked.
 func (e *Engine) know(op *operation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

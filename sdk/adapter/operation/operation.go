@@ -63,8 +63,8 @@ func (o *operation) apply(rec journal.Record) {
 	o.stillborn = o.stillborn || rec.Stillborn
 }
 
-// load rebuilds an operation from its journal. A file without a whole first record is of a
-// dispatch that was never answered; it is no operation.
+// load rebuilds an operation from its journal. A file without a whole first record belongs to a
+// dispatch that was never answered: it is deleted, and the result is nil.
 func load(j *journal.Journal, id string) (*operation, error) {
 	records, err := j.Read(id)
 	if err != nil {
@@ -137,9 +137,8 @@ type Result struct {
 	Done bool
 }
 
-// place finds the operation of an id or makes room for it. A new one comes locked, so that a
-// second dispatch of the same id waits for the first to be journalled. It is buried when a tombstone holds for the
-// attempt.
+// place finds the operation of an id or adds one. A new one is locked, so that a second dispatch of the same id waits
+// until the first is journalled. buried reports whether a tombstone covers the attempt.
 func (e *Engine) place(id string, attempt int) (op *operation, fresh, buried bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -204,9 +203,9 @@ func (e *Engine) repeat(op *operation, dispatch contract.Dispatch, hash string) 
 	return e.raiseLocked(op, dispatch)
 }
 
-// raiseLocked takes a higher attempt: a run under way goes on with the new deadline and token, or
-// begins anew when force came with the attempt; a failed one begins anew; and what succeeded or was
-// canceled stays as it is.
+// raiseLocked accepts a higher attempt. A run under way goes on with the new deadline and token, or
+// starts again when the attempt brings force. A failed operation starts again. One that succeeded or
+// was canceled stays as it is.
 func (e *Engine) raiseLocked(op *operation, dispatch contract.Dispatch) (Result, error) {
 	status := op.status
 	status.Attempt = dispatch.Attempt
@@ -234,9 +233,8 @@ func (e *Engine) raiseLocked(op *operation, dispatch contract.Dispatch) (Result,
 	return Result{Status: status}, nil
 }
 
-// againLocked begins an operation anew: one that failed, or with force one that is under way. What
-// the members came to and the point of no return stay true of the latter; its request to cancel
-// does not.
+// againLocked starts an operation again: one that failed, or with force one that is under way. The
+// latter keeps the states of its members and its point of no return, and drops its request to cancel.
 func (e *Engine) againLocked(op *operation, dispatch contract.Dispatch, forced bool) (Result, error) {
 	status := contract.Status{OperationID: op.id, Attempt: dispatch.Attempt, State: contract.StateAccepted,
 		Phase: "accepted", Members: []contract.MemberUpdate{}}
@@ -262,7 +260,7 @@ func (e *Engine) raisedLocked(op *operation, rec journal.Record) error {
 	return e.feed.Put(*rec.Status)
 }
 
-// errEnded is what an update of an operation that has ended meets: the end is final.
+// errEnded is the error of an update of an operation that has ended: the end is final.
 var errEnded = errors.New("the operation has ended")
 
 var errMismatch = contract.ErrorBody{Code: contract.CodeBodyMismatch,

@@ -27,7 +27,7 @@ const (
 	parallelMembers = 8
 )
 
-// Run is one operation under way: what was asked, and the means to do it. It is safe for
+// Run is one operation under way: its dispatch, and the means to carry it out. It is safe for
 // concurrent use.
 type Run struct {
 	engine *Engine
@@ -46,7 +46,7 @@ type Run struct {
 	timer    *time.Timer
 }
 
-// Dispatch returns what was asked. Its deadline and token are those of the first attempt of this
+// Dispatch returns the request. Its deadline and token are those of the first attempt of this
 // run; use ctx and [Run.Client] instead.
 func (r *Run) Dispatch() contract.Dispatch { return r.dispatch }
 
@@ -83,7 +83,7 @@ func (r *Run) Log() *slog.Logger { return r.log }
 // Client reaches the public API with the operation's token.
 func (r *Run) Client() *api.Client { return r.client }
 
-// Progress says what is being done and how much is done, 0 to 100. It never goes back.
+// Progress reports the present phase and how much is done, 0 to 100 percent. The percentage never goes back.
 func (r *Run) Progress(phase string, percent int, message string) {
 	r.op.mu.Lock()
 	durable := r.op.status.Phase != phase
@@ -95,7 +95,7 @@ func (r *Run) Progress(phase string, percent int, message string) {
 	r.told(err)
 }
 
-// Member says where a member stands. Detail may be nil; it must encode to an object of at most
+// Member reports the state of a member. Detail may be nil; it must encode to an object of at most
 // [contract.MaxDetail] bytes.
 func (r *Run) Member(id string, status contract.MemberStatus, health contract.Health, detail map[string]any) error {
 	update := contract.MemberUpdate{ID: id, Status: status, Health: health}
@@ -111,8 +111,8 @@ func (r *Run) Member(id string, status contract.MemberStatus, health contract.He
 	return err
 }
 
-// WaitsFor says which work the operation waits for right now, longest waiting first; nil when it no
-// longer waits. Beyond [contract.MaxWork] pieces are left out. It is for people: nothing is decided by it.
+// WaitsFor reports which work the operation waits for right now, longest waiting first; nil when it no
+// longer waits. Pieces beyond [contract.MaxWork] are left out. It is for people: nothing is decided by it.
 func (r *Run) WaitsFor(work []contract.Work) {
 	bounded := contract.BoundWork(work)
 	r.op.mu.Lock()
@@ -124,16 +124,16 @@ func (r *Run) WaitsFor(work []contract.Work) {
 	r.told(r.update(false, func(s *contract.Status) { s.WaitsFor = bounded }))
 }
 
-// Force says whether the caller chose to finish now, though work is lost and nodes cannot be reached.
+// Force reports whether the caller chose to finish now, though work is lost and nodes cannot be reached.
 func (r *Run) Force() bool { return r.dispatch.Force }
 
-// Reaches says whether a node task on the member is worth asking for: not when the platform has
-// lost sight of its node and the caller chose force, because nothing would come of waiting.
+// Reaches reports whether a node task on the member is worth a try. It is not when the caller chose force and
+// the platform cannot reach the member's node: to wait would change nothing.
 func (r *Run) Reaches(member contract.Member) bool {
 	return !r.dispatch.Force || member.Node.IsReachable()
 }
 
-// Evidence records what was seen that proves the outcome. All of it may be at most [contract.MaxEvidence].
+// Evidence records an observation that proves the outcome. All of it together is at most [contract.MaxEvidence] bytes.
 func (r *Run) Evidence(key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -161,8 +161,8 @@ func (r *Run) Evidence(key string, value any) error {
 	})
 }
 
-// Once returns the value saved under name, making and saving it when there is none: what is
-// random or depends on the hour stays the same after a crash. Never save a secret in clear.
+// Once returns the value saved under name; the first time it calls make and saves the result. So a value that is
+// random or depends on the time stays the same after a crash. Never save a secret in clear.
 func (r *Run) Once(name string, make func() (string, error)) (string, error) {
 	r.op.mu.Lock()
 	saved, ok := r.op.saved[name]
@@ -207,8 +207,8 @@ func (r *Run) Each(ctx context.Context, members []contract.Member, work func(con
 }
 
 // Cleanup returns a context for undoing things after ctx has ended, of at most two minutes. When
-// the controller itself is stopping, or the operation begins anew with force, it is over at once:
-// the work goes on, so nothing may be undone.
+// the controller itself is stopping, or the operation starts again with force, that context has
+// ended already: the work goes on, so nothing may be undone.
 func (r *Run) Cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCleanup)
 	if interrupted(ctx) {
@@ -217,7 +217,7 @@ func (r *Run) Cleanup(ctx context.Context) (context.Context, context.CancelFunc)
 	return clean, cancel
 }
 
-// update changes the status of the operation while this run is the one that stands for it.
+// update changes the status of the operation unless a newer run has replaced this one.
 func (r *Run) update(durable bool, change func(*contract.Status)) error {
 	r.op.mu.Lock()
 	defer r.op.mu.Unlock()
@@ -227,7 +227,7 @@ func (r *Run) update(durable bool, change func(*contract.Status)) error {
 	return r.engine.updateLocked(r.op, durable, change)
 }
 
-// end changes the status to a terminal one while this run is the one that stands for the operation. One that is
+// end changes the status to a terminal one unless a newer run has replaced this one. A terminal status that is
 // journalled already and could not be published is published.
 func (r *Run) end(change func(*contract.Status)) error {
 	r.op.mu.Lock()
@@ -241,7 +241,7 @@ func (r *Run) end(change func(*contract.Status)) error {
 	return r.engine.updateLocked(r.op, true, change)
 }
 
-// record journals a change durably while this run is the one that stands for the operation.
+// record journals a change durably unless a newer run has replaced this one.
 func (r *Run) record(rec journal.Record) error {
 	r.op.mu.Lock()
 	defer r.op.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// lookLength is how many random characters tell one look from another.
+	// lookLength is how many random characters distinguish the task of one [Run.Look] from another.
 	lookLength = 12
-	// forcedMargin is how much longer than that a forced operation waits for one.
+	// forcedMargin is how much longer than a task's timeout a forced operation waits for it.
 	forcedMargin = 5 * time.Second
 )
 
@@ -35,8 +35,8 @@ func (r *Run) Do(ctx context.Context, member contract.Member, step string, task 
 
 // Try is Do, but a task that did not succeed is a result and not an error.
 //
-// Under force a task is not asked for where [Run.Reaches] says no, and is waited for only a little
-// longer than it may take; both end with a failure that [IsUnreachable] recognises.
+// Under force no task is sent where [Run.Reaches] is false, and the wait for a task ends 5 seconds after
+// its timeout; both end with a failure that [IsUnreachable] recognises.
 func (r *Run) Try(ctx context.Context, member contract.Member, step string, task contract.NodeTask,
 	options ...api.TaskOption) (contract.TaskResult, error) {
 	if !r.Reaches(member) {
@@ -52,8 +52,8 @@ func (r *Run) Try(ctx context.Context, member contract.Member, step string, task
 	return r.send(ctx, member, step, spec)
 }
 
-// Look is Try for a task that only looks: every call is a new task, and nothing is journalled. What
-// it answers is what is so now, also after a crash; it must change nothing.
+// Look is Try for a task that only reads: every call is a new task, and nothing is journalled. So it
+// returns the present state, also after a crash. The task must change nothing.
 func (r *Run) Look(ctx context.Context, member contract.Member, step string, task contract.NodeTask,
 	options ...api.TaskOption) (contract.TaskResult, error) {
 	if !r.Reaches(member) {
@@ -79,7 +79,7 @@ func (r *Run) send(ctx context.Context, member contract.Member, step string,
 	return result, api.PlatformFailure(step, err)
 }
 
-// sendForced gives up on a task when its time is over: its node may have gone after the dispatch.
+// sendForced gives up on a task after its timeout: its node may have become unreachable since the dispatch.
 func (r *Run) sendForced(ctx context.Context, member contract.Member, step string,
 	spec contract.TaskSpec) (contract.TaskResult, error) {
 	bounded, cancel := context.WithTimeout(ctx, cmp.Or(spec.Timeout, api.DefaultTimeout)+forcedMargin)
@@ -96,7 +96,7 @@ func nodeUnreachable(member contract.Member, step string) error {
 		"step %s on member %s: node %s cannot be reached", step, member.ID, member.Node.Name)
 }
 
-// IsUnreachable says whether a node task failed because its node cannot be reached.
+// IsUnreachable reports whether a node task failed because its node cannot be reached.
 func IsUnreachable(err error) bool {
 	var failed contract.OperationError
 	return errors.As(err, &failed) && failed.Code == contract.CodeNodeUnreachable

@@ -18,11 +18,11 @@ const (
 )
 
 // Teardown deletes the sandboxes of members, several at once, and reports each as removed once its
-// node has said that nothing is left. What the nodes said is kept as the evidence "residue".
+// node has reported that nothing is left. The nodes' reports are kept as the evidence "residue".
 //
-// Under force a node that cannot be reached is passed over: its member is reported as removed all
-// the same, and the evidence "notTornDown" names the members that may still have something on their
-// nodes. The platform holds that against the nodes itself.
+// Under force a node that cannot be reached is skipped: its member is reported as removed all the
+// same, and the evidence "notTornDown" names the members that may still have something on their
+// nodes. The platform records the same, and cleans those nodes when they return.
 func (r *Run) Teardown(ctx context.Context, members []contract.Member) error {
 	var mu sync.Mutex
 	left, passed := make(map[string]int, len(members)), []string{}

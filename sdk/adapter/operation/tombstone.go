@@ -9,8 +9,8 @@ import (
 )
 
 // A dispatch that is under way when its operation ends may arrive after the cancel: an operation that was not known
-// when it was canceled gets a tombstone, which a late dispatch meets. A dispatch is valid for 90 seconds; tombstones
-// are kept for longer, and there are no more than maxTombstones of them.
+// when it was canceled gets a tombstone, by which a late dispatch is refused. A dispatch is valid for 90 seconds;
+// tombstones are kept for longer, and at most maxTombstones of them.
 const (
 	tombstoneAge  = time.Hour
 	maxTombstones = 10000

@@ -46,7 +46,7 @@ type RequestClaims struct {
 	BodyDigest string `json:"bd"`
 }
 
-// Signer makes request tokens: the platform's side of the signature.
+// Signer issues request tokens: the platform's side of the signature.
 type Signer struct {
 	issuer string
 	signer jose.Signer
@@ -134,7 +134,7 @@ type Verifier struct {
 	Now func() time.Time
 }
 
-// Verify checks that token was made by the platform for this adapter, method, target and body.
+// Verify checks that the platform issued token for this adapter, method, target and body.
 // Every refusal wraps [ErrSignature].
 func (v *Verifier) Verify(ctx context.Context, token, method, target string, body []byte) error {
 	claims, err := v.open(ctx, token)

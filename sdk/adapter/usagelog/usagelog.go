@@ -35,7 +35,7 @@ type book struct {
 	file    *os.File
 }
 
-// New returns the log in a directory, which is made when it is not there.
+// New returns the log in a directory, which it creates when it is missing.
 func New(dir string) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("usage log: %w", err)
@@ -104,8 +104,8 @@ func (l *Log) Page(instance, after string) (contract.UsagePage, error) {
 	return contract.UsagePage{Cursor: b.epoch + "." + strconv.Itoa(to), Count: to, Records: b.records[from:to:to]}, nil
 }
 
-// Last returns the record of an instance that was added last; the zero record when there is none. It says from where on
-// a source that is read now and again has to be read.
+// Last returns the record of an instance that was added last; the zero record when it has no records. A caller that
+// polls a source reads on from there.
 func (l *Log) Last(instance string) (contract.UsageRecord, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

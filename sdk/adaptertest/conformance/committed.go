@@ -55,8 +55,8 @@ func Committed(t TB, r Report, path string, update bool) {
 	}
 }
 
-// CommittedBoth is Committed for the two reports that an adapter's program holds of its own build: that of the whole run, in
-// conformance.json beside the code, and its part between tenants, in tenancy.json. Every clause must have been run.
+// CommittedBoth is Committed for the two reports that an adapter's program has of its own build: that of the whole run,
+// in conformance.json beside the code, and its part between tenants, in tenancy.json. Every clause must have been run.
 func CommittedBoth(t TB, r Report, update bool) {
 	t.Helper()
 	if left := r.Count(NotRun); left > 0 {

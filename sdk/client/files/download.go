@@ -16,9 +16,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/volumefiles"
 )
 
-// Download takes a file out to a path of this machine, which has its name when all of it is there and its digest is
-// that of the node. What is there of it waits beside it, as `.NAME.HASH.part`, and the next download of the same file goes
-// on with it.
+// Download copies a file of the volume to a path of this machine. The file gets its name when it is complete and has
+// the digest that the node reports. Until then its bytes are beside it, as `.NAME.HASH.part`, and the next download of
+// the same file goes on with them.
 func (v *Volume) Download(ctx context.Context, path, to string) error {
 	last := int64(-1)
 	return v.tries(ctx, func() (moved bool, err error) {
@@ -114,7 +114,7 @@ func (v *Volume) receive(resp *http.Response, file *os.File, sum hash.Hash, from
 	return nil
 }
 
-// local tells an error of this machine's disk from one of the connection.
+// local marks the errors of this machine's disk, to distinguish them from those of the connection.
 type local struct{ io.Writer }
 
 type localError struct{ error }

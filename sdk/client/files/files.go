@@ -32,9 +32,9 @@ type Volume struct {
 	Client *client.Client
 	// ID is the volume's id. Required.
 	ID string
-	// Progress is told how many bytes of a transfer are there; nil for nobody. It must return quickly.
+	// Progress is called with the bytes of a transfer that have arrived; it may be nil. It must return quickly.
 	Progress func(done, total int64)
-	// OnRetry is told why a transfer is tried again; nil for nobody.
+	// OnRetry is called with the error after which a request is tried again; it may be nil.
 	OnRetry func(err error)
 }
 
@@ -46,8 +46,8 @@ type Info struct {
 	Tag string
 }
 
-// Stat reads what there is to know of a file. The error has the code FAILED_PRECONDITION for a folder, a pipe or a
-// device, and NOT_FOUND for what is not there.
+// Stat reads the size and ETag of a file. The error has the code FAILED_PRECONDITION for a folder, a pipe or a
+// device, and NOT_FOUND for what does not exist.
 func (v *Volume) Stat(ctx context.Context, path string) (Info, error) {
 	resp, err := v.send(ctx, http.MethodHead, v.address(path, false), nil, 0, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func (v *Volume) Stat(ctx context.Context, path string) (Info, error) {
 	return Info{Size: resp.ContentLength, Tag: resp.Header.Get("ETag")}, nil
 }
 
-// reason returns why a HEAD was refused, whose answer has no body: GET of the same path is refused likewise, and says it.
+// reason returns why a HEAD was refused: its answer has no body, and that of a GET of the same path gives the reason.
 func (v *Volume) reason(ctx context.Context, path string, err error) error {
 	if !refused(err) {
 		return err
@@ -116,7 +116,7 @@ func (v *Volume) page(ctx context.Context, address string) (page volumefiles.Pag
 	return page, err
 }
 
-// MakeFolder makes a folder and those above it; those that are there stay.
+// MakeFolder creates a folder and those above it; those that exist stay.
 func (v *Volume) MakeFolder(ctx context.Context, path string) error {
 	return v.plain(ctx, http.MethodPut, v.address(path, true))
 }
@@ -130,7 +130,7 @@ func (v *Volume) Remove(ctx context.Context, path string, folder, recursive bool
 	return v.plain(ctx, http.MethodDelete, address)
 }
 
-// plain sends a request whose answer has no more to say than that it was done.
+// plain sends a request whose answer has no body that matters.
 func (v *Volume) plain(ctx context.Context, method, address string) error {
 	return v.tries(ctx, func() (bool, error) {
 		resp, err := v.send(ctx, method, address, nil, 0, nil)
@@ -145,7 +145,7 @@ func (v *Volume) address(path string, folder bool) string {
 	return volumefiles.Address(v.ID, path, folder)
 }
 
-// send sends a request. A path that no file has is refused here: the server would be asked for another.
+// send sends a request. A path that no file can have is refused here: the server would read it as another path.
 func (v *Volume) send(ctx context.Context, method, address string, body io.Reader, length int64, header http.Header) (
 	*http.Response, error) {
 	if header == nil {
@@ -182,7 +182,7 @@ func (v *Volume) tries(ctx context.Context, try func() (moved bool, err error)) 
 	}
 }
 
-// passing reports whether an error is one that goes by.
+// passing reports whether an error is retryable.
 func passing(err error) bool {
 	found, ok := client.AsError(err)
 	if !ok {

@@ -14,8 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/volumefiles"
 )
 
-// Upload brings a file of this machine in under a path, with the permission bits of mode. It reads the file once for its
-// digest, and goes on where an earlier upload of the same bytes to the same path broke off.
+// Upload copies a file of this machine to a path of the volume, with the permission bits of mode. It reads the file
+// once for its digest, and goes on where an earlier upload of the same bytes to the same path broke off.
 func (v *Volume) Upload(ctx context.Context, file *os.File, path string, mode os.FileMode) error {
 	size, digest, err := digestOf(ctx, file)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *stopping) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// counting tells how much was read.
+// counting reports how much was read.
 type counting struct {
 	io.Reader
 	done, total int64

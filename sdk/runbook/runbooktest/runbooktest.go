@@ -1,4 +1,4 @@
-// Package runbooktest holds an adapter's runbook to what it says: its page, and the codes that it goes by.
+// Package runbooktest checks an adapter's runbook against its page and its codes.
 package runbooktest
 
 import (

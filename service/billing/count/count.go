@@ -46,7 +46,7 @@ const aboutSQL = `SELECT w.n - 1, r.source, r.usage_id, r.project_id, r.meter, r
 	FROM unnest($1::oid[], $2::text[]::tid[]) WITH ORDINALITY w (part, place, n)
 	CROSS JOIN LATERAL (SELECT * FROM usage_record u WHERE u.ctid = w.place AND u.tableoid = w.part LIMIT 1) r`
 
-// hashSQL has the sums made in a hash table: the planner takes columns for independent, expects as many groups as
+// hashSQL has the sums computed in a hash table: the planner takes columns for independent, expects as many groups as
 // records, and would sort them all, which was measured at seven times the work. And each statement is planned for its
 // own slice: a plan for any slice expects few records, and is not parallel.
 const hashSQL = `SELECT set_config('enable_sort', 'off', true), set_config('work_mem', '64MB', true),

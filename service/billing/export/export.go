@@ -21,7 +21,7 @@ import (
 // Export is a statement as a file.
 type Export struct {
 	FileName, MediaType string
-	// Body is the file; in base64 when Base64 is set, which it is of what is no text.
+	// Body is the file; in base64 when Base64 is set, as it is for a file that is not text.
 	Body   string
 	Base64 bool
 }

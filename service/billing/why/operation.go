@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Operation is what brought a member, and who asked for it.
+// Operation is what brought a member, and who requested it.
 type Operation struct {
 	ID          ids.ID
 	Kind        string
@@ -22,7 +22,7 @@ type Operation struct {
 	ActorKind, ActorName, Action, Reason, CorrelationID *string
 }
 
-// operationsSQL reads operations, each with the first entry of the audit that its request made.
+// operationsSQL reads operations, each with the first entry that its request wrote to the audit.
 const operationsSQL = `SELECT o.id, o.kind, o.created_at, a.id, a.actor_kind, a.actor_id, a.actor_name, a.action,
 	a.reason, a.correlation_id
 	FROM operation o LEFT JOIN LATERAL (SELECT * FROM audit_entry e WHERE $3 AND e.allowed

@@ -1,5 +1,5 @@
 // Package why explains a line of a statement to the cent: what booked it, whose it is, the usage records that it
-// counts, the operations that brought their members, and who asked for those.
+// counts, the operations that brought their members, and who requested those.
 package why
 
 import (
@@ -58,7 +58,7 @@ type Booking struct {
 	RunID, StatementID       ids.ID
 	Quantity, Billed, Amount money.Decimal
 	EffectiveAt, BookedAt    time.Time
-	// Run is what the booking was made from; nil for callers that do not see the whole tenant.
+	// Run is what the booking was computed from; nil for callers that do not see the whole tenant.
 	Run *billing.Run
 }
 
@@ -67,7 +67,7 @@ type Share struct {
 	InstanceID, AllocationID, MemberID, OperationID, VolumeID *ids.ID
 	ComponentKey                                              *string
 	Quantity, Billed, Amount                                  money.Decimal
-	// Operation is what brought the member; nil where there is none, or the caller does not see it.
+	// Operation is what brought the member; nil where no operation did, or the caller does not see it.
 	Operation *Operation
 }
 
@@ -79,8 +79,8 @@ type Question struct {
 	Records int
 }
 
-// Line explains a line. Keys: billing.read and usage.read on the project; who asked for an operation is shown to
-// callers with audit.read. Faults: NOT_FOUND for what the caller cannot see, INVALID_ARGUMENT at records.
+// Line explains a line. Keys: billing.read and usage.read on the project; callers with audit.read see who requested an
+// operation. Faults: NOT_FOUND for what the caller cannot see, INVALID_ARGUMENT at records.
 func Line(ctx context.Context, db *tx.DB, q Question) (out *Explanation, err error) {
 	if q.Records < 1 || q.Records > maxRecords {
 		return nil, fault.New(fault.InvalidArgument, "must be 1 to %d", maxRecords).At("records")
@@ -107,7 +107,7 @@ func Line(ctx context.Context, db *tx.DB, q Question) (out *Explanation, err err
 	return out, err
 }
 
-// require asks for the keys on the project.
+// require refuses a caller without the keys on the project.
 func require(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	var tenant *ids.ID
 	if err := t.QueryRow(ctx, `SELECT (SELECT tenant_id FROM project WHERE id = $1)`, project).Scan(&tenant); err != nil {
@@ -124,7 +124,7 @@ func require(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	return nil
 }
 
-// read reads the line as the last run left it. What the platform bears is no tenant's line.
+// read reads the line as the last run left it. What the platform bears is not a line of any tenant.
 func read(ctx context.Context, t *tx.Tx, q Question, period *billing.Period) (*Explanation, error) {
 	var stored *string
 	err := t.QueryRow(ctx, `SELECT (SELECT line FROM billing_line WHERE period_id = $1 AND project_id = $2 AND key = $3

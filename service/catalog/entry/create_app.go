@@ -24,12 +24,12 @@ type Service struct {
 	DB *tx.DB
 }
 
-// made is what an idempotency key remembers.
+// made is what an idempotency key stores.
 type made struct {
 	ID ids.ID `json:"id"`
 }
 
-// CreateAppInput is what a new app is made from.
+// CreateAppInput is the input for a new app.
 type CreateAppInput struct {
 	Slug, DisplayName, Summary, PermissionFamily, IdempotencyKey string
 	PublisherProjectID                                           *ids.ID `json:",omitempty"` // nil for the platform alone
@@ -102,8 +102,8 @@ func ownInstead(err error) error {
 		"project createSandboxApp (appctl apps create) adds one, by sandbox.manage on the project"})
 }
 
-// publisherOf is the tenant of the project that publishes an app; nil for no project. NOT_FOUND when there is no such
-// project, or not any more.
+// publisherOf returns the tenant of the project that publishes an app; nil for no project. NOT_FOUND when the project
+// does not exist, or not any more.
 func publisherOf(ctx context.Context, t *tx.Tx, projectID *ids.ID) (*ids.ID, error) {
 	if projectID == nil {
 		return nil, nil

@@ -15,17 +15,17 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// CreateSandboxAppInput is what a publisher's own app is made from.
+// CreateSandboxAppInput is the input for a publisher's own app.
 type CreateSandboxAppInput struct {
 	ProjectID                                                    ids.ID
 	Slug, DisplayName, Summary, PermissionFamily, IdempotencyKey string
 }
 
-// CreateSandboxApp adds an app that only the project may launch and only its tenant sees, and entitles the project to it.
-// Key: sandbox.manage on the project.
+// CreateSandboxApp adds an app that only the project may launch and only its tenant sees. It entitles the project. Key:
+// sandbox.manage on the project.
 //
-// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, CONFLICT when the short name is taken, LIMIT_EXCEEDED
-// beyond sandbox.Most apps of the tenant, IDEMPOTENCY_KEY_REUSED.
+// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, CONFLICT when the short name is taken,
+// LIMIT_EXCEEDED beyond sandbox.Most apps of the tenant, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) CreateSandboxApp(ctx context.Context, in CreateSandboxAppInput) (out *db.App, err error) {
 	entry := CreateAppInput{Slug: in.Slug, DisplayName: in.DisplayName, Summary: in.Summary,
 		PermissionFamily: in.PermissionFamily, PublisherProjectID: &in.ProjectID}
@@ -91,8 +91,8 @@ func authorised(ctx context.Context, t *tx.Tx, projectID ids.ID) (sandbox.Place,
 	return place, audit.Require(t, sandboxing, authz.SandboxManage, place.Object, projectID)
 }
 
-// entitle lets the app's own project launch it. Policy narrows it as it narrows every launch, and whoever manages
-// entitlements may take it away.
+// entitle lets the app's own project launch it. Policy narrows it as it narrows every launch, and a manager of
+// entitlements may revoke it.
 func entitle(ctx context.Context, t *tx.Tx, place sandbox.Place, slug string) error {
 	if err := overlay.Lock(ctx, t, place.ProjectID, true); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 // OpenAppInput is the platform's word on an app that its publisher tried in a sandbox.
 type OpenAppInput struct {
 	AppSlug, Reason string
-	// Override is why versions that are ACTIVE are opened without what other tenants' trust rests on; empty to ask for it.
+	// Override is why ACTIVE versions are opened without what other tenants' trust rests on; empty to require it.
 	Override string
 }
 

@@ -116,8 +116,8 @@ func scanRunner(row pgx.CollectableRow) (*db.EvidenceRunner, error) {
 	return x, row.Scan((*string)(&x.ID), &x.Name, &x.PublicKey, &x.CreatedBy, &x.RevokedAt, &x.RevokeReason, &x.CreatedAt)
 }
 
-// SignedBy returns the runner whose signature a report has; empty for one that nobody signed. SIGNATURE_UNTRUSTED at
-// input.signature when it is no registered runner's.
+// SignedBy returns the runner whose signature a report has; empty for an unsigned one. SIGNATURE_UNTRUSTED at
+// input.signature when no registered runner signed it.
 func SignedBy(ctx context.Context, t *tx.Tx, kind lifecycle.EvidenceKind, digest, signature string) (ids.ID, error) {
 	if signature == "" {
 		return "", nil

@@ -54,7 +54,7 @@ func (in SmokeInput) read() (*evidence.SmokeReport, error) {
 
 // SubmitSmoke stores the signed report of a smoke of the artifact's kind; the same one again changes nothing. Key:
 // artifact.publish on its project or tenant, or on the platform. DIGEST_MISMATCH when the bytes are others than the
-// digest says; SIGNATURE_UNTRUSTED when the signature is no registered runner's; INVALID_ARGUMENT naming the field,
+// digest says; SIGNATURE_UNTRUSTED when the signature is not a registered runner's; INVALID_ARGUMENT naming the field,
 // also when the report is of another artifact; LIMIT_EXCEEDED after 50.
 func (s *Service) SubmitSmoke(ctx context.Context, in SmokeInput) (out *db.ArtifactSmoke, err error) {
 	said, err := in.read()

@@ -57,7 +57,7 @@ func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (
 	return out, out.loadMembers(ctx, t, v.Minted)
 }
 
-// tell writes the change's events, and makes its operation the instance's newest. The row of a launch says both already.
+// tell writes the change's events, and makes its operation the instance's newest. A launch's row has both already.
 func tell(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation, events []event.Draft) error {
 	if v.Launch != nil {
 		return event.Begin(t, v.Instance, events...)
@@ -65,7 +65,7 @@ func tell(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation, 
 	return event.AppendWith(ctx, t, v.Instance, []event.Column{operation.Newest(v.Instance, op)}, events...)
 }
 
-// hasten lets the open operation go on by force that does what the change asks for. The idempotency key remembers it.
+// hasten forces the open operation that already does what the change requests. The idempotency key remembers it.
 func hasten(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, before map[string]any) (*Outcome, error) {
 	told, err := operation.Hasten(ctx, t, v.Hastened, v.Asked.Reason)
 	if err != nil {

@@ -25,8 +25,8 @@ type Engine struct {
 }
 
 // Accept accepts a change. It evaluates every rule that the plan evaluates, by the same code; the first refusal is the
-// answer. With a plan's hash the adapter is asked again, and anything that has moved is PLAN_STALE. A repeat under the
-// same idempotency key returns what the first request created.
+// answer. With a plan's hash the adapter is called again, and PLAN_STALE reports anything that has moved. A repeat
+// under the same idempotency key returns what the first request created.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, IDEMPOTENCY_KEY_REUSED, PLAN_STALE, and those of the rules:
 // FAILED_PRECONDITION, CONFLICT naming the operation in the way, LIMIT_EXCEEDED, INCOMPATIBLE, CONFIG_INVALID,
@@ -63,7 +63,7 @@ func (e *Engine) Accept(ctx context.Context, request *change.Request) (*Outcome,
 // maxMoves bounds how often a scaling begins again because others have changed what is wanted meanwhile.
 const maxMoves = 3
 
-// again tries a change again while what its kind rests on has moved before its locks were taken.
+// again tries a change again when what its kind rests on changed before its locks were taken.
 func again(try func() error) error {
 	for range maxMoves {
 		if err := try(); !errors.Is(err, verdict.ErrMoved) {
@@ -115,7 +115,7 @@ func accept(ctx context.Context, t *tx.Tx, request *change.Request, said *answer
 	return decide(ctx, t, locked, minted, said)
 }
 
-// decide asks every rule of a locked subject, and commits what none refuses.
+// decide evaluates every rule for a locked subject, and commits what none refuses.
 func decide(ctx context.Context, t *tx.Tx, locked *change.Locked, minted change.Minted,
 	said *answers) (*Outcome, error) {
 	facts, err := locked.Load(ctx, t)

@@ -32,10 +32,10 @@ type basis struct {
 	Verdicts    []verdictBasis
 	Adapter     *operation.PlannedAnswer
 	AtDeadline  *operation.PlannedAnswer `json:",omitempty"`
-	// Spoke is who answered: the adapter's address and its description.
+	// Spoke is which adapter answered: its address and its description.
 	Spoke  spokeBasis
 	Placed []placedBasis `json:",omitempty"`
-	// Cost is what it makes of the price of an hour, as it is shown.
+	// Cost is the change's effect on the price of an hour, as it is shown.
 	Cost *tariff.Cost `json:",omitempty"`
 	// Walls are those of the members that come, as they are shown.
 	Walls []verdict.Walls `json:",omitempty"`
@@ -63,7 +63,7 @@ type askedBasis struct {
 	Launch               *change.Launch `json:",omitempty"`
 }
 
-// placedBasis is what was chosen for an allocation that the change asks for. Its node is never shown.
+// placedBasis is what was chosen for an allocation that the change requests. Its node is never shown.
 type placedBasis struct {
 	Shape       lifecycle.CapacityShape
 	GPUs        int

@@ -55,7 +55,7 @@ func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, events i
 	return nil
 }
 
-// intentOf returns what further members of each component are to live in, as it is stored; nil for nothing.
+// intentOf returns the capacity that further members of each component get, as it is stored; nil for none.
 func intentOf(launch *change.Launch) (json.RawMessage, error) {
 	intents := map[string]*capacity.Want{}
 	for _, component := range launch.Components {

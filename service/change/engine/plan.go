@@ -26,10 +26,10 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// errPreviewed ends the transaction of a preview, so that what it placed to find out is taken back.
+// errPreviewed ends the transaction of a preview, so that what it placed is rolled back.
 var errPreviewed = errors.New("only a preview")
 
-// previewed is a change that was judged without being made.
+// previewed is a change that was judged and not carried out.
 type previewed struct {
 	*verdict.Verdicts
 	said   answers
@@ -37,7 +37,7 @@ type previewed struct {
 	impact *impact.Impact // nil unless a plan shows it
 }
 
-// answers are the adapter's about a change; none when the state refuses it, so that the adapter was not asked.
+// answers are the adapter's about a change; none when the state refuses it, so that the adapter was not called.
 type answers struct {
 	now *adapter.PlanAnswer
 	// atDeadline is about the same change by force; nil unless force was chosen for the deadline.
@@ -52,7 +52,7 @@ func (a *answers) planned() *operation.Planned {
 	return &operation.Planned{Now: *operation.PlannedOf(a.now), AtDeadline: operation.PlannedOf(a.atDeadline)}
 }
 
-// asking is whose question it is, and of which request.
+// asking is who plans the change, and the correlation id of the request.
 type asking struct {
 	correlation string
 	who         authz.Ref
@@ -79,7 +79,7 @@ func (e *Engine) Plan(ctx context.Context, request *change.Request) (*change.Pla
 	return judged.plan()
 }
 
-// preview evaluates the change in a transaction that is taken back, and asks the adapter after it, unless the state
+// preview evaluates the change in a transaction that is rolled back, and calls the adapter after it, unless the state
 // refuses the change. A refusal for want of a key is audited under the action.
 func (e *Engine) preview(ctx context.Context, request *change.Request, action string) (*previewed, error) {
 	out, correlation := &previewed{}, ""
@@ -106,7 +106,7 @@ func (e *Engine) preview(ctx context.Context, request *change.Request, action st
 	return out, err
 }
 
-// look evaluates the change in a transaction that is taken back, and returns whose question it is to the adapter.
+// look evaluates the change in a transaction that is rolled back, and returns who asks the adapter about it.
 func (e *Engine) look(ctx context.Context, request *change.Request, action string) (v *verdict.Verdicts, by asking,
 	err error) {
 	err = e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
@@ -139,8 +139,8 @@ func judge(ctx context.Context, t *tx.Tx, request *change.Request, action string
 	return verdict.Evaluate(ctx, t, facts, subject.Mint())
 }
 
-// askBoth asks the adapter about the change as it begins, and as force would end it where force was chosen for the
-// deadline. Both are asked at once, since a person waits.
+// askBoth calls the adapter about the change as it begins, and, where force was chosen for the deadline, as force would
+// end it. Both calls go out at once, since a person waits.
 func (e *Engine) askBoth(ctx context.Context, v *verdict.Verdicts, by asking) (out answers, err error) {
 	if v.Force || v.Conditions.OnDeadline != lifecycle.DeadlineForce {
 		out.now, err = e.ask(ctx, v, by, v.Force)
@@ -153,7 +153,7 @@ func (e *Engine) askBoth(ctx context.Context, v *verdict.Verdicts, by asking) (o
 	return out, err
 }
 
-// ask asks the adapter about the change. Whatever keeps it from answering is an unknown verdict.
+// ask calls the adapter about the change. Whatever keeps it from answering is an unknown verdict.
 func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, by asking, force bool) (*adapter.PlanAnswer, error) {
 	if e.Calls == nil || v.Adapter == nil {
 		message := fmt.Sprintf("no adapter %q is registered that could be asked", v.Instance.RuntimeBackend)
@@ -257,7 +257,7 @@ func applyAdapterAnswers(plan *change.Plan, said *answers) {
 	}
 }
 
-// totalOf returns how much work would be lost; nil when the adapter cannot tell.
+// totalOf returns how much work would be lost; nil when the adapter does not know.
 func totalOf(answer *adapter.PlanAnswer) *int {
 	if answer.Verdict == adapter.VerdictUnknown && answer.WorkTotal == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/tariff"
 )
 
-// reckon reads what the change makes of the price of an hour: for its plan, and for whoever bounds it.
+// reckon reads the change's effect on the price of an hour: for its plan, and for rules that bound the price.
 func (v *Verdicts) reckon(ctx context.Context, t *tx.Tx) (err error) {
 	if v.Cost != nil || !v.Planned() && !v.Rule.Places {
 		return nil

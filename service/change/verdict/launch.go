@@ -15,8 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// evaluateLaunch asks a launch's rules in the order in which a person would mend things, up to the first refusal: a
-// launch has no plan that would show the rest.
+// evaluateLaunch evaluates a launch's rules in the order in which a person would mend things, up to the first refusal:
+// a launch's plan shows no further ones.
 func (v *Verdicts) evaluateLaunch(ctx context.Context, t *tx.Tx) error {
 	for _, rule := range []struct {
 		source lifecycle.VerdictSource

@@ -14,7 +14,7 @@ import (
 )
 
 // launchCapacity places an allocation for each member of the components that request them, and refuses members that
-// would have nowhere to live. A plan takes back what was placed with its transaction.
+// would have nowhere to live. A plan's transaction rolls back what was placed.
 func (v *Verdicts) launchCapacity(ctx context.Context, t *tx.Tx) error {
 	v.housed = make(map[string][]*db.Allocation)
 	v.settle()

@@ -23,8 +23,8 @@ type Seat struct {
 	Allocation   *db.Allocation
 }
 
-// place finds the allocations of the members that come, and seats those members. Capacity that the change asks for is
-// placed at once; a plan takes it back with its transaction.
+// place finds the allocations of the members that come, and seats those members. Capacity that the change requests is
+// placed at once; a plan rolls it back with its transaction.
 func (v *Verdicts) place(ctx context.Context, t *tx.Tx) error {
 	key := v.ComponentKey
 	if v.Member != nil {

@@ -44,7 +44,7 @@ func (v *Verdicts) unknownComponent() error {
 			Path: "input.componentKey"})
 }
 
-// chooseGoing chooses the members that a scaling takes out, among those that no open operation stands in the way of.
+// chooseGoing chooses the members that a scaling takes out, among those that no open operation excludes.
 func (v *Verdicts) chooseGoing() error {
 	candidates, inTheWay := v.candidates()
 	if len(candidates) < v.Count {
@@ -68,7 +68,7 @@ func (v *Verdicts) chooseGoing() error {
 	return nil
 }
 
-// candidates returns the members of the component that may be removed now, and an operation that keeps another from it.
+// candidates returns the members of the component that may be removed now, and an operation that excludes another one.
 func (v *Verdicts) candidates() (list []scaling.Candidate, inTheWay *db.Operation) {
 	for _, member := range v.Members {
 		if member.ComponentKey != v.ComponentKey || !slices.Contains(v.Rule.Member, member.Status) {

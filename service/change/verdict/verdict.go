@@ -37,16 +37,16 @@ type Verdicts struct {
 	homes change.Homes
 	// Created are allocations that were placed for the change.
 	Created []*db.Allocation
-	// Cost is what it makes of the price of an hour; nil when nobody needs to know.
+	// Cost is the change's effect on the price of an hour; nil when no plan or rule needs it.
 	Cost *tariff.Cost
 	// Superseded are open operations that the change ends.
 	Superseded []*db.Operation
-	// Hastened is the open operation that the change lets go on by force; nil for a change with an operation of its own.
+	// Hastened is the open operation that the change forces; nil for a change with an operation of its own.
 	Hastened *db.Operation
 	// Counts are the members of each component of a launch, and Named its allocations in the request's order.
 	Counts map[string]int
 	Named  []*db.Allocation
-	// housed are the allocations that a launch requested, by component, and asked the input field of each of Created.
+	// housed are the allocations that a launch requested, by component; asked is the input field of each of Created.
 	housed map[string][]*db.Allocation
 	asked  []string
 
@@ -84,8 +84,8 @@ func (one Verdict) View() *change.Verdict {
 	return out
 }
 
-// Evaluate asks every source but the adapter, in order. Once the state refuses, the later ones have nothing to judge.
-// What is placed to find out is taken back with the transaction of a plan. An error is not a refusal of a rule.
+// Evaluate gets the verdict of every source but the adapter, in order. Once the state refuses, the later ones have
+// nothing to judge. A plan's transaction rolls back what was placed. An error is not a refusal of a rule.
 func Evaluate(ctx context.Context, t *tx.Tx, facts *change.Facts, minted change.Minted) (*Verdicts, error) {
 	v := &Verdicts{Facts: facts, Minted: minted, homes: change.Homes{}}
 	judge := v.evaluate
@@ -98,7 +98,7 @@ func Evaluate(ctx context.Context, t *tx.Tx, facts *change.Facts, minted change.
 	return v, v.reckon(ctx, t)
 }
 
-// evaluate asks the sources about a change of an instance.
+// evaluate gets the verdicts of the sources about a change of an instance.
 func (v *Verdicts) evaluate(ctx context.Context, t *tx.Tx) error {
 	if err := v.answer(lifecycle.VerdictState, v.state(ctx, t)); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (v *Verdicts) skip(sources ...lifecycle.VerdictSource) {
 	}
 }
 
-// Refused returns the first refusal; nil when there is none.
+// Refused returns the first refusal; nil when no source refuses.
 func (v *Verdicts) Refused() *fault.Fault {
 	for _, one := range v.List {
 		if one.Outcome == lifecycle.VerdictRefused {
@@ -182,8 +182,8 @@ func (v *Verdicts) quota(ctx context.Context, t *tx.Tx) error {
 	return capacity.GPUs(ctx, t, v.Project, "input.intent")
 }
 
-// ApplyAdapterAnswer adds the adapter's verdict; nil when it was not asked, since the state refuses the change. An
-// unsafe verdict refuses the change unless force was chosen. About a launch no adapter is asked.
+// ApplyAdapterAnswer adds the adapter's verdict; nil when the adapter was not called, since the state refuses the
+// change. An unsafe verdict refuses the change unless force was chosen. For a launch no adapter is called.
 func (v *Verdicts) ApplyAdapterAnswer(answer *adapter.PlanAnswer) {
 	if v.Launch != nil {
 		return

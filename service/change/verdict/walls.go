@@ -35,7 +35,7 @@ func (v *Verdicts) coming() *manifest.Manifest {
 	return v.Manifest
 }
 
-// Walls are what a member gets round it when it is seated.
+// Walls are the isolation that a member gets when it is seated.
 type Walls struct {
 	Profile isolation.Profile
 	// Class is nil on a node that has not reported what it offers.
@@ -53,7 +53,7 @@ func (v *Verdicts) WallsOf(seat Seat) Walls {
 	return walls
 }
 
-// walled returns capacity that the change asks for, with what the app demands of its nodes.
+// walled returns capacity that the change requests, with what the app demands of its nodes.
 func (v *Verdicts) walled(want capacity.Want) capacity.Want {
 	demand := v.coming().Walls(nil)
 	want.Class, want.Profile = isolation.Stronger(want.Class, demand.Class), demand.Profile

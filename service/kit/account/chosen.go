@@ -15,9 +15,9 @@ import (
 )
 
 // Chosen loads the account that an instance of the project is to be operated by. It must be a live one of the project,
-// or else it is NOT_FOUND at the path, whether it is another project's or nobody's. The caller must be able to give each
-// of its keys, as for a new account (FORBIDDEN): otherwise one would act through an adapter by rights that one lacks. An
-// account that is limited itself, and so an adapter that acts by one, chooses none that is limited less.
+// or else it is NOT_FOUND at the path, whether it is another project's or does not exist. The caller must be able to
+// give each of its keys, as for a new account (FORBIDDEN): otherwise it would act through an adapter by rights that it
+// lacks. A limited account, and so an adapter that acts by one, chooses none with wider limits.
 func Chosen(ctx context.Context, t *tx.Tx, id ids.ID, in authz.Object, path string) (*db.ServiceAccount, error) {
 	row, err := t.ServiceAccount.Query().Where(dbaccount.ID(id), dbaccount.ProjectID(in.ProjectID),
 		dbaccount.DeletedAtIsNil()).Only(ctx)
@@ -38,8 +38,8 @@ func Chosen(ctx context.Context, t *tx.Tx, id ids.ID, in authz.Object, path stri
 	return row, within(t.Actor, row, path)
 }
 
-// within refuses an account that may do more at a time than who chooses it. Which objects it reaches is no matter: the
-// adapter reaches the instance alone.
+// within refuses an account that may do more at a time than the caller that chooses it. The objects that it reaches do
+// not matter: the adapter reaches the instance alone.
 func within(actor *authz.Actor, row *db.ServiceAccount, path string) error {
 	var limits authz.Limits
 	if len(row.Limits) > 0 {

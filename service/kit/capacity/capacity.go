@@ -1,5 +1,5 @@
-// Package capacity is what every verb that asks for capacity has in common: what may be asked for,
-// the placing of it on nodes, and the quotas of a project.
+// Package capacity is what all verbs that request capacity have in common: what may be requested, its placement on
+// nodes, and the quotas of a project.
 package capacity
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/check"
 )
 
-// Bounds of what is asked for at once.
+// Bounds of one request.
 const (
 	MaxCount = 64
 	maxGPUs  = 64
@@ -23,7 +23,7 @@ const (
 // placePattern is a region, a SKU or a scheduler's name.
 var placePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Want is what each of some allocations is made of.
+// Want is what each of some allocations consists of.
 type Want struct {
 	Shape       lifecycle.CapacityShape
 	GPUCount    *int   // for GPU_SLICE only
@@ -60,7 +60,7 @@ func (w *Want) Check(wrong *check.Input, path string) {
 	CheckName(wrong, path+".region", w.Region)
 }
 
-// Permitted asks policy for the region and the SKU that are named, at the path of the input that names them.
+// Permitted checks against policy the region and the SKU that are named, at the path of the input that names them.
 func (w *Want) Permitted(rules *policy.Effective, path string) error {
 	var answers []error
 	if w.Region != "" {
@@ -84,15 +84,15 @@ type Draft struct {
 	ID      ids.ID
 	Project *db.Project
 	Want    Want
-	// Name is empty for one made up from the id.
+	// Name is empty for one derived from the id.
 	Name          string
 	SchedulerType string
 	Metadata      json.RawMessage
-	// Policy chooses among regions and SKUs where none is named. Whoever names one asks policy for it.
+	// Policy chooses among regions and SKUs where none is named. A caller that names one checks it against policy.
 	Policy *policy.Effective
 	// Lodging is what the node must serve.
 	Lodging Lodging
-	// CreatedBy is the operation that asks for it along with a change; empty for none.
+	// CreatedBy is the operation that requests it along with a change; empty for none.
 	CreatedBy ids.ID
 }
 

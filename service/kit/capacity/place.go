@@ -25,9 +25,9 @@ type place struct {
 }
 
 // Place binds an allocation to a node, whose row stays locked until the commit, with the devices that it holds, and
-// stores it. CAPACITY_EXHAUSTED when no node that policy lets through has room; ISOLATION_UNAVAILABLE when none would
-// have the walls that are wanted even if it had; INCOMPATIBLE with VOLUME_UNAVAILABLE when only nodes have room that do
-// not serve the volumes.
+// stores it. CAPACITY_EXHAUSTED when no node that policy lets through has the capacity; ISOLATION_UNAVAILABLE when no
+// node, free or not, offers the isolation; INCOMPATIBLE with VOLUME_UNAVAILABLE when only nodes that do not serve the
+// volumes have capacity.
 func Place(ctx context.Context, t *tx.Tx, draft Draft) (*db.Allocation, error) {
 	at, err := draft.pick(ctx, t)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *Draft) share(create *db.AllocationCreate, at *place) {
 	create.SetGpuCount(*d.Want.GPUCount).SetCPUMillis(cpuMillis).SetMemoryMib(memoryMiB)
 }
 
-// pick locks a node that has room.
+// pick locks a node that has the capacity.
 func (d *Draft) pick(ctx context.Context, t *tx.Tx) (*place, error) {
 	wanted := 0
 	if d.Want.GPUCount != nil {
@@ -94,7 +94,7 @@ func (d *Draft) walls() isolation.Want {
 	return isolation.Want{Class: d.Want.Class, Profile: d.Want.Profile, Allowed: d.Policy.ClassAllowed}
 }
 
-// full is why no node was picked: that none has room now, or that no node has such walls at all.
+// full returns why no node was picked: none has the capacity now, or no node offers such isolation at all.
 func (d *Draft) full(ctx context.Context, t *tx.Tx, walls isolation.Want, classes []isolation.Class) error {
 	var exists bool
 	err := t.QueryRow(ctx, `SELECT platform.any_walls($1, $2, $3)`, classes, walls.Demanding(),

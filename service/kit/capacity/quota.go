@@ -11,9 +11,9 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Hold locks the project when it has a quota or is counted for other reasons, so that two who ask at once are
-// counted one after the other, and answers it as it stands then. It comes before every other lock of a verb but
-// those of its policy.
+// Hold locks the project when it has a quota or is counted for other reasons, so that two callers at once are counted
+// one after the other, and returns it as it is then. It comes before every other lock of a verb but those of its
+// policy.
 func Hold(ctx context.Context, t *tx.Tx, seen *db.Project, counted bool) (*db.Project, error) {
 	if seen.MaxMembers == nil && seen.MaxGpus == nil && !counted {
 		return seen, nil

@@ -70,7 +70,7 @@ func (in *Input) Future(path string, value *time.Time, now time.Time) {
 	}
 }
 
-// Err is INVALID_ARGUMENT with a reason for every field at fault; nil when there is none.
+// Err is INVALID_ARGUMENT with a reason for every field at fault; nil without any.
 func (in *Input) Err() error {
 	if len(in.reasons) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package idem makes a repeated call harmless: the first use of a key is remembered with what it
-// made, a repeat with the same input gets that answer again, and one with another input is refused.
+// Package idem makes a repeated call harmless: the first use of a key is stored with its result, a repeat with the same
+// input gets that answer again, and one with another input is refused.
 package idem
 
 import (
@@ -31,11 +31,10 @@ type Key struct {
 	Input any
 }
 
-// Claim remembers the key with result, what the call is about to make, and answers nil. If the key
-// was used before, it fills result with what that call made and answers true; the call must then
-// write nothing. Two calls at once: the second waits for the first.
-// INVALID_ARGUMENT at input.idempotencyKey when the key is malformed; IDEMPOTENCY_KEY_REUSED when
-// it was used with other input.
+// Claim stores the key with result, what the call is about to create, and returns false. If the key was used before, it
+// fills result with what that call created and returns true; the call must then write nothing. Two calls at once: the
+// second waits for the first. INVALID_ARGUMENT at input.idempotencyKey when the key is malformed;
+// IDEMPOTENCY_KEY_REUSED when it was used with other input.
 func Claim(ctx context.Context, t *tx.Tx, key Key, result any) (repeated bool, err error) {
 	if err := check(key.Value); err != nil {
 		return false, err
@@ -64,7 +63,7 @@ func Claim(ctx context.Context, t *tx.Tx, key Key, result any) (repeated bool, e
 	return true, recall(ctx, t, id, key.Input, result)
 }
 
-// recall reads what the key's first use made.
+// recall reads what the key's first use created.
 func recall(ctx context.Context, t *tx.Tx, id string, input, result any) error {
 	var stored, known []byte
 	err := t.QueryRow(ctx, `SELECT input_digest, result FROM idempotency WHERE id = $1`, id).Scan(&known, &stored)

@@ -59,8 +59,8 @@ func Of(ctx context.Context, t *tx.Tx, instanceID ids.ID) (*Impact, error) {
 	return fold(instanceID, lines), nil
 }
 
-// Read is the blast radius as it is asked for by itself. It asks for control_plane.read on the instance's project.
-// NOT_FOUND when the instance is missing or hidden.
+// Read returns the blast radius by itself. Key: control_plane.read on the instance's project. NOT_FOUND when the
+// instance is missing or hidden.
 func Read(ctx context.Context, database *tx.DB, instanceID ids.ID) (*Impact, error) {
 	roles, keys := rolePairs()
 	var lines []line
@@ -76,7 +76,7 @@ func Read(ctx context.Context, database *tx.DB, instanceID ids.ID) (*Impact, err
 	return out, authz.RequireOn(actor, authz.ControlPlaneRead, where)
 }
 
-// line is a row of platform.impact_of: the instance's own numbers stand in each.
+// line is a row of platform.impact_of: the instance's own numbers are in each.
 type line struct {
 	TenantID, Scope               string
 	Members, Operations, Attached int

@@ -1,5 +1,5 @@
-// Package maker says on whose rights a thing rests that somebody makes: who answers for it, until when they can, and
-// which emergency grant it could not have been made without.
+// Package maker says on whose rights a created thing rests: who answers for it, until when they can, and which
+// emergency grant it could not have been created without.
 package maker
 
 import (
@@ -20,15 +20,15 @@ const maxBindings = 1_000
 
 // Source is what a thing rests on; the zero Source is nothing, as for what the platform makes itself.
 type Source struct {
-	// Maker is the person or service account that answers for it; nil for nobody.
+	// Maker is the person or service account that answers for it; nil for no one.
 	Maker *ids.ID
-	// Under is the break-glass binding without which it could not be made; nil for none.
+	// Under is the break-glass binding without which it could not be created; nil for none.
 	Under *ids.ID
-	// Ends is when the maker can first not make it any more, by the bindings of now; zero for never.
+	// Ends is when the maker can first not create it any more, by the bindings of now; zero for never.
 	Ends time.Time
 }
 
-// Of is what a thing rests on that the caller makes, which takes what can asks of them. They can now.
+// Of returns what a thing rests on that the caller creates: can reports whether an actor may, and the caller may now.
 func Of(ctx context.Context, t *tx.Tx, can func(*authz.Actor) bool) (Source, error) {
 	switch t.Actor.Kind {
 	case authz.KindServiceAccount:
@@ -75,7 +75,7 @@ func rests(t *tx.Tx, held []*db.RoleBinding, can func(*authz.Actor) bool) (used 
 	return all, under
 }
 
-// emergency reports whether a binding was given under break-glass, or by somebody who could only under one.
+// emergency reports whether a binding was given under break-glass, or by a person who could give it only under one.
 func emergency(row *db.RoleBinding) bool { return row.BreakGlass || row.MadeUnder != nil }
 
 // source is the break-glass binding itself.

@@ -1,5 +1,5 @@
-// Package origin finds the source that an artifact comes from: by its address where it is published, by its id where
-// it is looked at or delivered later. With it come the keys whose signatures count now and the way to its credential.
+// Package origin finds the source that an artifact comes from: by its address where it is published, by its id where it
+// is verified or delivered later. With it come the keys whose signatures count now and the way to its credential.
 package origin
 
 import (
@@ -23,7 +23,7 @@ import (
 // MaxKeys bounds the keys of one source, revoked and ended ones among them.
 const MaxKeys = 50
 
-// Source is a source that is switched on, as those who ask it need it.
+// Source is a source that is switched on, with what its readers need.
 type Source struct {
 	ID ids.ID
 	// TenantID is the tenant whose source it is; nil for the platform's.
@@ -31,12 +31,12 @@ type Source struct {
 	Kind             lifecycle.SourceKind
 	Location, Region string
 	Policy           lifecycle.SignaturePolicy
-	// CredentialUser is the name that goes with the sealed secret; both are empty when it is asked without.
+	// CredentialUser is the name that goes with the sealed secret; both are empty when it is read without.
 	CredentialUser string
 	Sealed         []byte
 	// Keys are those that count now, at most MaxKeys.
 	Keys []signature.Key
-	// Withheld marks a source of the platform's that is asked without the platform's name or credential, for a tenant's
+	// Withheld marks a source of the platform's that is read without the platform's name or credential, for a tenant's
 	// artifact that lies outside of the tenant's part of it.
 	Withheld bool
 }
@@ -48,7 +48,7 @@ func TenantPart(location, slug string) string {
 	return strings.TrimSuffix(location, "/") + "/tenants/" + slug + "/"
 }
 
-// Withhold decides whether the source is asked without the platform's name, for an artifact of the tenant of a short
+// Withhold decides whether the source is read without the platform's name, for an artifact of the tenant of a short
 // name; empty for the platform's own.
 func (s *Source) Withhold(ref, tenantSlug string) {
 	s.Withheld = s.TenantID == nil && tenantSlug != "" && !strings.HasPrefix(ref, TenantPart(s.Location, tenantSlug))
@@ -56,9 +56,9 @@ func (s *Source) Withhold(ref, tenantSlug string) {
 
 const columns = `s.id, s.tenant_id, s.kind, s.location, s.region, s.signature_policy, s.credential_user, platform.source_credential(s.id)`
 
-// Find is the source that covers an artifact's address: among the platform's and the tenant's (nil for the platform's
-// alone) that are switched on, the one of the longest location, the tenant's own before the platform's. SOURCE_UNKNOWN
-// at input.ref when there is none, or when the address is not in its plain form.
+// Find returns the source that covers an artifact's address: among the platform's and the tenant's (nil for the
+// platform's alone) that are switched on, the one of the longest location, the tenant's own before the platform's.
+// SOURCE_UNKNOWN at input.ref when no source does, or when the address is not in its plain form.
 func Find(ctx context.Context, t *tx.Tx, tenantID *ids.ID, ref string) (*Source, error) {
 	unknown := fault.New(fault.SourceUnknown, "no artifact source that may be used here covers %.200q",
 		ref).At("input.ref")
@@ -105,7 +105,7 @@ func Load(ctx context.Context, t *tx.Tx, id ids.ID, tenantID *ids.ID, ref string
 	return out, out.withhold(ctx, t, tenantID, ref)
 }
 
-// one reads at most one source with its keys; nil when there is none.
+// one reads at most one source with its keys; nil when no row matches.
 func one(ctx context.Context, t *tx.Tx, query string, args ...any) (*Source, error) {
 	out := &Source{}
 	err := t.QueryRow(ctx, query, args...).Scan(&out.ID, &out.TenantID, (*string)(&out.Kind), &out.Location, &out.Region,

@@ -22,8 +22,8 @@ func place(ref string) (named string, file, ok bool) {
 	return named, false, strings.ToLower(named) == named && !strings.ContainsAny(named, " \\%?#") && steady(named)
 }
 
-// plain says whether a file's address is in its plain form: no user, query or fragment, a host in lower case, none of
-// the letters encoded that locations are made of, and a path whose every step goes down, whoever reads it.
+// plain reports whether a file's address is in its plain form: no user, query or fragment, a host in lower case, no
+// letter encoded that a location may have, and a path whose every step goes down for any reader.
 func plain(ref string) bool {
 	address, err := url.Parse(ref)
 	if err != nil || address.Host == "" || address.Host != strings.ToLower(address.Host) ||
@@ -45,14 +45,14 @@ func plain(ref string) bool {
 	return ok && steady(path)
 }
 
-// ofLocations says whether a letter may stand in a location, or would be read as the beginning of another encoded one.
+// ofLocations reports whether a letter may be in a location, or would be read as the beginning of another encoded one.
 func ofLocations(one byte) bool {
 	return one >= 'a' && one <= 'z' || one >= 'A' && one <= 'Z' || one >= '0' && one <= '9' ||
 		strings.IndexByte("._~+=@-/%", one) >= 0
 }
 
-// steady says whether no step of a path stands still or goes up. The first and the last may be empty, as slashes at the
-// ends make them.
+// steady reports whether every step of a path goes down. The first and the last may be empty, as slashes at the ends
+// make them.
 func steady(path string) bool {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
 	for _, step := range strings.Split(path, "/") {

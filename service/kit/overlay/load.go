@@ -1,5 +1,5 @@
-// Package overlay reads what policy and entitlement leave of a project's choices, for every verb that must
-// not go beyond it. What they say is decided in domain/policy; here is what they are asked about.
+// Package overlay reads what policy and entitlement leave of a project's choices, for every verb that must not go
+// beyond it. domain/policy decides what they allow; this package reads what it decides on.
 package overlay
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Load reads what policy leaves of a project's choices, in one statement; without a project and a tenant it is
-// what the platform's own overlay leaves. Until the transaction ends nobody writes an overlay of these levels:
-// call it before a project or anything below it is locked.
+// Load reads what policy leaves of a project's choices, in one statement; without a project and a tenant it is what the
+// platform's own overlay leaves. Until the transaction ends no other writes an overlay of these levels: call it before
+// a project or anything below it is locked.
 func Load(ctx context.Context, t *tx.Tx, tenantID, projectID ids.ID) (*policy.Effective, error) {
 	rows, err := t.Query(ctx, `SELECT overlay_id, overlay_scope, overlay_document FROM platform.policy_of($1, $2)`,
 		tenantID, projectID)

@@ -37,8 +37,8 @@ type Limits struct {
 
 const entitlement = "ENTITLEMENT"
 
-// LoadTerms reads the terms of an app in a project, in one statement. Until the transaction ends nobody writes
-// them: call it before the project or anything below it is locked.
+// LoadTerms reads the terms of an app in a project, in one statement. Until the transaction ends no other writes them:
+// call it before the project or anything below it is locked.
 func LoadTerms(ctx context.Context, t *tx.Tx, project *db.Project, appSlug string) (*EffectivePolicy, error) {
 	rows, err := t.Query(ctx, `SELECT term_id, term_kind, term_document FROM platform.terms_of($1, $2, $3, $4)`,
 		project.TenantID, project.ID, appSlug, t.Now)
@@ -76,7 +76,7 @@ func Held(into **Limits, projectID ids.ID, appSlug string, at time.Time) tx.Quer
 		OR expires_at > $3)`, projectID, appSlug, at)
 }
 
-// Entitled asks whether the project may have the app at all: NOT_ENTITLED at the path.
+// Entitled refuses a project that may not have the app at all: NOT_ENTITLED at the path.
 func (t *EffectivePolicy) Entitled(path string) error {
 	if t.Entitlement != nil {
 		return nil
@@ -84,22 +84,22 @@ func (t *EffectivePolicy) Entitled(path string) error {
 	return fault.New(fault.NotEntitled, "the project is not entitled to app %q", t.App).At(path)
 }
 
-// Counts says whether what the project has must be known: what Count reads.
+// Counts reports whether what the project has, which Count reads, must be known.
 func (t *EffectivePolicy) Counts() bool {
 	return t.Policy.Counts() || (t.Entitlement != nil && t.Entitlement.MaxInstances != nil)
 }
 
-// Wanted is what is held against an entitlement; what is 0 or empty is not asked about.
+// Wanted is what is checked against an entitlement; what is 0 or empty is not checked.
 type Wanted struct {
 	Version string
-	// Instances are the project's of the app, Members and GPUs those of one instance, all with what is asked for.
+	// Instances are the project's of the app, Members and GPUs those of one instance, all with what is requested.
 	Instances, Members, GPUs int
-	// The input fields that ask for them.
+	// The input fields that request them.
 	VersionPath, InstancesPath, MembersPath, GPUsPath string
 }
 
-// Within holds what is wanted against the limits: NOT_ENTITLED with a reason for each that is passed,
-// ENTITLEMENT_LIMIT or VERSION_DENIED. Without an entitlement there is no limit to hold it against.
+// Within checks what is wanted against the limits: NOT_ENTITLED with a reason for each that is passed,
+// ENTITLEMENT_LIMIT or VERSION_DENIED. A nil Limits, without an entitlement, limits nothing.
 func (l *Limits) Within(want Wanted) error {
 	if l == nil {
 		return nil

@@ -24,7 +24,7 @@ type Usage struct {
 	Spending policy.Spending
 }
 
-// Spend adds an hour of some capacity; a currency that is empty is no price.
+// Spend adds an hour of some capacity; without a currency it has no price.
 func (u *Usage) Spend(sku, currency string, hourly money.Decimal) {
 	if currency == "" {
 		u.unpriced(sku)
@@ -42,14 +42,14 @@ func (u *Usage) unpriced(sku string) {
 	}
 }
 
-// Within asks whether policy lets the project have this much.
+// Within refuses what policy does not let the project have.
 func (u *Usage) Within(e *policy.Effective) error {
 	return policy.Join(e.Instances(u.Instances, ""), e.Members(u.Members, ""), e.GPUs(u.GPUs, ""),
 		e.VolumeGiB(u.VolumeGiB, ""), e.HourlyCost(u.Spending, ""))
 }
 
-// Count reads what a project has, in one statement. It must be locked, by this statement if lock says so, so that
-// two who ask at once are counted one after the other.
+// Count reads what a project has, in one statement. The project must be locked, by this statement if lock is true, so
+// that two callers at once are counted one after the other.
 func Count(ctx context.Context, t *tx.Tx, projectID ids.ID, appSlug string, lock bool) (*Usage, error) {
 	out := &Usage{}
 	rows, err := t.Query(ctx, usageSQL, projectID, appSlug, lock)

@@ -15,7 +15,7 @@ const Max = 100
 // maxCursor bounds a cursor, in bytes.
 const maxCursor = 512
 
-// Args are what a caller asks of a list.
+// Args are which part of a list a caller requests.
 type Args struct {
 	First int
 	After string
@@ -87,7 +87,7 @@ type Page[T any] struct {
 	HasPrev bool
 }
 
-// Cut makes a page from up to First+1 rows: the one too many only says that more follow.
+// Cut makes a page from up to First+1 rows: the extra one only shows that more follow.
 func Cut[T any](args Args, rows []T, cursor func(T) string) *Page[T] {
 	out := &Page[T]{HasPrev: args.After != ""}
 	if len(rows) > args.First {

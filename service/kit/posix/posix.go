@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Identity is who somebody is to the programs of a tenant's apps. It never changes, and is never another's.
+// Identity is what the programs of a tenant's apps see of a caller. It never changes, and is never another's.
 type Identity struct {
 	// Name is the name of the account, and of its group.
 	Name string

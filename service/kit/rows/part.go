@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/rows"
 )
 
-// Fields are fields of an object of the API, each by its path below the object, and the columns that it is made of. What
-// stands below a field is of the same row where the table has such a path, and of another row where it has none.
+// Fields are fields of an object of the API, each by its path below the object, and the columns that it is read from.
+// What is below a field is of the same row where the table has such a path, and of another row where it has none.
 type Fields map[string][]string
 
 // Leading returns the fields below which others are of the same row.
@@ -26,16 +26,16 @@ func (f Fields) Leading() map[string]bool {
 	return leading
 }
 
-// Part is some of the columns of a table. What a row has in other columns stays zero, so that a part serves those alone who
-// show nothing else.
+// Part is some of the columns of a table. What a row has in other columns stays zero, so that a part serves only
+// callers that show nothing else.
 type Part[T any] struct {
 	// Columns are the part's, as they are selected.
 	Columns string
 	table   []rows.Column[T]
 }
 
-// PartOf returns the part of a table that fields are made of, with other columns that it always has. It panics at a name that
-// is no column's.
+// PartOf returns the part of a table that fields are read from, with other columns that it always has. It panics at a
+// name that is not a column's.
 func PartOf[T any](table []rows.Column[T], fields Fields, always ...string) Part[T] {
 	wanted := make(map[string]bool)
 	for _, columns := range append(slices.Collect(maps.Values(fields)), always) {

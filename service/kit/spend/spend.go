@@ -1,5 +1,5 @@
-// Package spend holds what is new against the budgets that it counts against, at admission: the books follow usage by a
-// minute or two, so that a budget keeps the price of what is rented for some time ahead.
+// Package spend checks what is new against the budgets that it counts against, at admission: the books follow usage by
+// a minute or two, so that a budget keeps the price of what is rented for some time ahead.
 package spend
 
 import (
@@ -25,7 +25,7 @@ type Ask struct {
 	More money.Decimal
 	// Lock locks the budgets until the transaction ends, so that two who ask at once are counted one after the other.
 	Lock bool
-	// Path is the field that asks for it.
+	// Path is the field that requests it.
 	Path string
 }
 
@@ -40,7 +40,7 @@ type over struct {
 }
 
 // Admit refuses what a budget has no more for, once it is placed: BUDGET_EXCEEDED at the path, with a reason for each
-// budget. Budgets that only tell refuse nothing.
+// budget. Budgets that only report refuse nothing.
 func Admit(ctx context.Context, t *tx.Tx, ask Ask) error {
 	account := ids.ID("")
 	if t.Actor.Kind == authz.KindServiceAccount {

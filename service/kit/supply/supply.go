@@ -1,6 +1,6 @@
-// Package supply says which artifacts the nodes of an instance may have: for the verb that asks for a task, and for the
-// one that opens a delivery later. What it answers may have changed when the bytes are asked for, so that whoever
-// gives them looks again.
+// Package supply says which artifacts the nodes of an instance may have: for the verb that requests a task, and for the
+// one that opens a delivery later. The answer may have changed when the bytes are requested, so that the verb that
+// gives them checks again.
 package supply
 
 import (
@@ -38,11 +38,11 @@ const findSQL = `SELECT a.id, a.kind, a.name, a.digest, a.ref, a.media_type, a.q
 	WHERE i.id = $1 AND (x.pinned OR a.tenant_id = i.tenant_id AND a.stage IN ('ACTIVE', 'DEPRECATED'))
 	ORDER BY x.pinned DESC, a.tenant_id IS NULL, a.id LIMIT 1`
 
-// Find is the artifact of a digest that the instance's nodes may have, as far as row-level security shows the caller
-// the instance, its operations and its tenant's artifacts.
+// Find returns the artifact of a digest that the instance's nodes may have, as far as row-level security shows the
+// caller the instance, its operations and its tenant's artifacts.
 //
-// Faults, at the path: NOT_FOUND when there is none, ARTIFACT_QUARANTINED, POLICY_DENIED when the policy does not let
-// its source through.
+// Faults, at the path: NOT_FOUND when it does not exist, ARTIFACT_QUARANTINED, POLICY_DENIED when the policy does not
+// let its source through.
 func Find(ctx context.Context, t *tx.Tx, rules *policy.Effective, instanceID ids.ID, digest, path string) (*Artifact,
 	error) {
 	out, err := Look(ctx, t, instanceID, digest)
@@ -58,7 +58,7 @@ func Find(ctx context.Context, t *tx.Tx, rules *policy.Effective, instanceID ids
 	return out, rules.Source(out.Ref, path)
 }
 
-// Look is Find without a word on quarantine and policy; nil when there is none.
+// Look is Find without the checks of quarantine and policy; nil when the artifact does not exist.
 func Look(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) (*Artifact, error) {
 	out := &Artifact{}
 	err := t.QueryRow(ctx, findSQL, instanceID, digest).Scan(&out.ID, (*string)(&out.Kind), &out.Name, &out.Digest,
@@ -73,7 +73,7 @@ func Look(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) (*Art
 	return out, nil
 }
 
-// Quarantined is the refusal of an artifact that nobody gets.
+// Quarantined returns the refusal of an artifact in quarantine.
 func Quarantined(digest, why string) *fault.Fault {
 	if why == "" {
 		why = "no reason was given"

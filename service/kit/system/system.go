@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// OwnSQL reads the id of the platform's own tenant; NULL while there is none.
+// OwnSQL reads the id of the platform's own tenant; NULL until it exists.
 const OwnSQL = `SELECT platform.own_tenant()`
 
 // Runs returns why an app may not run in a tenant: FAILED_PRECONDITION at the path for a system app and every tenant

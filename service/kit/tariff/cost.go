@@ -165,7 +165,7 @@ func (c *Cost) rate(prices map[string]Metered) {
 	}
 }
 
-// Of returns what an hour of one allocation of the kind costs; nil when no price is set, and when there is no cost.
+// Of returns what an hour of one allocation of the kind costs; nil when no price is set, and for a nil Cost.
 func (c *Cost) Of(kind Capacity) *Hourly {
 	if c == nil {
 		return nil

@@ -28,7 +28,7 @@ type Capacity struct {
 
 // Hourly is what an hour of something costs at most.
 type Hourly struct {
-	// PriceID is the version of the price book. Another version of the same amount is the same price to whoever reads a
+	// PriceID is the version of the price book. Another version of the same amount is the same price to the reader of a
 	// plan.
 	PriceID  ids.ID `json:"-"`
 	Currency string

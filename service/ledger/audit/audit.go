@@ -1,6 +1,6 @@
-// Package audit records every privileged attempt, allowed or denied. What is allowed is written in
-// the verb's own transaction, so that it stands if and only if the change does; what is denied is
-// written apart by Denials, since the verb's transaction is rolled back.
+// Package audit records every privileged attempt, allowed or denied. What is allowed is written in the verb's own
+// transaction, so that the entry exists if and only if the change does; what is denied is written apart by Denials,
+// since the verb's transaction is rolled back.
 package audit
 
 import (
@@ -29,8 +29,7 @@ type Entry struct {
 	Code fault.Code
 }
 
-// Require asks for the permission key on the object and records a refusal. The faults are those
-// of authz.RequireOn.
+// Require requires the permission key on the object and records a refusal. The faults are those of authz.RequireOn.
 func Require(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID) error {
 	err := authz.RequireOn(t.Actor, key, object)
 	if err == nil {
@@ -43,13 +42,13 @@ func Require(t *tx.Tx, action string, key authz.Key, object authz.Object, object
 // Recorded is the cause of a refusal that is in the audit already.
 type Recorded struct{ cause error }
 
-// Error says so, for logs.
+// Error is the text for logs.
 func (r *Recorded) Error() string { return "recorded in the audit" }
 
-// Unwrap is what caused the refusal besides.
+// Unwrap returns the refusal's other cause.
 func (r *Recorded) Unwrap() error { return r.cause }
 
-// recorded marks a fault, so that nobody records it again.
+// recorded marks a fault, so that it is not recorded again.
 func recorded(err error) error {
 	refused, ok := fault.As(err)
 	if !ok {
@@ -64,8 +63,8 @@ func Missing(t *tx.Tx, action string, key authz.Key, objectID ids.ID) error {
 	return recorded(fault.NoSuch())
 }
 
-// Refused records a refusal that a rule beyond a single key gave, and passes it on. INVALID_ARGUMENT
-// and what is no fault, a nil error too, are not recorded.
+// Refused records a refusal that a rule beyond a single key gave, and passes it on. INVALID_ARGUMENT and an error that
+// is not a fault, nil too, are not recorded.
 func Refused(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
 	if fault.Is(err, fault.InvalidArgument) {
 		return err
@@ -73,8 +72,8 @@ func Refused(t *tx.Tx, action string, key authz.Key, object authz.Object, object
 	return Attempted(t, action, key, object, objectID, err)
 }
 
-// Attempted is Refused for what would raise somebody: there a malformed request, such as a role where it cannot
-// be given, is an attempt as well, and recorded.
+// Attempted is Refused for verbs that would raise a person's rights: there a malformed request, such as a role where it
+// cannot be given, is an attempt as well, and recorded.
 func Attempted(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
 	refused, ok := fault.As(err)
 	if !ok {
@@ -130,7 +129,7 @@ func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
 	return nil
 }
 
-// onBehalf adds who asked to what an adapter did by the token of an operation or a call.
+// onBehalf adds the requester to what an adapter did by the token of an operation or a call.
 func onBehalf(who authz.Ref, after any) any {
 	if who.ID == "" {
 		return after

@@ -22,8 +22,8 @@ const (
 	maxCheckpoints = 100
 )
 
-// Link is a link of the hash chain with its entry. Of an entry that is gone, which can only be tampering,
-// nothing but the id is there, and Canonical is empty.
+// Link is a link of the hash chain with its entry. Of an entry that was deleted, which can only be tampering, only the
+// id is left, and Canonical is empty.
 type Link struct {
 	Seq        int
 	Entry      *db.AuditEntry
@@ -32,7 +32,7 @@ type Link struct {
 	SealedAt   time.Time
 }
 
-// Checkpoint is a signed statement of where the chain stood.
+// Checkpoint is a signed statement of the chain's end at a time.
 type Checkpoint struct {
 	ID        ids.ID
 	Seq       int
@@ -51,7 +51,7 @@ func form(x *db.AuditEntry) auditchain.Entry {
 	}
 }
 
-// linkSQL reads links with their entries as they are now. What is gone is left empty.
+// linkSQL reads links with their entries as they are now. The columns of a deleted entry are empty.
 const linkSQL = `SELECT l.seq, l.entry_id, l.leaf, l.link, l.sealed_at, e.id IS NOT NULL, e.tenant_id, e.project_id,
 	coalesce(e.actor_kind, ''),
 	coalesce(e.actor_id, ''), coalesce(e.actor_name, ''), coalesce(e.permission_key, ''), coalesce(e.action, ''),

@@ -24,14 +24,14 @@ const (
 	checkpointEvery = 5 * time.Minute
 )
 
-// Sealer adds committed entries to the hash chain. Two at once do no harm: a place is given once, and what
-// is added must follow from the link that stands before it.
+// Sealer adds committed entries to the hash chain. Two at once do no harm: a place is given once, and what is added
+// must follow from the link before it.
 type Sealer struct {
 	DB   *tx.DB
 	Keys *token.Keyring
 }
 
-// Sealed is what one batch came to.
+// Sealed is the result of one batch.
 type Sealed struct {
 	// Entries are how many were sealed.
 	Entries int
@@ -56,7 +56,7 @@ func (s *Sealer) Seal(ctx context.Context) (out Sealed, err error) {
 // errOvertaken says that the link that was to be followed is not the last any more.
 var errOvertaken = errors.New("the chain has another end now")
 
-// head is the chain's end: its last link, and where that entry stands in the order of commits.
+// head is the chain's end: its last link, and the place of that entry in the order of commits.
 type head struct {
 	seq  int
 	link auditchain.Hash
@@ -64,8 +64,8 @@ type head struct {
 	id   ids.ID
 }
 
-// headSQL also tells a database that was restored elsewhere, where transactions are numbered anew, and an
-// entry that is gone: then there is no place to go on from, and what is not sealed is looked for everywhere.
+// headSQL reads no place for an entry that was deleted, or where the database was restored elsewhere and numbers its
+// transactions from the start again: the sealer then looks at all entries for those that are not sealed.
 const headSQL = `SELECT l.seq, l.link, coalesce(e.xid, 0), coalesce(e.id, '')
 	FROM audit_link l LEFT JOIN audit_entry e ON e.id = l.entry_id
 	AND e.xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
@@ -85,7 +85,7 @@ func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 		return Sealed{}, fmt.Errorf("read the chain's end: %w", err)
 	}
 	copy(end.link[:], link)
-	// Asked before what waits is read: what is held back by then is sealed now, or is said to be held.
+	// Read before the entries that wait: what is held back now is either sealed below or reported in Held.
 	var held bool
 	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM audit_entry
 		WHERE xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint
@@ -118,7 +118,7 @@ const appendSQL = `INSERT INTO audit_link (seq, entry_id, leaf, link, sealed_at)
 	WHERE CASE WHEN $1::bigint = 0 THEN NOT EXISTS (SELECT FROM audit_link) ELSE EXISTS (SELECT FROM audit_link
 	WHERE seq = $1::bigint AND link = $6::bytea) END`
 
-// append hashes the entries onto the chain and answers its new end.
+// append hashes the entries onto the chain and returns its new end.
 func (s *Sealer) append(ctx context.Context, t *tx.Tx, end head, entries []*db.AuditEntry) (head, error) {
 	named, leaves, links := make([]string, len(entries)), make([][]byte, len(entries)), make([][]byte, len(entries))
 	from := end

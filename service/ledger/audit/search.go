@@ -53,8 +53,8 @@ func (f Filter) check() error {
 	return wrong.Err()
 }
 
-// where is the filter as SQL, beginning with the place that the page is read on from, and its arguments.
-// Only what is given stands in it, so that each filter goes by its own index.
+// where is the filter as SQL, beginning with the place after which the page is read, and its arguments. It contains
+// only what is given, so that each filter uses its own index.
 func (f Filter) where(before ids.ID) (string, []any) {
 	clauses, args := []string{"id < $1"}, []any{before}
 	add := func(clause string, value any) {

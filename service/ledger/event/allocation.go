@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// insertFree is insert for an allocation: its number follows the greatest, since whoever appends holds the allocation's
-// row.
+// insertFree is insert for an allocation: its number follows the greatest, which is safe as the caller has locked the
+// allocation's row.
 const insertFree = `INSERT INTO app_instance_event (id, tenant_id, project_id, allocation_id, seq, type, app_slug,
 	permission_family,
 	operation_id, message, payload, correlation_id, trace_id, occurred_at, xid)
@@ -21,7 +21,7 @@ const insertFree = `INSERT INTO app_instance_event (id, tenant_id, project_id, a
 	FROM app_instance_event before WHERE before.allocation_id = $4`
 
 // AppendFree writes what happens to an allocation that no instance uses to its project's feed, in order, and wakes its
-// readers after the commit. The caller holds the allocation's row, or has just made it.
+// readers after the commit. The caller has locked the allocation's row, or has just created it.
 func AppendFree(t *tx.Tx, allocation *db.Allocation, drafts ...Draft) error {
 	for _, draft := range drafts {
 		payload := map[string]any{"allocation": allocation.ID}

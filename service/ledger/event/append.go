@@ -51,7 +51,7 @@ func AppendWith(ctx context.Context, t *tx.Tx, instance *db.Instance, columns []
 	return queue(t.Last(), t, instance, last, drafts)
 }
 
-// Begin is Append for an instance that the transaction has made, with the number of the drafts as its Revision.
+// Begin is Append for an instance that the transaction has created, with the number of the drafts as its Revision.
 func Begin(t *tx.Tx, instance *db.Instance, drafts ...Draft) error {
 	if instance.Revision != len(drafts) {
 		return fmt.Errorf("%s begins with %d events, and was made for %d", instance.ID, len(drafts), instance.Revision)
@@ -95,11 +95,11 @@ func set(sql string, args []any, t *tx.Tx, columns []Column, events int) (string
 	return sql + ` WHERE id = $1`, args
 }
 
-// insert writes events of an instance that follow one another, from the number $4 on. They are placed in their project's
-// feed no earlier than the instance's event before them: a transaction that wrote something else before it waited for the
-// instance has an older number than one that told of the instance meanwhile. To take the younger's number is safe: a
-// reader passes it only once every older transaction has ended, this one among them. Numbers of another generation of the
-// database mean nothing here.
+// insert writes events of an instance that follow one another, from the number $4 on. Their place in the project's feed
+// is not before that of the instance's previous event: a transaction that wrote something else before it waited for the
+// instance has an older number than one that wrote the instance's events meanwhile. To take the younger number is safe:
+// a reader passes it only once every older transaction has ended, this one among them. Numbers of another generation of
+// the database mean nothing here.
 const insert = `WITH here AS MATERIALIZED (SELECT platform.generation() AS generation),
 	place AS MATERIALIZED (SELECT generation, GREATEST(pg_current_xact_id()::text::bigint, (SELECT xid FROM app_instance_event
 		WHERE instance_id = $3 AND seq = $4::bigint - 1 AND generation = here.generation)) AS xid FROM here)
@@ -165,7 +165,7 @@ func ProjectTopic(id ids.ID) string { return "p:" + string(id) }
 // OperationTopic is woken by every change of an operation.
 func OperationTopic(id ids.ID) string { return "o:" + string(id) }
 
-// WordTopic is woken when an operation's adapter has said how it ended.
+// WordTopic is woken for an operation's worker: its adapter reported an end, or it was canceled, forced or ended.
 func WordTopic(id ids.ID) string { return "w:" + string(id) }
 
 // NodeTopic is woken when a node has something new to do.

@@ -25,20 +25,19 @@ const (
 	reconnect   = time.Second
 	wakeAll     = "*"
 	notifyLimit = 5 * time.Second
-	// signEvery is how long the listening connection may be silent before it must give a sign of life, signWithin how long
-	// that may take.
+	// signEvery is how long the listening connection may be silent before it must give a sign of life; signWithin is
+	// how long that may take.
 	signEvery  = 10 * time.Second
 	signWithin = 5 * time.Second
-	// aloneFor is how long a look that found nobody else who listens is good for: hints to nobody are transactions that
-	// write. Who begins to listen meanwhile looks at everything once more after it.
+	// aloneFor is how long a finding that no other process listens counts: a hint is a transaction that writes, wasted
+	// without a listener. A process that begins to listen meanwhile wakes everything again after it.
 	aloneFor = 100 * time.Millisecond
 )
 
-// Hub is the wake-up of everything that waits, in this process and, through NOTIFY, in every other
-// one. A wake-up is only a hint: it says "look again", the tables are the truth, and whoever waits
-// also looks by itself now and then. NOTIFY is sent after the commit and outside its transaction,
-// in which it would serialise commits; the first goes at once, those that follow are joined, and none goes while no other
-// process listens.
+// Hub is the wake-up of everything that waits, in this process and, through NOTIFY, in every other one. A wake-up is
+// only a hint to read the tables again; they are the truth, and every waiter also reads them by itself now and then.
+// NOTIFY is sent after the commit and outside its transaction, in which it would serialise commits; the first goes at
+// once, those that follow are joined, and none goes while no other process listens.
 type Hub struct {
 	pool *pgxpool.Pool
 	log  *slog.Logger
@@ -53,7 +52,7 @@ type Hub struct {
 	alone time.Time     // when nobody else listened; notify's own
 }
 
-// Waiter is told when one of its topics was woken.
+// Waiter receives a wake-up when one of its topics was woken.
 type Waiter struct {
 	// C holds at most one wake-up: it says that something happened since it was last read.
 	C      chan struct{}
@@ -102,7 +101,7 @@ func (w *Waiter) Close() {
 	}
 }
 
-// Wake tells every waiter of the topics, here at once and in other processes soon. It never blocks.
+// Wake wakes every waiter of the topics, here at once and in other processes soon. It never blocks.
 func (h *Hub) Wake(topics ...string) {
 	h.mu.Lock()
 	h.local(topics)
@@ -142,7 +141,7 @@ func wakeSet(waiters map[*Waiter]struct{}) {
 	}
 }
 
-// Run sends and hears notifications until ctx ends.
+// Run sends and receives notifications until ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { h.listen(ctx) })
@@ -184,8 +183,8 @@ func (h *Hub) send(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyLimit)
 	defer cancel()
 	batch := &pgx.Batch{}
-	// A hint that a crash forgets was no use to anybody. Without this PostgreSQL writes it to the disk
-	// before it commits, one notification of the whole server after the other.
+	// A hint that a crash of the database loses is not missed: its listeners wake everything then. Without this
+	// PostgreSQL writes it to disk before it commits, one notification of the whole server after the other.
 	batch.Queue(tx.NotAwaited)
 	heard := true
 	for _, payload := range payloads(taken) {
@@ -202,10 +201,10 @@ func (h *Hub) send(ctx context.Context) error {
 	return nil
 }
 
-// listenSQL makes a connection hear what others send.
+// listenSQL makes a connection receive what other processes send.
 const listenSQL = "LISTEN " + channel
 
-// notifySQL sends a payload if anybody listens but this process ($4). A session that does not tell what it runs may.
+// notifySQL sends a payload if a session besides ours ($4) listens; one with track_activities off counts as listening.
 const notifySQL = `SELECT pg_notify($1, $2) WHERE EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
 	AND pid <> $4 AND (query = $3 OR state = 'disabled'))`
 
@@ -226,8 +225,8 @@ func payloads(topics map[string]struct{}) []string {
 	return append(packed, line.String())
 }
 
-// listen hears other processes. After each new connection everything is woken, since what was
-// sent in between is lost.
+// listen receives from other processes. After each new connection everything is woken, since what was sent in between
+// is lost.
 func (h *Hub) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := h.hear(ctx)
@@ -271,7 +270,7 @@ func (h *Hub) hear(ctx context.Context) error {
 	}
 }
 
-// subscribe listens; a connection that listens already answers likewise, as a sign of life.
+// subscribe listens; a connection that listens already answers too, as a sign of life.
 func subscribe(ctx context.Context, conn *pgx.Conn) error {
 	bounded, cancel := context.WithTimeout(ctx, signWithin)
 	defer cancel()
@@ -279,8 +278,8 @@ func subscribe(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// next waits for a notification; nil after a silence in which the connection gave a sign of life. One that was cut off
-// hears nothing, and would be listened to for ever.
+// next waits for a notification; nil after a silence in which the connection gave a sign of life. Without the sign, a
+// connection that was cut off would be waited on for ever.
 func next(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	bounded, cancel := context.WithTimeout(ctx, signEvery)
 	defer cancel()

@@ -81,13 +81,13 @@ func (*Feeds) Parse(cursor string) (Position, error) {
 	return p, nil
 }
 
-// Expired refuses a place in a past that is not the database's.
+// Expired refuses a cursor of events that the database does not have.
 func Expired() error {
 	return fault.New(fault.CursorExpired,
 		"the cursor is of a past that the database does not have: begin again without one").At("after")
 }
 
-// keptSQL reports whether a place is of the database's own past.
+// keptSQL reports whether the database still has the past that a position names.
 const keptSQL = `SELECT platform.kept($1, $2, $3, $4, $5)`
 
 func (p Position) args(projectID ids.ID) []any {
@@ -95,7 +95,7 @@ func (p Position) args(projectID ids.ID) []any {
 }
 
 // Resume reads a cursor of a project's feed. CURSOR_INVALID at `after` when it is not one; CURSOR_EXPIRED when the
-// database does not have what it stands after: it was made by another server, or by this one in a future that was lost.
+// database does not have the event before it: the cursor is of another server, or of a future that this one lost.
 func (f *Feeds) Resume(ctx context.Context, projectID ids.ID, cursor string) (Position, error) {
 	place, err := f.Parse(cursor)
 	if err != nil {
@@ -154,13 +154,13 @@ func (f *Feeds) ProjectQueries(into *[]*Event, projectID ids.ID, families []stri
 	return f.queries(into, projectID, families, after, limit)
 }
 
-// queries are the look at the position and the page after it, on one connection: both are of one past.
+// queries check the position and read the page after it, on one connection: both are of one past.
 func (f *Feeds) queries(into *[]*Event, projectID ids.ID, families []string, after Position, limit int) []tx.Query {
 	return []tx.Query{stands(keptSQL, after.args(projectID)...),
 		tx.Rows(into, f.scan, projectSQL, projectID, after.Generation, after.XID, after.Order, families, limit)}
 }
 
-// stands makes a Query that fails with CURSOR_EXPIRED unless its one value is true.
+// stands returns a Query that fails with CURSOR_EXPIRED unless its one value is true.
 func stands(sql string, args ...any) tx.Query {
 	return tx.Query{SQL: sql, Args: args, Scan: func(rows pgx.Rows) error {
 		kept, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
@@ -188,9 +188,8 @@ func (f *Feeds) Instance(ctx context.Context, instanceID ids.ID, after Position,
 	return events, nil
 }
 
-// ResumeInstance reads a cursor of the timeline of an instance. CURSOR_INVALID at
-// `after` when it is not one or lies beyond the end; CURSOR_EXPIRED when the database does not have the event that it
-// stands after.
+// ResumeInstance reads a cursor of the timeline of an instance. CURSOR_INVALID at `after` when it is not one or lies
+// beyond the end; CURSOR_EXPIRED when the database does not have the event before it.
 func (f *Feeds) ResumeInstance(ctx context.Context, instanceID ids.ID, cursor string) (Position, error) {
 	place, err := ParseInstanceCursor(cursor)
 	if err != nil || place.Order == 0 {
@@ -212,7 +211,7 @@ func (f *Feeds) ResumeInstance(ctx context.Context, instanceID ids.ID, cursor st
 	return place, nil
 }
 
-// PositionOf is where an event stands in its project's feed.
+// PositionOf is an event's position in its project's feed.
 func PositionOf(e *Event) Position {
 	return Position{Generation: e.Generation, XID: e.Xid, Order: e.Position}
 }

@@ -62,23 +62,23 @@ const timelineSQL = `SELECT %s FROM app_instance_event WHERE instance_id = $1 AN
 
 var wholeTimelineSQL, briefTimelineSQL = fmt.Sprintf(timelineSQL, rows.EventColumns), fmt.Sprintf(timelineSQL, brief.Columns)
 
-// heldSQL reports whether the event that a position stands after is that of the generation it names: where a future was
+// heldSQL reports whether the event before a position is of the generation that the position names: where a future was
 // lost, its number is given to another event.
 const heldSQL = `SELECT EXISTS (SELECT FROM app_instance_event WHERE instance_id = $1 AND seq = $2 AND generation = $3)`
 
 // Timeline are the queries for up to limit events of an instance after a position, oldest first. lost becomes true
-// where the database does not have the event that the position stands after; once the caller is known to reach the
-// instance, that is CURSOR_EXPIRED.
+// where the database does not have the event before the position; once the caller is known to reach the instance, that
+// is CURSOR_EXPIRED.
 func Timeline(into *[]*Event, lost *bool, instanceID ids.ID, after Position, limit int) []tx.Query {
 	return held(lost, instanceID, after, tx.Rows(into, Scan, wholeTimelineSQL, instanceID, after.Order, limit))
 }
 
-// BriefTimeline is Timeline with what BriefFields are made of.
+// BriefTimeline is Timeline with the columns of BriefFields alone.
 func BriefTimeline(into *[]*Event, lost *bool, instanceID ids.ID, after Position, limit int) []tx.Query {
 	return held(lost, instanceID, after, tx.Rows(into, scanBrief, briefTimelineSQL, instanceID, after.Order, limit))
 }
 
-// held asks for the event that a position stands after, before a page.
+// held reads whether the event before a position is there, and then the page.
 func held(lost *bool, instanceID ids.ID, after Position, page tx.Query) []tx.Query {
 	if after.Generation == 0 {
 		return []tx.Query{page}
@@ -92,7 +92,7 @@ func held(lost *bool, instanceID ids.ID, after Position, page tx.Query) []tx.Que
 	return []tx.Query{held, page}
 }
 
-// InTimeline is where an event stands in its instance's timeline.
+// InTimeline is an event's position in its instance's timeline.
 func InTimeline(e *Event) Position {
 	return Position{Generation: e.Generation, Order: int64(e.Seq)}
 }

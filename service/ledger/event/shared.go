@@ -10,9 +10,9 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// AppendShared is Append for a caller at either end of a share of the instance: who stands in the attached project may
-// not write another project's timeline, so that the database does, for what a share may tell of alone: the types of
-// control planes, and actions. Of the draft, OperationID and MemberID are not told.
+// AppendShared is Append for a caller at either end of a share of the instance. A caller of the attached project may
+// not write the timeline of another project, so the database does it, for the events that a share may have: those of
+// control planes, and actions. OperationID and MemberID of the draft are left out.
 func AppendShared(ctx context.Context, t *tx.Tx, shareID ids.ID, instance *db.Instance, draft Draft) error {
 	payload := draft.Payload
 	if payload == nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
-// slack is how much older than its age a finding counts: one that was read before an operation brought the member back,
-// and arrives after it, must not fail the member. What is still so is found again.
+// slack is how much is added to a finding's age: one that was read before an operation brought the member back, and
+// arrives after it, must not fail the member. If the member is still lost, the next finding shows it.
 const slack = 10 * time.Second
 
 // Finding is what shows that a member was lost.
@@ -32,7 +32,7 @@ type Finding struct {
 	// NodeID is the node that found it; empty when no node did. A member of another node is left as it is.
 	NodeID ids.ID
 	Cause  lifecycle.MemberFailure
-	// Message says it to a person; empty for the cause's own text.
+	// Message describes it to a person; empty for the cause's own text.
 	Message string
 	// Age is how long ago it was seen.
 	Age time.Duration
@@ -58,7 +58,7 @@ func Fail(ctx context.Context, t *tx.Tx, finding Finding) (bool, error) {
 	return true, fail(ctx, t, instance, member, finding)
 }
 
-// lockInstance returns the locked instance of a member; nil when there is none.
+// lockInstance returns the locked instance of a member; nil for a member that does not exist.
 func lockInstance(ctx context.Context, t *tx.Tx, memberID ids.ID) (*db.Instance, error) {
 	var of ids.ID
 	err := t.QueryRow(ctx, `SELECT instance_id FROM member WHERE id = $1`, memberID).Scan((*string)(&of))
@@ -79,7 +79,7 @@ func lockInstance(ctx context.Context, t *tx.Tx, memberID ids.ID) (*db.Instance,
 const endedSQL = `SELECT max(ended_at) FROM operation WHERE instance_id = $1 AND ended_at IS NOT NULL
 	AND (targets IS NULL OR targets = '[]' OR targets @> to_jsonb($2::text) OR desired_change->>'replacementId' = $2)`
 
-// atRest reports whether no operation has its hands on the member, or had after the finding was seen.
+// atRest reports whether no operation works on the member, and none ended after the finding was seen.
 func atRest(ctx context.Context, t *tx.Tx, instanceID ids.ID, finding Finding) (bool, error) {
 	open, err := operation.AllOpen(ctx, t, instanceID, false)
 	if err != nil {

@@ -22,7 +22,7 @@ type Bound struct {
 	Unserved bool
 }
 
-// Apply returns what is worse: the health that was said or the bound.
+// Apply returns what is worse: the health that was reported or the bound.
 func (b Bound) Apply(health lifecycle.Health, message string) (lifecycle.Health, string) {
 	if b.Health.Worse(health) {
 		return b.Health, b.Message
@@ -42,9 +42,9 @@ const standingSQL = `SELECT m.component_key, count(*) FILTER (WHERE m.status IN 
 	FROM member m LEFT JOIN compute_node n ON n.id = m.node_id
 	WHERE m.instance_id = $1 AND NOT m.removed GROUP BY 1 ORDER BY 1`
 
-// BoundOf reads the bound of a running instance: UNHEALTHY while a component has fewer members in service than its
-// minimum, UNKNOWN while so many are only unheard of, DEGRADED while any member is FAILED or on a node that is not
-// heard.
+// BoundOf reads the bound of a running instance: UNHEALTHY while a component with failed members has fewer in service
+// than its minimum, UNKNOWN while one has fewer on nodes that are ONLINE, DEGRADED while any member is FAILED or on a
+// node that is not ONLINE.
 func BoundOf(ctx context.Context, t *tx.Tx, instance *db.Instance) (Bound, error) {
 	found, err := t.Query(ctx, standingSQL, instance.ID)
 	if err != nil {

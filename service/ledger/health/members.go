@@ -18,11 +18,11 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
-// maxText bounds what an adapter says of health, in bytes.
+// maxText bounds what an adapter reports of health, in bytes.
 const maxText = 2_000
 
-// StoreMembers keeps the members' health; those that the adapter says nothing of stay as they are, and
-// nothing is called good whose node is not heard.
+// StoreMembers keeps the members' health. Members that the adapter does not report stay as they are, and so do those on
+// a node that is not ONLINE where the report is HEALTHY or UNKNOWN.
 func StoreMembers(ctx context.Context, t *tx.Tx, instance *db.Instance,
 	seen []adapter.MemberObservation) ([]event.Draft, error) {
 	var events []event.Draft

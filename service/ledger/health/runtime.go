@@ -15,8 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
-// StoreRoles keeps what an adapter says of the components of a locked instance; of one that it leaves out it says
-// nothing any more.
+// StoreRoles keeps what an adapter reports of the components of a locked instance; for one that it leaves out nothing
+// is kept.
 func StoreRoles(ctx context.Context, t *tx.Tx, instance *db.Instance, said []adapter.RoleObservation) error {
 	kept := make(map[string]*roles.Runtime, len(said))
 	for _, one := range said {
@@ -31,7 +31,7 @@ func StoreRoles(ctx context.Context, t *tx.Tx, instance *db.Instance, said []ada
 	return err
 }
 
-// runtimeOf bounds what an adapter says. A health that is not of the contract is unknown, and a detail that is too
+// runtimeOf bounds what an adapter reports. A health that is not of the contract is unknown, and a detail that is too
 // large or not an object is left out.
 func runtimeOf(one adapter.RoleObservation) *roles.Runtime {
 	out := &roles.Runtime{Health: lifecycle.HealthUnknown,

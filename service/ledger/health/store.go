@@ -47,7 +47,7 @@ func Store(ctx context.Context, t *tx.Tx, instance *db.Instance, best Bound, hea
 	return &told, nil
 }
 
-// draft is the event of a changed health. UNKNOWN is told as degraded: it is never read as good.
+// draft is the event of a changed health. UNKNOWN is an event of degraded health, so that no one reads it as good.
 func draft(health lifecycle.Health, message string) event.Draft {
 	told := map[lifecycle.Health]lifecycle.EventType{
 		lifecycle.HealthHealthy: lifecycle.EventInstanceHealthy, lifecycle.HealthUnhealthy: lifecycle.EventInstanceUnhealthy,

@@ -17,8 +17,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// marked are the kinds that have left something behind as soon as they are accepted: members, numbers
-// of members asked for. A worker takes it back, even if the operation was never sent.
+// marked are the kinds that change something as soon as they are accepted: members, or the wanted numbers of members. A
+// worker undoes it, even if the operation was never sent.
 var marked = map[lifecycle.OperationKind]bool{
 	lifecycle.InstanceCreate: true, lifecycle.MembersAdd: true, lifecycle.MemberReplace: true,
 	lifecycle.MemberRemove: true,
@@ -30,9 +30,9 @@ var instead = map[lifecycle.OperationKind]string{
 	lifecycle.AllocationRelease:    "a release cannot be stopped: let it end and ask for capacity again",
 }
 
-// Cancel asks an operation to stop, if that is still safe. One that was never claimed and has left
-// nothing behind is CANCELED at once; any other is CANCELING until the adapter has said whether it is
-// too late. Asked again, it stays as it is. It asks for operation.cancel.
+// Cancel requests an operation to stop, if that is still safe. One that was never claimed and has left nothing behind
+// is CANCELED at once; any other is CANCELING until the adapter has reported whether it is too late. Requested again,
+// it stays as it is. Cancel requires operation.cancel.
 //
 // Faults: INVALID_ARGUMENT at input.reason, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it has ended
 // or cannot be stopped, with what to do instead.
@@ -53,7 +53,7 @@ func Cancel(ctx context.Context, database *tx.DB, id ids.ID, reason string) (*Vi
 	return &View{Operation: out}, nil
 }
 
-// CancelIn is Cancel in a transaction of the caller's, for the platform's own wishes.
+// CancelIn is Cancel in a transaction of the caller's, for a cancel by the platform itself.
 func CancelIn(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.Operation, error) {
 	instance, op, err := lockToCancel(ctx, t, id)
 	if err != nil || op.State == lifecycle.OperationCanceling || op.State == lifecycle.OperationCompensating {
@@ -101,7 +101,7 @@ func cancelable(op *db.Operation) error {
 	return nil
 }
 
-// cancel writes the wish, and the end where nothing else is to be done.
+// cancel writes the request, and the end where nothing else is to be done.
 func cancel(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, reason string) error {
 	before := op.State
 	draft := event.Draft{Type: lifecycle.EventOperationCanceling, OperationID: op.ID,
@@ -131,7 +131,7 @@ func cancel(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operati
 	})
 }
 
-// note keeps who wants it to stop, and makes the operation due.
+// note keeps who requested the cancel, and makes the operation due.
 func note(ctx context.Context, t *tx.Tx, op *db.Operation, reason string) error {
 	_, err := t.Exec(ctx, `UPDATE operation SET cancel_requested_at = $2, cancel_requester = $3, cancel_reason = $4,
 		cancel_message = '',
@@ -143,7 +143,7 @@ func note(ctx context.Context, t *tx.Tx, op *db.Operation, reason string) error 
 	return nil
 }
 
-// ask hands the question on to a worker.
+// ask moves the operation to CANCELING: a worker cancels it.
 func ask(ctx context.Context, t *tx.Tx, op *db.Operation) error {
 	for _, state := range []lifecycle.OperationState{lifecycle.OperationRunning, lifecycle.OperationCanceling} {
 		if op.State == state {

@@ -15,14 +15,14 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// Private is the part of an operation's desired change that is the platform's own: no adapter sees
-// it. It stands under the key "platform".
+// Private is the part of an operation's desired change that is the platform's own: no adapter sees it. Its key is
+// "platform".
 type Private struct {
-	// Input is what the verb was asked, for a retry: its own struct without key and plan.
+	// Input is the input of the verb, for a retry: its own struct without key and plan.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Supersedes are the operations that made way.
+	// Supersedes are the operations that it superseded.
 	Supersedes []ids.ID `json:"supersedes,omitempty"`
-	// CreatedAllocations were asked for along with the change.
+	// CreatedAllocations were requested along with the change.
 	CreatedAllocations []ids.ID `json:"createdAllocations,omitempty"`
 	// KeepFailed leaves members that could not join as FAILED.
 	KeepFailed bool `json:"keepFailed,omitempty"`
@@ -40,7 +40,7 @@ type Version struct {
 	Config     json.RawMessage `json:"config,omitempty"`
 }
 
-// PrivateOf reads the platform's part of an operation's desired change; empty when there is none.
+// PrivateOf reads the platform's part of an operation's desired change; the zero Private without one.
 func PrivateOf(op *db.Operation) Private {
 	var change struct {
 		Platform Private `json:"platform"`
@@ -51,7 +51,7 @@ func PrivateOf(op *db.Operation) Private {
 	return change.Platform
 }
 
-// PublicChange is what the operation was asked to change, without the platform's own part.
+// PublicChange is the operation's desired change, without the platform's own part.
 func (v *View) PublicChange() json.RawMessage {
 	if !bytes.Contains(v.DesiredChange, []byte(`"platform"`)) {
 		return v.DesiredChange
@@ -84,8 +84,8 @@ func WithPrivate(change any, private Private) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// Open is the instance's oldest operation that has not ended; nil when there is none. The caller
-// holds the instance's row, which every verb that creates one locks first.
+// Open is the instance's oldest operation that has not ended; nil when all have. The caller has locked the instance's
+// row, which every verb that creates one locks first.
 func Open(ctx context.Context, t *tx.Tx, instanceID ids.ID) (*db.Operation, error) {
 	open, err := AllOpen(ctx, t, instanceID, true)
 	if err != nil || len(open) == 0 {
@@ -114,9 +114,9 @@ func InTheWay(op *db.Operation) *fault.Fault {
 		With(fault.Reason{Code: fault.OperationInTheWay, Message: "wait for it, or cancel it: " + string(op.ID)})
 }
 
-// Clash holds a new operation of a kind on some members against those that are open on its instance:
-// which of them stands in its way (nil for none), and which make way for it. Instance-wide operations
-// exclude all; those of members exclude on the same member only.
+// Clash checks a new operation of a kind on some members against those that are open on its instance: which one it must
+// wait for (nil for none), and which it supersedes. Instance-wide operations exclude all; those of members exclude on
+// the same member only.
 func Clash(kind lifecycle.OperationKind, targets []ids.ID,
 	open []*db.Operation) (inTheWay *db.Operation, superseded []*db.Operation) {
 	for _, op := range open {
@@ -138,8 +138,7 @@ func excludes(kind lifecycle.OperationKind, targets []ids.ID, op *db.Operation) 
 	return slices.ContainsFunc(Touched(op), func(id ids.ID) bool { return slices.Contains(targets, id) })
 }
 
-// Touched are the members that an operation has its hands on: its targets, and the one that comes in
-// another's place.
+// Touched are the members that an operation works on: its targets, and the member that replaces one of them.
 func Touched(op *db.Operation) []ids.ID {
 	var change struct {
 		ReplacementID ids.ID `json:"replacementId"`

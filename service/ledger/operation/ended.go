@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
-// Ended returns an operation that has ended, for a worker; nil while it has not, and when there is none.
+// Ended returns an operation that has ended, for a worker; nil for one that has not ended or does not exist.
 func Ended(ctx context.Context, pool *pgxpool.Pool, id ids.ID) (*db.Operation, error) {
 	found, err := pool.Query(ctx, `SELECT `+rows.OperationColumns+
 		` FROM operation WHERE id = $1 AND ended_at IS NOT NULL`, id)

@@ -28,11 +28,11 @@ const (
 	maxCode = 64
 )
 
-// tooLate is what became of a request to stop that met the operation's end.
+// tooLate is the answer to a request to stop that came as the operation ended.
 const tooLate = "too late: it had ended before it could be stopped"
 
-// QueueFinish queues what ends a locked operation with success, how well that is proved, and the
-// evidence for it; who watches it is woken after the commit. A request to stop it came too late.
+// QueueFinish queues what ends a locked operation with success, how well that is proved, and the evidence for it; its
+// watchers are woken after the commit. A request to stop it came too late.
 func QueueFinish(batch *pgx.Batch, t *tx.Tx, op *db.Operation, outcome lifecycle.Outcome, evidence any,
 	message string) error {
 	encoded, err := json.Marshal(evidence)
@@ -48,8 +48,8 @@ func QueueFinish(batch *pgx.Batch, t *tx.Tx, op *db.Operation, outcome lifecycle
 	return nil
 }
 
-// queueWithdrawal queues what withdraws the open tasks of a locked operation that ends: an agent that asks before it
-// begins one is refused, and one that runs is asked to end. Their nodes are woken after the commit.
+// queueWithdrawal queues what withdraws the open tasks of a locked operation that ends: an agent is refused when it
+// begins one, and stops one that runs. Their nodes are woken after the commit.
 func queueWithdrawal(batch *pgx.Batch, t *tx.Tx, id ids.ID) {
 	batch.Queue(`UPDATE node_task SET cancel_requested = true WHERE operation_id = $1 AND ended_at IS NULL
 		AND NOT cancel_requested
@@ -63,13 +63,12 @@ func queueWithdrawal(batch *pgx.Batch, t *tx.Tx, id ids.ID) {
 	})
 }
 
-// Fail ends a locked operation with a failure, and wakes who watches it. A request to stop it came
-// too late.
+// Fail ends a locked operation with a failure, and wakes its watchers. A request to stop it came too late.
 func Fail(ctx context.Context, t *tx.Tx, op *db.Operation, failure Failure) error {
 	return end(ctx, t, op, lifecycle.OperationFailed, failure)
 }
 
-// Canceled ends a locked operation that was stopped on request; the failure says by whom and why.
+// Canceled ends a locked operation that was stopped on request; the failure names by whom and why.
 func Canceled(ctx context.Context, t *tx.Tx, op *db.Operation, failure Failure) error {
 	return end(ctx, t, op, lifecycle.OperationCanceled, failure)
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// Hastenable reports whether a forced request of a kind on some members means an open operation that works on the same
-// without force: then that one goes on by force, in place of standing in the way.
+// Hastenable reports whether op is an open operation without force that does what a forced request of a kind on some
+// members wants: the request then forces op, instead of a CONFLICT with it.
 func Hastenable(kind lifecycle.OperationKind, targets []ids.ID, op *db.Operation) bool {
 	begun := op.State == lifecycle.OperationPending || op.State == lifecycle.OperationRunning
 	return op.Kind == kind && kind.Effects().Forcible && begun && !op.Force && op.ForcedAt == nil &&
 		slices.Equal(op.Targets, targets)
 }
 
-// Hasten lets a locked open operation go on by force from now on. One that its adapter works on is sent to it again, as
-// another attempt. It returns what the timeline of its instance says of it.
+// Hasten forces a locked open operation from now on. One that its adapter works on is sent to it again, as another
+// attempt. It returns the event for the timeline of its instance.
 func Hasten(ctx context.Context, t *tx.Tx, op *db.Operation, reason string) (event.Draft, error) {
 	err := t.QueryRow(ctx, `UPDATE operation SET forced_at = $2, next_run_at = LEAST(next_run_at, $2),
 		dispatch_attempt = dispatch_attempt + CASE WHEN dispatch_attempt > 0

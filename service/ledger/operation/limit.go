@@ -16,8 +16,8 @@ import (
 const limitWindow = time.Hour
 
 // withinLimit refuses one operation more than the caller's limit allows in an hour. Calls of one account are counted
-// one after the other; callers without a limit are not looked at. Ids sort by when they were minted, so that the
-// index of a project's operations finds those of the last hour.
+// one after the other; those without a limit are not counted. Ids sort by when they were minted, so that the index of a
+// project's operations finds those of the last hour.
 func withinLimit(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	most := t.Actor.Limits.OperationsPerHour
 	if most == 0 {

@@ -15,9 +15,9 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
-// adapterMay is what an adapter's word alone makes of the members that an operation of the kind is
-// about; anywhere, it may call a member failed. ACTIVE and REMOVED are not among it, nor that a member
-// to be drained is: the platform sets them at the operation's end, so they are kept as detail only.
+// adapterMay are the statuses that an adapter's report alone can give the members that an operation of the kind is
+// about; FAILED it can give in any operation. The platform itself sets ACTIVE and REMOVED at the operation's end, and
+// DRAINED for a drain: reported by an adapter, they are kept as detail only.
 var adapterMay = map[lifecycle.OperationKind][]lifecycle.MemberStatus{
 	lifecycle.InstanceCreate: {lifecycle.MemberJoining},
 	lifecycle.MembersAdd:     {lifecycle.MemberJoining},
@@ -27,7 +27,7 @@ var adapterMay = map[lifecycle.OperationKind][]lifecycle.MemberStatus{
 	lifecycle.MemberReplace:  {lifecycle.MemberDraining, lifecycle.MemberDrained},
 }
 
-// mayBecome says whether the adapter's word is enough to make the member that.
+// mayBecome reports whether the adapter's report is enough to give the member that status.
 func mayBecome(op *db.Operation, member *db.Member, status lifecycle.MemberStatus) bool {
 	if op.State == lifecycle.OperationCompensating || member.Status.CanMove(status) != nil {
 		return false
@@ -39,9 +39,9 @@ func mayBecome(op *db.Operation, member *db.Member, status lifecycle.MemberStatu
 	return about && slices.Contains(adapterMay[op.Kind], status)
 }
 
-// Members takes the adapter's word on members of the locked instance: health and detail as it says,
-// the status where that is a legal step and the adapter's to say. Members of other instances are
-// left out. What changed is told on the timeline.
+// Members stores the adapter's report on members of the locked instance: health and detail as reported, the status
+// where that is a legal step which the adapter may take. Members of other instances are left out. What changed is
+// written to the timeline.
 func Members(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, reports []MemberReport) error {
 	if instance == nil || len(reports) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func Members(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operat
 	return event.Append(ctx, t, instance, events...)
 }
 
-// say applies one report; it answers whether counts change, and what to tell.
+// say applies one report; it returns whether counts change, and the events for the timeline.
 func say(ctx context.Context, t *tx.Tx, op *db.Operation, member *db.Member,
 	report MemberReport) (bool, []event.Draft, error) {
 	status, health, message := member.Status, member.Health, member.HealthMessage

@@ -1,6 +1,3 @@
-// Package operation is the ledger of durable work: what was asked for, by whom, how far it is and
-// how it ended. A verb creates an operation in its own transaction; the workers carry it on; the
-// adapter's reports move it. The operation's row is its own queue.
 package operation
 
 import (
@@ -48,7 +45,7 @@ type Failure struct {
 	Retryable     bool
 }
 
-// Requester is who asked for the operation.
+// Requester is who requested the operation.
 func (v *View) Requester() *authz.Ref {
 	return &authz.Ref{Kind: v.RequesterKind, ID: string(v.RequesterID), Name: v.RequesterName}
 }
@@ -89,9 +86,9 @@ func CheckDeadline(seconds int) error {
 	return nil
 }
 
-// Create accepts an operation in the verb's transaction, and wakes the workers after the commit. Who calls it makes the
-// operation its instance's newest, if it changes one (Newest). RATE_LIMITED when a service account's limit of operations
-// an hour leaves no more.
+// Create accepts an operation in the verb's transaction, and wakes the workers after the commit. The caller makes the
+// operation its instance's newest, if it changes one (Newest). RATE_LIMITED when a service account's limit of
+// operations an hour leaves no more.
 func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
 	if err := withinLimit(ctx, t, draft.ProjectID); err != nil {
 		return nil, err
@@ -117,7 +114,7 @@ func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
 // Due returns the deadline of an operation that is accepted now.
 func Due(t *tx.Tx, seconds int) time.Time { return t.Now.Add(time.Duration(seconds) * time.Second) }
 
-// Newest makes an operation its instance's newest, and returns the column that says so, to be written with its events.
+// Newest makes an operation its instance's newest, and returns the column for it, to be written with its events.
 func Newest(instance *db.Instance, op *db.Operation) event.Column {
 	instance.LastOperationID = &op.ID
 	return event.Column{Name: "last_operation_id", Value: op.ID}

@@ -54,7 +54,7 @@ var StepFields = rows.Fields{
 // BriefStep is a step without its evidence.
 var BriefStep = rows.PartOf(rows.OperationStepTable, StepFields)
 
-// object is what authorisation looks at in an operation.
+// object is what an operation is to authorisation.
 func (v *View) object() authz.Object {
 	object := authz.Object{TenantID: v.TenantID, ProjectID: v.ProjectID, AppSlug: v.AppSlug}
 	if v.InstanceID != nil {
@@ -63,7 +63,7 @@ func (v *View) object() authz.Object {
 	return object
 }
 
-// Get reads an operation. It asks for operation.read. NOT_FOUND when it is missing or hidden.
+// Get reads an operation. It requires operation.read. NOT_FOUND when it is missing or hidden.
 func Get(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 	found, err := Many(ctx, database, []ids.ID{id})
 	if err != nil {
@@ -75,7 +75,7 @@ func Get(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 	return found[id], nil
 }
 
-// Many reads operations by id; those missing or hidden are left out. It asks for operation.read.
+// Many reads operations by id; those missing or hidden are left out. It requires operation.read.
 func Many(ctx context.Context, database *tx.DB, wanted []ids.ID) (map[ids.ID]*View, error) {
 	var found []*View
 	actor, err := database.Read(ctx, tx.Rows(&found, Scan,
@@ -94,7 +94,7 @@ func Many(ctx context.Context, database *tx.DB, wanted []ids.ID) (map[ids.ID]*Vi
 	return byID, nil
 }
 
-// Latest reads an operation with its steps for many watchers at once, each of whom was authorised.
+// Latest reads an operation with its steps for many watchers at once, each of which was authorised.
 func Latest(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 	batch := &pgx.Batch{}
 	view := &View{Loaded: []*db.OperationStep{}}
@@ -116,7 +116,7 @@ func Latest(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 	return view, nil
 }
 
-// Differs says whether a watcher would see a difference.
+// Differs reports whether a watcher would see a difference.
 func (v *View) Differs(from *View) bool {
 	a, b := v.Operation, from.Operation
 	return a.State != b.State || a.Phase != b.Phase || a.Percent != b.Percent || a.Message != b.Message ||
@@ -174,8 +174,8 @@ func (f Filter) query(after ids.ID, limit int) (string, []any) {
 		" AND ") + ` ORDER BY id DESC LIMIT $1`, given
 }
 
-// List reads operations of a project or an instance, newest first. It asks for operation.read; NOT_FOUND
-// when a project is named that the caller cannot see.
+// List reads operations of a project or an instance, newest first. It requires operation.read; NOT_FOUND when a project
+// is named that the caller cannot see.
 func List(ctx context.Context, database *tx.DB, filter Filter, args page.Args) (*page.Page[*View], error) {
 	var after ids.ID
 	if err := args.Decode(list, &after); err != nil {

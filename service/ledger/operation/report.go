@@ -25,7 +25,7 @@ const (
 	maxReportDetail  = 16 << 10
 )
 
-// ReportInput is what an adapter says of its operation. Fields left nil say nothing.
+// ReportInput is an adapter's report on its operation. Fields that are nil change nothing.
 type ReportInput struct {
 	OperationID    ids.ID
 	Attempt        int
@@ -34,7 +34,7 @@ type ReportInput struct {
 	Members        []MemberReport
 }
 
-// MemberReport is what an adapter says of one member. Fields left nil say nothing.
+// MemberReport is an adapter's report on one member. Fields that are nil change nothing.
 type MemberReport struct {
 	ID      ids.ID
 	Status  *lifecycle.MemberStatus
@@ -43,9 +43,8 @@ type MemberReport struct {
 	Detail  json.RawMessage // an object
 }
 
-// Report takes the adapter's word on an operation under way. It asks for operation.report by the
-// operation's own token. The dispatch attempt fences it, not the workers' claim: a take-over never
-// refuses a healthy adapter.
+// Report stores the adapter's report on an operation under way. It requires operation.report by the operation's own
+// token. The dispatch attempt fences it, not the workers' claim: a take-over never refuses a healthy adapter.
 //
 // Faults: NOT_FOUND, FORBIDDEN, STALE_FENCE when a newer dispatch exists, FAILED_PRECONDITION when
 // the operation has ended, INVALID_ARGUMENT with the field's path.
@@ -117,8 +116,7 @@ func (in *ReportInput) checkFence(op *db.Operation) error {
 	return nil
 }
 
-// lockReported loads the operation, asks for the permission, and locks instance and operation, in
-// that order.
+// lockReported loads the operation, checks the permission, and locks instance and operation, in that order.
 func lockReported(ctx context.Context, t *tx.Tx, in ReportInput) (*db.Instance, *db.Operation, error) {
 	const verb = "reportOperation"
 	op, err := t.Operation.Get(ctx, in.OperationID)
@@ -171,7 +169,7 @@ func applyReport(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Op
 		return err
 	}
 	if in.Percent != nil && *in.Percent == 100 {
-		// It says that it is done, which a worker verifies; the report itself ends nothing.
+		// The adapter reports that it is done, which a worker verifies; the report itself ends nothing.
 		if err := queue.Wake(ctx, t, op.ID); err != nil {
 			return err
 		}

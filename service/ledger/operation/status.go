@@ -35,8 +35,8 @@ type Progress struct {
 	First bool
 }
 
-// Advance stores progress on the locked operation, wakes who watches it, and tells the timeline of
-// the locked instance, at the pace that news of its kind has.
+// Advance stores progress on the locked operation, wakes its watchers, and writes it to the timeline of the locked
+// instance, but not more often than lifecycle.Pause allows.
 func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) error {
 	batch := &pgx.Batch{}
 	drafts := QueueAdvance(batch, t, instance, op, p)
@@ -49,7 +49,7 @@ func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operat
 	return event.Append(ctx, t, instance, drafts...)
 }
 
-// QueueAdvance queues what Advance writes, and answers what to tell the timeline.
+// QueueAdvance queues what Advance writes, and returns the events for the timeline.
 func QueueAdvance(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) []event.Draft {
 	first := p.First
 	if p = p.within(op); !first && p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
@@ -68,8 +68,8 @@ func (p Progress) within(op *db.Operation) Progress {
 		Percent: max(p.Percent, op.Percent)}
 }
 
-// noted is what to tell the timeline of progress that is stored. Nothing when it is where the operation was, or when
-// something was told just before: then untold is true, so that it is told once the instance is quiet (TellLast). Untold
+// noted is the events for the timeline of progress that is stored. None when it is where the operation was, or when the
+// instance had an event just before: then untold is true, so that TellLast writes it once the instance is quiet. untold
 // is nil when it stays as it is.
 func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) (told []event.Draft, untold *bool) {
 	t.Wake(event.OperationTopic(op.ID))
@@ -90,7 +90,7 @@ func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) (told
 	return []event.Draft{p.event(op)}, &news
 }
 
-// event is the entry of the timeline that tells of the operation's progress.
+// event is the event of the operation's progress.
 func (p Progress) event(op *db.Operation) event.Draft {
 	return event.Draft{
 		Type: lifecycle.EventOperationProgress, OperationID: op.ID, Message: p.Message, CorrelationID: op.CorrelationID,
@@ -98,8 +98,8 @@ func (p Progress) event(op *db.Operation) event.Draft {
 	}
 }
 
-// TellLast tells the timeline of the locked instance what its operation shows and was not told, unless the operation
-// has ended or somebody told it meanwhile.
+// TellLast writes the progress of an operation that is untold to the timeline of the locked instance, unless the
+// operation has ended or it was written meanwhile.
 func TellLast(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) error {
 	op, p := &db.Operation{ID: id}, Progress{}
 	err := t.QueryRow(ctx, `UPDATE operation SET untold = false WHERE id = $1 AND untold AND ended_at IS NULL
@@ -113,7 +113,7 @@ func TellLast(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) e
 	return event.Append(ctx, t, instance, p.event(op))
 }
 
-// StoredStatus is the last status the adapter gave for the current dispatch; nil when there is none.
+// StoredStatus is the last status the adapter gave for the current dispatch; nil when it gave none.
 func StoredStatus(op *db.Operation) *adapter.Status {
 	var status adapter.Status
 	if len(op.AdapterStatus) == 0 || json.Unmarshal(op.AdapterStatus, &status) != nil ||
@@ -123,9 +123,9 @@ func StoredStatus(op *db.Operation) *adapter.Status {
 	return &status
 }
 
-// Absorb takes a status that a worker got from the adapter, by the feed or by asking, into the
-// locked operation and its members. A status of an earlier dispatch is left out, and an end is
-// final for its dispatch. It answers whether the adapter says that the operation ended.
+// Absorb takes a status that a worker got from the adapter, by the feed or by a request, into the locked operation and
+// its members. A status of an earlier dispatch is left out, and an end is final for its dispatch. It returns whether
+// the adapter reports that the operation ended.
 func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation,
 	status adapter.Status) (bool, error) {
 	batch := &pgx.Batch{}
@@ -142,10 +142,10 @@ func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operati
 	return ended, Members(ctx, t, instance, op, memberReports(status.Members))
 }
 
-// QueueAbsorb queues what Absorb writes, but for the members, and answers what to tell the timeline.
-// It queues nothing when the status brings nothing that counts, or is of another attempt than the last. An operation
-// that the adapter says has ended is made due, and whoever holds it is told. One that the worker here holds is not made
-// due: it is told, and its release looks for an end that was reported meanwhile. So its row stays out of all indexes.
+// QueueAbsorb queues what Absorb writes, but for the members, and returns the events for the timeline. It queues
+// nothing for a status of another attempt than the last, or after a reported end. An operation that the adapter reports
+// ended is made due, and the worker that holds it is woken. If that is the worker here, it is woken but the operation
+// is not made due, so that the row stays out of all indexes: its release checks for an end that was reported meanwhile.
 func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation,
 	status adapter.Status, here ids.ID) (ended bool, told []event.Draft, err error) {
 	if status.Attempt < op.DispatchAttempt || status.Attempt > max(op.DispatchAttempt, 1) || op.EndedAt != nil {
@@ -224,8 +224,8 @@ func mergeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, in ReportInput
 	return storeStatus(ctx, t, op, *status)
 }
 
-// mergeReports is the newest word on each of the members that an operation is about, without details: what
-// its end may rest on. Nothing for an operation on a whole instance.
+// mergeReports is the newest report on each of the members that an operation is about, without details: what its end
+// may rest on. Nothing for an operation on a whole instance.
 func mergeReports(op *db.Operation, updates []adapter.MemberUpdate) []adapter.MemberUpdate {
 	if len(op.Targets) == 0 {
 		return nil
@@ -247,8 +247,8 @@ func mergeReports(op *db.Operation, updates []adapter.MemberUpdate) []adapter.Me
 	return out
 }
 
-// ReportedStatus is where the adapter says that the members stand which an operation is about, by its word on
-// the current dispatch; one that it has said nothing of is missing.
+// ReportedStatus is the status of the members that an operation is about, as the adapter reported it for the current
+// dispatch; a member without a report is missing.
 func ReportedStatus(op *db.Operation) map[ids.ID]adapter.MemberStatus {
 	said := make(map[ids.ID]adapter.MemberStatus)
 	if status := StoredStatus(op); status != nil {
@@ -270,7 +270,7 @@ func updatesOf(reports []MemberReport) []adapter.MemberUpdate {
 	return updates
 }
 
-// memberReports reads the wire's members; what is outside of the contract says nothing.
+// memberReports reads the wire's members; a value outside of the contract is left nil.
 func memberReports(updates []adapter.MemberUpdate) []MemberReport {
 	var reports []MemberReport
 	for _, update := range updates {

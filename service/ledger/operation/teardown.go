@@ -56,8 +56,8 @@ func Teardown(ctx context.Context, t *tx.Tx, row *db.Instance, draft Draft) (*db
 	return op, event.AppendWith(ctx, t, row, []event.Column{Newest(row, op)}, events...)
 }
 
-// SupersedeAll ends open operations in favour of a new one; it answers what to tell of it, and which
-// they were.
+// SupersedeAll ends open operations in favour of a new one; it returns the events for the timeline, and which they
+// were.
 func SupersedeAll(ctx context.Context, t *tx.Tx, superseded []*db.Operation, by ids.ID,
 	kind lifecycle.OperationKind) ([]event.Draft, []ids.ID, error) {
 	var events []event.Draft
@@ -91,9 +91,9 @@ func Stop(ctx context.Context, t *tx.Tx, row *db.Instance) error {
 	return nil
 }
 
-// Supersede ends an open operation because another one takes its place: it is CANCELED with code
-// SUPERSEDED, loses its worker's claim, its open steps are skipped, what it was taking back is FAILED, since the other
-// one sees to that, and its open node tasks are withdrawn.
+// Supersede ends an open operation because another one takes its place: it is CANCELED with code SUPERSEDED, loses its
+// worker's claim, its open steps are skipped, a step that it was undoing is FAILED, since the other operation undoes
+// that, and its open node tasks are withdrawn.
 func Supersede(ctx context.Context, t *tx.Tx, op *db.Operation, by string) error {
 	batch := &pgx.Batch{}
 	if op.State == lifecycle.OperationRunning {

@@ -15,8 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// TokenLife is how long an operation's token works unless it is renewed. It also ends with its
-// operation, which the database says.
+// TokenLife is how long an operation's token works unless it is renewed. The database also ends it with its operation.
 const TokenLife = 15 * time.Minute
 
 // Token is a bearer token for the public API.
@@ -61,7 +60,7 @@ func tokenKeys(family string, more ...authz.Key) ([]string, error) {
 	return authz.OperationKeys(append(needed, more...)...), nil
 }
 
-// LookKeys are the keys of a call that only looks: an observation, a plan, an action of risk "read". An adapter whose
+// LookKeys are the keys of a call that only reads: an observation, a plan, an action of risk "read". An adapter whose
 // calls are not narrowed yet may run any command, as it always could.
 func LookKeys(narrow bool) []authz.Key {
 	if narrow {
@@ -70,17 +69,17 @@ func LookKeys(narrow bool) []authz.Key {
 	return []authz.Key{authz.TaskRun, authz.TaskRead}
 }
 
-// Call is what the token of a call is made from.
+// Call is the input for the token of a call.
 type Call struct {
 	Instance ids.ID
 	Keys     []authz.Key
 	Life     time.Duration
-	// For is who asked for the call; zero when the platform makes it by itself.
+	// For is who requested the call; zero when the platform calls by itself.
 	For authz.Ref
 }
 
-// IssueCallToken makes the token of one call about an instance that is no operation: an action, an
-// observation. It cannot be renewed. What the adapter does with it may continue the trace of ctx.
+// IssueCallToken issues the token of one call about an instance outside of operations: an action, an observation. It
+// cannot be renewed. What the adapter does with it may continue the trace of ctx.
 func IssueCallToken(ctx context.Context, ring *token.Keyring, call Call, now time.Time) (Token, error) {
 	return sign(ring, token.Claims{
 		Instance: call.Instance, Keys: authz.OperationKeys(call.Keys...), ExpiresAt: now.Add(call.Life),
@@ -106,8 +105,8 @@ func sign(ring *token.Keyring, claims token.Claims, now time.Time) (Token, error
 	return Token{Text: text, ExpiresAt: claims.ExpiresAt}, err
 }
 
-// RenewToken gives the operation whose token is calling a fresh one with the same keys, while it is
-// open. Faults: UNAUTHENTICATED, FORBIDDEN when the caller is no operation.
+// RenewToken gives the operation whose token is calling a fresh one with the same keys, while it is open. Faults:
+// UNAUTHENTICATED, FORBIDDEN when the caller is not an operation.
 func RenewToken(ctx context.Context, database *tx.DB, ring *token.Keyring) (*Token, error) {
 	var renewed Token
 	err := database.Write(ctx, func(ctx context.Context, t *tx.Tx) error {

@@ -17,8 +17,7 @@ import (
 const Columns = rows.OperationColumns +
 	`, CASE WHEN operation.ended_at IS NULL THEN operation.adapter_status -> 'waitsFor' END`
 
-// Work is something that runs on members and that an operation waits for or would lose, by the
-// adapter's word.
+// Work is something that runs on members and that an operation waits for or would lose, as the adapter reports it.
 type Work struct {
 	Kind, Name, MemberID, Owner string
 	// ID is unique on the platform and the same in every answer; WorkID is the adapter's.
@@ -51,8 +50,8 @@ func workID(instance ids.ID, work adapter.Work, seen map[string]int) string {
 	return id
 }
 
-// WaitsFor is the work that the operation waits for, by the adapter's newest word; empty when it has
-// ended or the adapter says nothing.
+// WaitsFor is the work that the operation waits for, by the adapter's newest report; empty when it has ended or the
+// adapter reports none.
 func (v *View) WaitsFor() []*Work {
 	var list []adapter.Work
 	if len(v.waits) == 0 || json.Unmarshal(v.waits, &list) != nil {

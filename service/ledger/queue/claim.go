@@ -19,17 +19,16 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// Bounds of the search for due operations: how many of the longest waiting are ranked against each
-// other; and when those fill the window, how many projects with open operations are looked at beside,
-// and how many of each one's.
+// Bounds of the search for due operations: how many of the longest waiting are ranked against each other; and when
+// those fill the window, how many projects with open operations are read beside them, and how many of each one's.
 const (
 	claimWindow   = "64"
 	claimProjects = "1024"
 	claimEach     = "2"
 )
 
-// parked is how far ahead a claimed operation's next look is put. Whoever wakes the operation while
-// it is held brings that forward, so that its holder notices when it lets go.
+// parked is how far ahead next_run_at of a claimed operation is set. A wake of the operation while it is held brings it
+// forward, so that its holder notices when it lets go.
 const parked = "1 day"
 
 // ErrFenced says that the operation was ended or taken over; its holder drops it.
@@ -45,12 +44,12 @@ func knows(kinds, plans string) string {
 		`::text[]) ELSE step_plan = ANY (` + plans + `::text[]) END)`
 }
 
-// beyond is greater than every id: from there the next step along the index is to another tenant, or to another adapter.
+// beyond is greater than every id: from there the next step along the index is to another tenant or adapter.
 const beyond = `'zzzz'`
 
-// steppedSQL steps from project to project with open operations along the index, for each adapter, passing the tenants in full
-// and the adapters in crowded over in one step each: it costs the projects that it finds, and nothing of any backlog. It
-// begins when the condition holds.
+// steppedSQL steps along the index from project to project with open operations, for each adapter. It passes over each
+// tenant of full and each adapter of crowded in one step: it costs the projects that it finds, and nothing of any
+// backlog. It begins when the condition is true.
 func steppedSQL(condition, full, crowded string) string {
 	return `project AS (
 	(SELECT adapter_name, tenant_id, project_id, 1 AS place FROM operation WHERE ` + condition + ` AND ` + unclaimed + `
@@ -67,10 +66,9 @@ func steppedSQL(condition, full, crowded string) string {
 }
 
 // claimSQL takes due operations that the worker knows. They take turns by tenant, and within a tenant by project, so
-// that a backlog delays nobody but its owner. Behind a backlog that fills the window, and whenever a tenant or an adapter
-// has its most, the projects are found by stepping from one to the next along the index, which costs what they are and not what
-// the backlog is. An operation that nobody has begun is given the worker's plan ($7), and is carried on by that plan
-// alone.
+// that a backlog delays only its owner. Behind a backlog that fills the window, and whenever a tenant or an adapter has
+// its most, it steps along the index from project to project, which costs the number of projects and not of operations.
+// An operation that no worker has begun gets the worker's plan ($7), and is carried on by that plan alone.
 var claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
 	SELECT id, tenant_id, project_id, next_run_at FROM operation
 	WHERE cardinality($3::text[]) + cardinality($8::text[]) = 0 AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
@@ -102,7 +100,7 @@ FROM picked WHERE operation.id = picked.id RETURNING ` + claimedColumns
 var nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM operation
 	WHERE ` + unclaimed + ` AND ` + knows("$1", "$2") + ` ORDER BY next_run_at LIMIT 1`
 
-// nextBesideSQL is nextDueSQL beside tenants ($3) and adapters ($4) that have their most, whose backlogs cost it nothing.
+// nextBesideSQL is nextDueSQL without tenants ($3) and adapters ($4) that have their most: it skips their backlogs.
 var nextBesideSQL = `WITH RECURSIVE ` + steppedSQL("true", "$3", "$4") + `
 	SELECT extract(epoch FROM min(o.next_run_at) - now())::float8 FROM project p, LATERAL (
 		SELECT next_run_at FROM operation WHERE adapter_name = p.adapter_name AND tenant_id = p.tenant_id AND project_id = p.project_id
@@ -110,12 +108,11 @@ var nextBesideSQL = `WITH RECURSIVE ` + steppedSQL("true", "$3", "$4") + `
 		ORDER BY next_run_at LIMIT 1) o
 	WHERE p.tenant_id <> ALL ($3::text[]) AND p.adapter_name <> ALL ($4::text[]) HAVING count(*) > 0`
 
-// claimSettings are for the claim alone. One that a crash of the database forgets was not made: whoever
-// claims then has another name, or finds that it carries the operation already; so nobody waits for the
-// disk here. Planning the statement anew costs more than carrying it out. And it must be planned for
-// stepping along the queue's indexes, whatever the statistics of a queue, which are always old, make of
-// that: a sort or a hash would read all that waits. The last one says that the claim takes only what its build knows;
-// the database refuses claims of builds that do not say so.
+// claimSettings are for the claim alone. The claim does not wait for the disk: if a crash of the database loses it, the
+// next worker to claim has another name, or finds that it carries the operation already. Planning the statement at each
+// run costs more than carrying it out. And it must be planned for stepping along the queue's indexes, whatever the
+// statistics of a queue, which are always old, suggest: a sort or a hash would read all that waits. app.claims_known
+// states that the claim takes only what its build knows; the database refuses claims without it.
 const claimSettings = `SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
 	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
@@ -127,7 +124,7 @@ type Want struct {
 	Limit int
 	// Full are tenants that are passed over, Crowded adapters.
 	Full, Crowded []string
-	// Narrow leaves out the look behind a backlog, for workers that had one a moment ago.
+	// Narrow leaves out the search behind a backlog, for workers that searched there a moment ago.
 	Narrow bool
 	// Begin are the step plans, by kind, that the worker begins operations with. Other kinds are left to other builds.
 	// Empty, for measurements, takes all kinds and names no plan.
@@ -146,9 +143,8 @@ func (w Want) known() (kinds, plans []string, begin []byte, err error) {
 	return kinds, plans, begin, err
 }
 
-// Claim takes due operations for the worker, in one statement that commits by itself: nothing else is
-// locked with it. It also answers how long until the next operation is due, negative when one is due
-// now, and a day when nothing waits.
+// Claim takes due operations for the worker, in one statement that commits by itself: nothing else is locked with it.
+// It also returns how long until the next operation is due, negative when one is due now, and a day when nothing waits.
 func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (held []*Held, next time.Duration,
 	err error) {
 	next = 24 * time.Hour
@@ -184,10 +180,9 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (h
 	return held, next, nil
 }
 
-// notEnded is true of operations that have not ended, for statements that name the operations: it is
-// written so that no index on what is open answers to it. PostgreSQL keeps a prepared statement's plan,
-// and one made while little was open may go by such an index to each operation, through all that is
-// open by then.
+// notEnded is true of operations that have not ended, for statements that name the operations. It is written so that
+// PostgreSQL cannot use an index of open operations for it. A prepared statement keeps its plan: a plan from a time
+// with few open operations may find each operation by such an index, and later read through all that are open.
 const notEnded = `coalesce(ended_at, 'infinity') = 'infinity'`
 
 // fenceSQL is true of an operation that is still held.
@@ -200,11 +195,11 @@ type Locking struct {
 	fresh    []*Held
 }
 
-// QueueLock queues what locks everything that the operation changes, in the order that holds
-// everywhere: its instance, then the operation itself.
+// QueueLock queues what locks everything that the operation changes, in the same order everywhere: its instance, then
+// the operation itself.
 func (h *Held) QueueLock(batch *pgx.Batch) *Locking { return h.queueLock(batch, "") }
 
-// QueueLockNow is QueueLock for a transaction that waits for no lock. Done answers nil for an instance that another
+// QueueLockNow is QueueLock for a transaction that waits for no lock. Done returns nil for an instance that another
 // transaction has locked, and ErrFenced for such an operation.
 func (h *Held) QueueLockNow(batch *pgx.Batch) *Locking { return h.queueLock(batch, " SKIP LOCKED") }
 
@@ -247,7 +242,7 @@ func Open(batch *pgx.Batch, wanted []string, adapter string, each func(*db.Opera
 	})
 }
 
-// Refresh reads the operation again, without locking it. ErrFenced when the claim is gone.
+// Refresh reads the operation again, without locking it. ErrFenced when the claim has ended.
 func (h *Held) Refresh(ctx context.Context, pool *pgxpool.Pool) error {
 	found, err := pool.Query(ctx, `SELECT `+heldColumns+` FROM operation WHERE `+fenceSQL, h.ID, h.ClaimEpoch, h.Worker)
 	if err != nil {
@@ -264,8 +259,8 @@ func (h *Held) Refresh(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// Done refreshes the operation and answers the locked instance, nil when there is none. ErrFenced
-// when the claim is gone.
+// Done refreshes the operation and returns the locked instance; nil for an operation without one. ErrFenced when the
+// claim has ended.
 func (l *Locking) Done() (*db.Instance, error) {
 	if len(l.fresh) == 0 {
 		return nil, ErrFenced
@@ -274,21 +269,21 @@ func (l *Locking) Done() (*db.Instance, error) {
 	return l.instance, nil
 }
 
-// ReleaseSQL lets go of a held operation until a moment; $4 is that moment, $5 the failures in a row, and $6 the state that
-// the holder knows the adapter to have reported (Reported). It answers whether the operation was woken in the meantime:
-// also by an end that was reported and that the holder does not know.
+// ReleaseSQL releases a held operation until a moment; $4 is that moment, $5 the failures in a row, and $6 the state
+// that the holder knows the adapter to have reported (Reported). It returns whether the operation was woken in the
+// meantime: also by an end that was reported and that the holder does not know.
 const ReleaseSQL = `UPDATE operation SET claimed_by = NULL, failures = $5, next_run_at = LEAST(next_run_at,
 	CASE WHEN adapter_status ->> 'state' IN ('succeeded', 'failed', 'canceled') AND adapter_status ->> 'state' <> $6 THEN now() ELSE $4 END)
 	WHERE ` + fenceSQL + ` RETURNING next_run_at <= now()`
 
-// RefusalSQL notes that the end of a held operation, as the state $4, was refused for the reason $5, and answers how often that
-// was so in a row.
+// RefusalSQL notes that the end of a held operation, as the state $4, was refused for the reason $5, and returns how
+// often in a row that state was refused.
 const RefusalSQL = `UPDATE operation SET end_refusal = jsonb_build_object('state', $4::text, 'why', $5::text,
 	'times', CASE end_refusal ->> 'state' WHEN $4 THEN (end_refusal ->> 'times')::int ELSE 0 END + 1,
 	'since', CASE end_refusal ->> 'state' WHEN $4 THEN end_refusal ->> 'since' ELSE to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') END)
 	WHERE ` + fenceSQL + ` RETURNING (end_refusal ->> 'times')::int`
 
-// HandOver lets go of everything a worker holds, at once: it is stopping.
+// HandOver releases everything that a worker holds, at once: the worker is stopping.
 func HandOver(ctx context.Context, pool *pgxpool.Pool, worker ids.ID) error {
 	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
 		SELECT id FROM operation WHERE claimed_by = $1 ORDER BY id FOR UPDATE)`, worker) // in the order that holds everywhere
@@ -298,7 +293,7 @@ func HandOver(ctx context.Context, pool *pgxpool.Pool, worker ids.ID) error {
 	return nil
 }
 
-// ReleaseLost lets go of what is claimed in a worker's name but not carried on by it.
+// ReleaseLost releases what is claimed in a worker's name but not carried on by it.
 func ReleaseLost(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, carried []string) error {
 	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
 		SELECT id FROM operation WHERE claimed_by = $1 AND NOT id = ANY ($2::text[]) ORDER BY id FOR UPDATE SKIP LOCKED)`, worker, carried)
@@ -308,8 +303,7 @@ func ReleaseLost(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, carried
 	return nil
 }
 
-// ReleaseDead lets go of operations whose worker has given no sign of life for that long, and
-// answers how many there were.
+// ReleaseDead releases operations whose worker has had no heartbeat for that long, and returns how many there were.
 func ReleaseDead(ctx context.Context, pool *pgxpool.Pool, silence time.Duration) (int, error) {
 	tag, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
 		SELECT id FROM operation o WHERE claimed_by IS NOT NULL AND NOT EXISTS (

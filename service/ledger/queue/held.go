@@ -37,14 +37,14 @@ func (h *Held) Reported() string {
 	return status.State
 }
 
-// took is the operation as it was just read.
+// took sets the operation to what was just read.
 func (h *Held) took(fresh *Held) { h.Operation, h.read = fresh.Operation, time.Now() }
 
-// freshFor is how long after it was read under its claim an operation is taken to be held still: a holder that goes on
-// without a stop ends with what it does well within the time that others leave it.
+// freshFor is how long after it was read under its claim an operation counts as still held: a holder that runs without
+// a pause finishes its step well before another worker can take the operation over.
 const freshFor = 250 * time.Millisecond
 
-// Ensure is Refresh for a holder that may have been stopped since the operation was last read, by either clock.
+// Ensure is Refresh for a holder that may have been paused since the operation was last read, by either clock.
 func (h *Held) Ensure(ctx context.Context, pool *pgxpool.Pool) error {
 	now := time.Now()
 	if since := max(now.Sub(h.read), now.Round(0).Sub(h.read.Round(0))); since >= 0 && since < freshFor {
@@ -60,7 +60,7 @@ func (h *Held) News(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
 	return err == nil && h.asked() != before, err
 }
 
-// asked is what others write to a held operation.
+// asked is what others write to a held operation and its holder acts on.
 type asked struct {
 	state   lifecycle.OperationState // a cancel changes it
 	attempt int                      // force raises it
@@ -72,7 +72,7 @@ func (h *Held) asked() asked {
 	return asked{h.State, h.DispatchAttempt, h.ForcedAt != nil, adapter.State(h.Reported()).Terminal()}
 }
 
-// About returns the fields of the operation's lines, spans and calls: whose it is, and what it is about.
+// About returns the fields of the operation's lines, spans and calls: its owner and its object.
 func (h *Held) About() []slog.Attr {
 	return append(telemetry.Context(string(h.TenantID), string(h.ProjectID), h.AppSlug, string(rows.Value(h.InstanceID))),
 		slog.String("operation_id", string(h.ID)))

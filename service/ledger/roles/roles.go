@@ -1,5 +1,5 @@
 // Package roles keeps an instance's read model of its components: how many members of each are wanted, how many there
-// are, and what its adapter says of them.
+// are, and what its adapter reports of them.
 package roles
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/capacity"
 )
 
-// Count is the read model of one component, as it is stored on the instance's row: how many members are
-// requested, how many have joined, and how many of those are healthy. What its adapter says of it is beside that.
+// Count is the read model of one component, as it is stored on the instance's row: how many members are requested, how
+// many have joined, and how many of those are healthy. Beside them is what its adapter reports of it.
 type Count struct {
 	ComponentKey string `json:"componentKey"`
 	DisplayName  string `json:"displayName"`
@@ -27,14 +27,14 @@ type Count struct {
 	Current      int    `json:"current"`
 	Healthy      int    `json:"healthy"`
 	Summary      string `json:"summary"`
-	// Runtime is nil while the adapter says nothing of the component.
+	// Runtime is nil while the adapter reports nothing of the component.
 	Runtime *Runtime `json:"runtimeState,omitempty"`
-	// Intent is what further members of it are to live in; nil for nothing. It is of the instance's row, not of its
-	// read model.
+	// Intent is the capacity that further members of it get; nil for none. It comes from the instance's row, not from
+	// its read model.
 	Intent *capacity.Want `json:"-"`
 }
 
-// seen is how many members of a component stand where.
+// seen is how many members of a component have a status and a health.
 type seen struct {
 	Key    string
 	Status lifecycle.MemberStatus
@@ -42,8 +42,8 @@ type seen struct {
 	Count  int
 }
 
-// Recount keeps the instance's read model of its components: whoever changes the status or the
-// health of members calls it in the same transaction, holding the instance's row.
+// Recount keeps the instance's read model of its components. A caller that changes the status or the health of members
+// calls it in the same transaction, with the instance's row locked.
 func Recount(ctx context.Context, t *tx.Tx, instanceID ids.ID) error {
 	reads, writes := &pgx.Batch{}, &pgx.Batch{}
 	recount := QueueRecount(reads, instanceID)
@@ -81,7 +81,7 @@ func QueueRecount(batch *pgx.Batch, instanceID ids.ID) *Pending {
 	return r
 }
 
-// Queue queues the write of what the reads came to.
+// Queue queues the write of what was counted.
 func (r *Pending) Queue(batch *pgx.Batch) error {
 	encoded, err := r.Roles()
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Pending) Queue(batch *pgx.Batch) error {
 	return nil
 }
 
-// Joined counts the members that are joining as active, for a transaction that makes them so and has read before.
+// Joined counts members that are joining as active, for a transaction that activates them after the reads.
 func (r *Pending) Joined() {
 	for i := range r.counts {
 		if r.counts[i].Status == lifecycle.MemberJoining {
@@ -100,7 +100,7 @@ func (r *Pending) Joined() {
 	}
 }
 
-// Roles returns the instance's roles as what was read makes them.
+// Roles returns the instance's roles with what was counted.
 func (r *Pending) Roles() ([]byte, error) {
 	var roles []Count
 	if err := json.Unmarshal(r.stored, &roles); err != nil {
@@ -116,8 +116,8 @@ func (r *Pending) Roles() ([]byte, error) {
 	return encoded, nil
 }
 
-// Health returns the health of an instance with these members: the worst of theirs, HEALTHY when all are, and UNKNOWN when
-// one's is not known or there is none.
+// Health returns the health of an instance with these members: the worst of theirs, HEALTHY when all are, and UNKNOWN
+// when one's is not known or there are not any.
 func (r *Pending) Health() lifecycle.Health {
 	health, members := lifecycle.HealthHealthy, 0
 	for _, one := range r.counts {
@@ -152,8 +152,8 @@ func First(components []manifest.Component, counts map[string]int) (json.RawMess
 	return json.Marshal(roles)
 }
 
-// WantMore raises how many members of a component are asked for, or lowers it (never below 0), and
-// recounts. The caller holds the instance's row; its roles are brought up to date.
+// WantMore raises how many members of a component are wanted, or lowers it (never below 0), and recounts. The caller
+// has locked the instance's row; its roles are brought up to date.
 func WantMore(ctx context.Context, t *tx.Tx, instance *db.Instance, key string, more int) error {
 	var stored []byte
 	if err := t.QueryRow(ctx, `SELECT coalesce(roles, '[]') FROM instance
@@ -173,7 +173,7 @@ func WantMore(ctx context.Context, t *tx.Tx, instance *db.Instance, key string, 
 	return t.QueryRow(ctx, `SELECT roles FROM instance WHERE id = $1`, instance.ID).Scan((*[]byte)(&instance.Roles))
 }
 
-// moreOf is the stored roles with one more or less asked of a component.
+// moreOf is the stored roles with more or fewer members wanted of a component.
 func moreOf(stored []byte, key string, more int) ([]byte, error) {
 	var roles []Count
 	if err := json.Unmarshal(stored, &roles); err != nil {
@@ -187,7 +187,7 @@ func moreOf(stored []byte, key string, more int) ([]byte, error) {
 	return json.Marshal(roles)
 }
 
-// Wanted is how many members are asked for, by component, as the instance's roles say.
+// Wanted is how many members are wanted, by component, in the instance's roles.
 func Wanted(instance *db.Instance) (map[string]int, error) {
 	var roles []Count
 	if len(instance.Roles) > 0 {
@@ -202,7 +202,7 @@ func Wanted(instance *db.Instance) (map[string]int, error) {
 	return wanted, nil
 }
 
-// With are the instance's roles with other numbers asked for: what an adapter is asked about.
+// With are the instance's roles with other numbers wanted: an adapter is called with them to plan a change.
 func With(instance *db.Instance, wanted map[string]int) (json.RawMessage, error) {
 	present, err := Wanted(instance)
 	if err != nil {

@@ -21,8 +21,8 @@ type Runtime struct {
 	Detail json.RawMessage `json:"detail,omitempty"`
 }
 
-// KeepRuntime keeps what an adapter says of the components of a locked instance, by their keys; of a component that is
-// missing it says nothing any more. It reports whether anything changed.
+// KeepRuntime keeps what an adapter reports of the components of a locked instance, by their keys; for a component that
+// is missing nothing is kept. It reports whether anything changed.
 func KeepRuntime(ctx context.Context, t *tx.Tx, instanceID ids.ID, said map[string]*Runtime) (bool, error) {
 	var stored []byte
 	if err := t.QueryRow(ctx, `SELECT coalesce(roles, '[]') FROM instance

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// Added is what became of a batch.
+// Added counts what happened to the records of a batch.
 type Added struct {
 	// Recorded are new, Known were recorded before with the same content.
 	Recorded, Known int

@@ -150,7 +150,7 @@ func members(ctx context.Context, t *tx.Tx, instance ids.ID, into map[string]met
 	return err
 }
 
-// Taken is what became of what an adapter reported.
+// Taken counts what happened to the records that an adapter reported.
 type Taken struct {
 	// Recorded are new, Known were recorded before; Quarantined were not taken, Fresh of them for the first time.
 	Recorded, Known, Quarantined, Fresh int
@@ -165,7 +165,7 @@ type Incoming struct {
 	Wrong *fault.Reason
 }
 
-// Read reads a record that came as JSON. One that is none of the contract's says so.
+// Read reads a record that came as JSON. For one that does not fit the contract, Wrong is set.
 func Read(raw []byte) Incoming {
 	in := Incoming{Raw: raw}
 	if err := json.Unmarshal(raw, &in.Sent); err != nil {

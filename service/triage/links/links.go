@@ -1,8 +1,8 @@
 // Package links makes the addresses of an installation's own tools from templates that its operator has named: the page
 // of a trace, of the lines of all logs, and of a dashboard.
 //
-// A template is an address with placeholders, such as https://grafana.example.com/explore?traceId={trace_id}. Values are
-// escaped, so that none of them can lead to another page, and a placeholder cannot stand in the name of the host.
+// A template is an address with placeholders, such as https://grafana.example.com/explore?traceId={trace_id}. Values
+// are escaped, so that none can lead to another page, and the name of the host cannot contain a placeholder.
 package links
 
 import (
@@ -26,7 +26,7 @@ var placeholder = regexp.MustCompile(`\{([^{}]*)\}`)
 
 // Templates are those of an installation; an empty one makes no link.
 type Templates struct {
-	// Trace leads to a trace, Logs to the lines with a correlation id, Dashboard to an instance's or operation's numbers.
+	// Trace leads to a trace, Logs to lines with a correlation id, Dashboard to an instance's or operation's numbers.
 	Trace, Logs, Dashboard string
 }
 
@@ -97,8 +97,8 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// Links makes the links of the templates that are set, without one whose page would be about nothing: of a trace without
-// an id, of logs without a correlation id, and of a dashboard without an instance and an operation.
+// Links returns the links of the templates that are set. It leaves out those whose page would be about nothing: a trace
+// without an id, logs without a correlation id, a dashboard with neither an instance nor an operation.
 func (t Templates) Links(of Values) []Link {
 	all := []Link{}
 	add := func(name, template string, about bool) {

@@ -98,7 +98,7 @@ func steps(path string, stdin io.Reader) ([]string, error) {
 	return document.Steps, nil
 }
 
-// converse carries out what is typed. Where nobody types, the first line that fails is the end.
+// converse carries out what is typed. Where the input is not a terminal, the first line that fails ends the session.
 func converse(ctx context.Context, t *command.Tool, session *dev.Session) error {
 	if t.Env.StdinTerminal {
 		t.Remark("type help for the verbs; quit or Ctrl-C ends everything")

@@ -38,8 +38,8 @@ var table = command.Table[gql.AuditEntry]{
 	ID: func(entry *gql.AuditEntry) string { return entry.Id },
 }
 
-// verdict returns whether an attempt was allowed, and then failed, how often it was repeated, and whether the rules were
-// set aside.
+// verdict returns whether an attempt was allowed or denied, whether it then failed, how often it was repeated, and
+// whether it used break-glass.
 func verdict(entry *gql.AuditEntry) string {
 	text := "allowed"
 	switch {

@@ -56,10 +56,10 @@ var runTable = command.Table[gql.BillingRun]{
 	},
 }
 
-// errDiffers ends a command that has found what a run does not give again.
+// errDiffers ends a command that found a difference between a run and its repetition.
 var errDiffers = fmt.Errorf("the run gives something else when it is made again")
 
-// verify returns the command that makes a run again. It fails when anything differs.
+// verify returns the command that repeats a run. It fails when anything differs.
 func verify(t *command.Tool) *cobra.Command {
 	return t.Command("verify RUN", "Make a run again from what it notes, and compare byte by byte",
 		func(ctx context.Context, args []string) error {
@@ -79,7 +79,7 @@ func verify(t *command.Tool) *cobra.Command {
 		})
 }
 
-// whose are the flags that choose a statement.
+// whose holds the flags that choose a statement.
 type whose struct{ tenant, period string }
 
 func (w *whose) bind(cmd *cobra.Command) *cobra.Command {

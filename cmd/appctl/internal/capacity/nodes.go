@@ -43,7 +43,7 @@ func gpus(node *gql.StandingNode) string {
 	return render.Joined(" ", fmt.Sprint(node.Gpus), node.GpuModel, render.If(node.GpusSimulated, "(simulated)"))
 }
 
-// taking is in a word or two whether a node takes new members, and why not.
+// taking returns in a word or two whether a node takes new members, and why not.
 func taking(node *gql.StandingNode) string {
 	barring := slices.IndexFunc(node.Conditions, func(c gql.NodeCondition) bool {
 		return c.Effect == gql.NodeConditionEffectNoNewMembers
@@ -88,7 +88,7 @@ func nodeNamed(ctx context.Context, t *command.Tool, name string) (*gql.Standing
 	return &found[at], nil
 }
 
-// standing is a node with who lives there, as JSON.
+// standing is a node with its members, as JSON.
 type standing struct {
 	Node    gql.StandingNode `json:"node"`
 	Members []gql.NodeMember `json:"members"`

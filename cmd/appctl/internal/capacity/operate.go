@@ -24,7 +24,7 @@ func Admin(t *command.Tool) *cobra.Command {
 	return command.Group("node", "Nodes", append([]*cobra.Command{Enrol(t)}, Operate(t)...)...)
 }
 
-// onNode returns a verb on a node by its name or id, which asks before it acts where asks says so.
+// onNode returns a verb on a node by its name or id. It confirms with the question asks first, unless that is empty.
 func onNode(t *command.Tool, use, short, asks string, reason *string,
 	call func(ctx context.Context, id string) (gql.StandingNode, error)) *cobra.Command {
 	var yes bool

@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// maxRows bounds the allocations or nodes that one is looked for among.
+// maxRows bounds the allocations or nodes that a look-up reads.
 const maxRows = 10_000
 
 // walls reads the flags that demand walls; empty ones demand none.

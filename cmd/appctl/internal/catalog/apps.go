@@ -76,7 +76,7 @@ func showApp(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
-// viewApp shows an app, what a launch of its active version is made from, and its versions.
+// viewApp shows an app, the components and actions of its active version, and its versions.
 func viewApp(app *gql.AppDetail) command.View {
 	var versions []gql.Manifest
 	for i := range app.Manifests.Edges {

@@ -49,8 +49,8 @@ func (t *Tool) ServerOf(known settings.Context) string {
 	return cmp.Or(t.Server, t.Env.Getenv("APPCTL_SERVER"), known.Server)
 }
 
-// Target returns the server and credential of this run: flags, then environment, then configuration. The credential
-// is empty when there is none.
+// Target returns the server and credential of this run: flags, then environment, then configuration. The credential is
+// empty when neither environment nor configuration has one.
 func (t *Tool) Target() (server, token string, err error) {
 	file, name, err := t.Config()
 	if err != nil {

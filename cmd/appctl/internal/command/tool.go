@@ -24,7 +24,7 @@ type Environment struct {
 	StdinTerminal, StderrTerminal bool
 	// StandStill is how long an operation may show nothing new before its blockers are read; 0 for 5 seconds.
 	StandStill time.Duration
-	// Browse shows an address to the person; nil where there is no browser.
+	// Browse shows an address to the person; nil without a browser.
 	Browse func(address string) error
 	// ConfigPath is the configuration file.
 	ConfigPath string

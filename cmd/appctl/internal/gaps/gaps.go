@@ -82,7 +82,7 @@ func view(one gql.Gap) command.View {
 		"Release version", render.Text(one.ReleaseManifestId), "Close reason", one.CloseReason)
 }
 
-// name is who did something; empty for nobody.
+// name returns the name of an actor; empty for nil.
 func name(who *gql.Actor) string {
 	if who == nil {
 		return ""

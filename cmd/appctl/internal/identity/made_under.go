@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// madeUnder returns the command that lists what was made under a role of an emergency.
+// madeUnder returns the command that lists what was created under a role of an emergency.
 func madeUnder(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "made BINDING",
 		"List what was made under a role of an emergency, by id, and ends with it: accounts, keys, webhooks, roles",

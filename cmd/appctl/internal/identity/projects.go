@@ -80,7 +80,7 @@ func quota(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
-// bound reads a flag's number; none is no bound, and what is not given stays.
+// bound reads a bound from a flag: "none" is nil, which is unbounded, and an empty text leaves the present bound.
 func bound(flag, text string, present *int) (*int, error) {
 	switch text {
 	case "":

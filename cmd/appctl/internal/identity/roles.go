@@ -187,7 +187,7 @@ func objectOf(ctx context.Context, t *command.Tool, given string, platform bool)
 	return command.Given(id), err
 }
 
-// viewWhy shows the grounds of a yes, or what is missing for one and whom to ask for it.
+// viewWhy shows the grounds of a permission that is allowed; else what is missing for it, and who can grant it.
 func viewWhy(found *gql.PermissionExplanation) command.View {
 	list := found.Missing
 	if found.Allowed {

@@ -77,8 +77,8 @@ func runAction(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
-// sure asks a person before an action that its app calls destructive. Scripts, which have no terminal, are not asked;
-// and neither is who may not read the instance, such as a project that is attached to it.
+// sure confirms an action that its app calls destructive. It does not ask scripts, which have no terminal, nor a caller
+// that may not read the instance, such as a project that is attached to it.
 func sure(ctx context.Context, t *command.Tool, yes bool, id string, args []string) error {
 	if yes || !t.Env.StdinTerminal {
 		return nil
@@ -110,7 +110,7 @@ func actsOn(ctx context.Context, t *command.Tool, given string, shared bool) (in
 }
 
 // inputSchema returns the schema of an action's input where a pair's value could be a text that reads as something
-// else; nil where none could, or who calls may not read the instance, such as a project that is attached to it.
+// else; nil where none could, or the caller may not read the instance, such as a project that is attached to it.
 func inputSchema(ctx context.Context, t *command.Tool, id, name string, pairs []string) json.RawMessage {
 	if !values.Guesses(pairs) {
 		return nil

@@ -191,7 +191,7 @@ func logout(t *command.Tool) *cobra.Command {
 	})
 }
 
-// endSession ends the session at the server; one that has ended already is no error.
+// endSession ends the session at the server. A session that has ended already is not an error.
 func endSession(ctx context.Context, t *command.Tool, known settings.Context) error {
 	c, err := t.NewClient(known.Server, known.Token)
 	if err != nil {

@@ -137,7 +137,7 @@ func (f *frames) pass(from io.Reader) {
 	}
 }
 
-// follow tells the command when the terminal has another size, until stop is called.
+// follow sends the command each new size of the terminal, until stop is called.
 func (f *frames) follow(screen *os.File) (stop func()) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, unix.SIGWINCH)

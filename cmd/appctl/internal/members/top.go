@@ -70,7 +70,7 @@ measurement, the network of a member that has none of its own, GPUs that are sim
 	return cmd
 }
 
-// whose finds the project, and the instance if one is named.
+// whose returns the project, and the instance if one is named.
 func whose(ctx context.Context, t *command.Tool, args []string) (project, instance string, err error) {
 	if len(args) == 0 {
 		if _, err = t.Connect(); err == nil {

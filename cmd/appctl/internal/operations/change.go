@@ -211,7 +211,7 @@ func refusedWith(code string, reasons []client.Reason) error {
 		Message: "the plan says that this would be refused: nothing was changed"}
 }
 
-// explainStale tells a person what to do about a plan that does not hold any more.
+// explainStale writes what to do about a plan that does not hold any more.
 func explainStale(t *command.Tool, err error) error {
 	if found, ok := client.AsError(err); ok && found.Code == client.CodePlanStale {
 		t.Remark("something that the plan rested on has moved; nothing was changed: " +

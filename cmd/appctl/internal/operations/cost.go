@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// noPrice is said of what the price book has no price of: it is not zero.
+// noPrice is shown where the price book has no price: the price is unknown, not zero.
 const noPrice = "No price set"
 
 // hourly returns what a change makes of the price of an hour.
@@ -31,7 +31,7 @@ func hourly(cost gql.HourlyCost) string {
 	return strings.Join(texts, "; ")
 }
 
-// pageCost shows what the price of an hour is made of.
+// pageCost shows the capacity and the usage that the price of an hour consists of.
 func pageCost(p *render.Page, cost gql.HourlyCost) {
 	if len(cost.Capacity) > 0 {
 		p.Section("Capacity and its price")

@@ -105,7 +105,7 @@ func Ended(ctx context.Context, t *command.Tool, id string, timeout time.Duratio
 type observer struct {
 	see  func(*gql.OperationDetail)
 	done func()
-	// stuck gets the first blocker of an operation that stands still; nil when it is not wanted.
+	// stuck gets the first blocker of an operation that makes no progress; nil when no blocker is wanted.
 	stuck func(*gql.Blocker)
 }
 

@@ -50,7 +50,7 @@ type stillness struct {
 	over bool
 }
 
-// tell shows the operation's first blocker, unless it has ended.
+// tell passes the operation's first blocker to the observer, unless the operation has ended.
 func (s *stillness) tell(op *gql.OperationDetail) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

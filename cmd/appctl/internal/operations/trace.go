@@ -111,7 +111,7 @@ func (r *receipt) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan
 	return err
 }
 
-// stored returns an operation as its trace is made from it.
+// stored returns an operation in the form that its trace is built from.
 func stored(op *gql.OperationDetail) *optrace.Operation {
 	out := &optrace.Operation{ID: op.Id, Kind: string(op.Kind), State: string(op.State), CorrelationID: op.CorrelationId,
 		ProjectID: op.ProjectId, InstanceID: render.Text(op.InstanceId), CreatedAt: op.CreatedAt, EndedAt: *op.EndedAt}

@@ -33,7 +33,7 @@ const (
 	idle = 10 * time.Minute
 	// startTime is how long it may take to begin.
 	startTime = 15 * time.Second
-	// groupPrefix begins the group that a level stands for.
+	// groupPrefix begins the name of a level's group.
 	groupPrefix = "gpuaas:"
 )
 
@@ -73,13 +73,12 @@ type wallet string
 func (w wallet) key() string { return filepath.Join(string(w), "key.pem") }
 func (w wallet) log() string { return filepath.Join(string(w), "forward.log") }
 
-// signed is the file of the certificate of a level that was signed for a login: another login is somebody else, or may
-// be something else.
+// signed returns the file of a level's certificate for a login, since another login may be another user.
 func (w wallet) signed(level, login string) string {
 	return filepath.Join(string(w), level+"-"+login+".pem")
 }
 
-// login names the login of this run, which is no secret.
+// login returns the name of this run's login: a digest of server and credential, which is not secret.
 func login(t *command.Tool) (string, error) {
 	server, token, err := t.Target()
 	sum := sha256.Sum256([]byte(server + "\n" + token))
@@ -154,8 +153,8 @@ func goodUntil(text []byte) (time.Time, error) {
 	return certificate.NotAfter, nil
 }
 
-// private returns the key, which is made where there is none. Of several processes that make one at once, the first
-// one's is everybody's.
+// private returns the key, which it creates when it is missing. Of several processes that create one at once, all get
+// the first one's.
 func (w wallet) private() (*ecdsa.PrivateKey, error) {
 	if err := os.MkdirAll(string(w), 0o700); err != nil {
 		return nil, err
@@ -205,7 +204,7 @@ func replace(path, text string) error {
 	return os.Rename(draft, path)
 }
 
-// written writes a file beside the one that it is to be; nobody else can read it.
+// written writes a draft beside the file at path and returns its name. Only the user can read it.
 func written(path, text string) (string, error) {
 	draft, err := os.CreateTemp(filepath.Dir(path), ".draft-*")
 	if err != nil {

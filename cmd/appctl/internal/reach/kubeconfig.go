@@ -73,7 +73,7 @@ is what your permissions in the project say: --as takes less of it. It works for
 	return cmd
 }
 
-// levelFor is the level that was asked for, or the highest whose key the caller holds.
+// levelFor returns the level that the flag names, or the highest whose permission key the caller has.
 func levelFor(ctx context.Context, t *command.Tool, instance *gql.InstanceDetail, asked string) (string, error) {
 	keys := map[string]string{}
 	for _, action := range instance.Actions {
@@ -120,7 +120,7 @@ func act(ctx context.Context, t *command.Tool, instance, name string, input, out
 	return nil
 }
 
-// portOf is the port that was asked for, or one that is free now.
+// portOf returns the port that the flag names, or for 0 one that is free now.
 func portOf(ctx context.Context, asked string) (string, error) {
 	number, err := strconv.ParseUint(asked, 10, 16)
 	if err != nil {

@@ -152,8 +152,8 @@ func listen(ctx context.Context, t *command.Tool, instance, endpoint, member, po
 	}
 }
 
-// untilIdle calls end when there was no connection for so long; 0 is for ever. It returns a function that counts those
-// that are open.
+// untilIdle calls end after idle without a connection; 0 means never. The function that it returns counts the open
+// connections: callers pass 1 and -1.
 func untilIdle(end func(), idle time.Duration) func(int) {
 	if idle <= 0 {
 		return func(int) {}

@@ -34,7 +34,7 @@ type Page struct{ out io.Writer }
 // NewPage writes to w.
 func NewPage(w io.Writer) *Page { return &Page{out: w} }
 
-// Table writes a heading line and rows, aligned; without rows it says so.
+// Table writes a heading line and rows, aligned; without rows it writes "none".
 func (p *Page) Table(heading []string, rows [][]string) {
 	if len(rows) == 0 {
 		fmt.Fprintln(p.out, "none")

@@ -31,7 +31,7 @@ func Number[N int | float64](number *N, format string) string {
 	return fmt.Sprintf(format, *number)
 }
 
-// Bound returns the number behind a pointer, or what stands for no bound.
+// Bound returns the number behind a pointer, or for nil the text none.
 func Bound(number *int, none string) string {
 	if number == nil {
 		return none

@@ -30,7 +30,7 @@ type Context struct {
 
 // File is the whole configuration.
 type File struct {
-	// Current names the context in use; empty when there is none.
+	// Current names the context in use; empty without one.
 	Current string `json:"currentContext"`
 	// Contexts are all contexts by name.
 	Contexts map[string]Context `json:"contexts"`

@@ -11,12 +11,12 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// accountAction is the name, by convention, of the action by which an app whose own server is logged in to makes the
-// caller's account ready, and says who to log in as. What an account is there is the app's.
+// accountAction is the name, by convention, of an action of apps with an SSH server of their own. It prepares the
+// caller's account there, and returns the user to log in as. What an account is, the app defines.
 const accountAction = "ssh.account"
 
 // admit has the app make the caller's account ready, where the place is a server of the app's own and the app has the
-// action. Who to log in as is noted; it stays as it is for other apps.
+// action. It notes the user to log in as, which stays as it is for other apps.
 func (p *place) admit(ctx context.Context, t *command.Tool) error {
 	if p.endpoint == "" {
 		return nil
@@ -44,7 +44,7 @@ func (p *place) admit(ctx context.Context, t *command.Tool) error {
 	return nil
 }
 
-// user is who is logged in as where nobody is given.
+// user returns the user to log in as where the command line names no one.
 func (p *place) user() string {
 	if p.account != "" {
 		return p.account

@@ -140,7 +140,7 @@ func host(t *command.Tool, at *place, reason, user string) error {
 	return err
 }
 
-// certificate asks for a certificate and keeps it where the configuration of ssh says.
+// certificate requests a certificate and writes it where the configuration of ssh expects it.
 func certificate(t *command.Tool) *cobra.Command {
 	var w wanted
 	cmd := t.Command("ssh-certificate TARGET", "Ask for a certificate of minutes; for the configuration of ssh",

@@ -17,7 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// folder is where a key is with its certificates and what is known of hosts.
+// folder is the directory of a key, its certificates and the known hosts.
 type folder string
 
 func (f folder) key() string { return filepath.Join(string(f), "id_ed25519") }
@@ -34,7 +34,7 @@ func (p *place) file() string {
 	return p.instance + "." + p.endpoint
 }
 
-// certify makes the key where there is none, and asks for a certificate for it.
+// certify requests a certificate for the key, which it creates when it is missing.
 func (f folder) certify(ctx context.Context, t *command.Tool, to *place, reason string) error {
 	public, err := f.publicKey()
 	if err != nil {
@@ -58,7 +58,7 @@ func (f folder) certify(ctx context.Context, t *command.Tool, to *place, reason 
 	return nil
 }
 
-// publicKey returns the public half of the key, which is made where there is none.
+// publicKey returns the public half of the key, which it creates when it is missing.
 func (f folder) publicKey() (string, error) {
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return "", err
@@ -79,7 +79,7 @@ func (f folder) publicKey() (string, error) {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))), nil
 }
 
-// make makes the key. Of several processes that do so at once, the first one's is everybody's.
+// make creates the key. Of several processes that create one at once, all get the first one's.
 func (f folder) make() ([]byte, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -109,7 +109,7 @@ func replace(path, text string) error {
 	return os.Rename(draft, path)
 }
 
-// written writes a file beside the one that it is to be; nobody else can read it.
+// written writes a draft beside the file at path and returns its name. Only the user can read it.
 func written(path, text string) (string, error) {
 	draft, err := os.CreateTemp(filepath.Dir(path), ".draft-*")
 	if err != nil {

@@ -32,7 +32,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{login(t), config(t), proxy(t), certificate(t)}
 }
 
-// wanted is what somebody gives of a login.
+// wanted holds the flags of a login.
 type wanted struct {
 	endpoint, reason, user string
 	platform               bool
@@ -110,7 +110,7 @@ func run(ctx context.Context, t *command.Tool, to *place, w wanted, words []stri
 	return err
 }
 
-// options are what ssh must be told, as NAME=VALUE.
+// options returns the options that ssh needs, as NAME=VALUE.
 func options(kept folder, to *place, via string) []string {
 	return []string{
 		"ProxyCommand=" + via, "HostKeyAlias=" + to.alias(), "IdentityFile=" + quoted(kept.key()),
@@ -213,7 +213,7 @@ func (p *place) target() string {
 	return fmt.Sprintf("%s/%s/%d", p.instance, p.component, p.index)
 }
 
-// find finds what somebody means.
+// find returns the place that the command line names, with the endpoint that serves it.
 func find(ctx context.Context, t *command.Tool, given string, w wanted) (*place, error) {
 	if w.platform && w.endpoint != "" {
 		return nil, command.Usagef("--platform and --endpoint exclude each other")
@@ -254,7 +254,7 @@ func located(ctx context.Context, t *command.Tool, given string) (*place, error)
 		index: member.Index}, nil
 }
 
-// serving returns the endpoint of protocol ssh that serves a place; empty where there is none.
+// serving returns the endpoint of protocol ssh that serves a place; empty without one.
 func serving(ctx context.Context, t *command.Tool, to *place, named string) (string, error) {
 	answer, err := gql.ListEndpoints(ctx, t, to.instance)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/usagelog"
 )
 
-// shutCode is the script's exit code where a peer takes no new work.
+// shutCode is the exit code with which the script refuses new work.
 const shutCode = 3
 
 func input(call *adapter.Call, out any) error {
@@ -31,7 +31,7 @@ const served = "greetings.served"
 // counter counts what actions serve.
 type counter struct{ log *usagelog.Log }
 
-// say greets by every peer. What was served is counted by call and peer, so that a repeat counts nothing again.
+// say has every peer greet. Usage is recorded by call and peer, so that a repeat of the call counts nothing twice.
 func (c counter) say(ctx context.Context, call *adapter.Call) (any, error) {
 	var in struct{ Name string }
 	if err := input(call, &in); err != nil {
@@ -79,7 +79,7 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	return map[string]any{"peers": peers}, nil
 }
 
-// startWork begins a piece of work on a peer, or on the first that takes some. The peers decide
+// startWork begins a piece of work on the peer that the caller names, or on the first that accepts it. The peers decide
 // themselves, so that a repeat of the action finds the same peer.
 func startWork(ctx context.Context, call *adapter.Call) (any, error) {
 	in := struct {
@@ -116,7 +116,7 @@ func startWork(ctx context.Context, call *adapter.Call) (any, error) {
 	return nil, adapter.Reject("NO_PEER_AVAILABLE", "input.member", "no peer takes new work now")
 }
 
-// listWork lists the work of every peer; a peer that cannot be asked is named.
+// listWork lists the work of every peer, and names the peers that did not answer.
 func listWork(ctx context.Context, call *adapter.Call) (any, error) {
 	work, silent := []map[string]any{}, []string{}
 	for _, one := range ask(ctx, call, call.Of(component)) {
@@ -133,7 +133,7 @@ func listWork(ctx context.Context, call *adapter.Call) (any, error) {
 	return map[string]any{"work": work, "notAsked": silent}, nil
 }
 
-// usage is what was served after a cursor.
+// usage returns the usage records after a cursor.
 func (c counter) usage(_ context.Context, call *adapter.Call, after string) (adapter.UsagePage, error) {
 	return c.log.Page(call.Instance.ID, after)
 }

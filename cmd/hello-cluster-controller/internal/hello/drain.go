@@ -19,7 +19,7 @@ const (
 	silence = 2 * time.Second
 )
 
-// drain empties peers and says so. When it fails or is canceled, they are back in service.
+// drain empties peers and reports them drained. When it fails or is canceled, it puts them back in service.
 func drain(ctx context.Context, run *adapter.Run) error {
 	peers := run.Targets()
 	if err := empty(ctx, run, peers); err != nil {
@@ -33,8 +33,8 @@ func drain(ctx context.Context, run *adapter.Run) error {
 	return nil
 }
 
-// empty lets no new work in and waits until none is left; with force it ends the work instead. Its
-// evidence is what was found at the end.
+// empty closes peers for new work and waits until none is left; with force it ends the work instead. The evidence is
+// what it found at the end.
 func empty(ctx context.Context, run *adapter.Run, peers []adapter.Member) error {
 	run.Progress("shutting", 20, names(peers)+" takes no new work")
 	for _, peer := range peers {
@@ -58,8 +58,7 @@ func empty(ctx context.Context, run *adapter.Run, peers []adapter.Member) error 
 	return run.Evidence("drained", map[string]any{"workLeft": 0, "peers": len(peers), "seenAt": time.Now().UTC()})
 }
 
-// mark is the reason for which this operation keeps a peer shut: one operation does not open what
-// another has shut.
+// mark is the reason under which this operation keeps a peer shut: an operation opens only what it has shut itself.
 func mark(run *adapter.Run) string { return "drain-" + run.Dispatch().OperationID }
 
 func emptyNow(ctx context.Context, run *adapter.Run, peers []adapter.Member) error {
@@ -72,8 +71,8 @@ func emptyNow(ctx context.Context, run *adapter.Run, peers []adapter.Member) err
 	return abort(ctx, run, peers)
 }
 
-// abort ends the work of peers. The evidence "workLost" is what ran, and "notAsked" names the peers
-// that could not be asked.
+// abort ends the work of peers. The evidence "workLost" is the work that ran, and "notAsked" names the peers that did
+// not answer.
 func abort(ctx context.Context, run *adapter.Run, peers []adapter.Member) error {
 	var mu sync.Mutex
 	lost, silent := []adapter.Work{}, []string{}
@@ -102,14 +101,14 @@ func abort(ctx context.Context, run *adapter.Run, peers []adapter.Member) error 
 	return run.Evidence("workLost", map[string]any{"total": len(lost), "work": oldest(lost, adapter.MaxWork)})
 }
 
-// oldest are the n pieces of work that have run longest.
+// oldest returns the n pieces of work that have run longest.
 func oldest(work []adapter.Work, n int) []adapter.Work {
 	sorted := append([]adapter.Work{}, work...)
 	slices.SortStableFunc(sorted, func(a, b adapter.Work) int { return a.Since.Compare(b.Since) })
 	return sorted[:min(len(sorted), n)]
 }
 
-// waiting is what the peers of one operation still do.
+// waiting holds the work that the peers of one operation still do.
 type waiting struct {
 	run *adapter.Run
 
@@ -117,8 +116,8 @@ type waiting struct {
 	work map[string][]adapter.Work
 }
 
-// until waits until a peer has no work. A node that does not answer may have some: only an answer
-// ends the wait, or the deadline does.
+// until waits until a peer has no work. A node that does not answer may still have some: only an answer or the deadline
+// ends the wait.
 func (w *waiting) until(ctx context.Context, peer adapter.Member) error {
 	known := -1
 	for {
@@ -143,7 +142,7 @@ func (w *waiting) until(ctx context.Context, peer adapter.Member) error {
 	}
 }
 
-// say publishes what all the peers wait for.
+// say publishes the work that the operation waits for, on all its peers.
 func (w *waiting) say(peer adapter.Member, work []adapter.Work) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +157,7 @@ func (w *waiting) say(peer adapter.Member, work []adapter.Work) {
 	w.run.WaitsFor(oldest(all, adapter.MaxWork))
 }
 
-// reopen lets work in again after a drain that did not come to its end, and returns the reason.
+// reopen opens peers for work again after a drain that did not finish, and returns reason: why it did not.
 func reopen(ctx context.Context, run *adapter.Run, peers []adapter.Member, reason error) error {
 	clean, cancel := run.Cleanup(ctx)
 	defer cancel()

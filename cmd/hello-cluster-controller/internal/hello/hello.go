@@ -1,6 +1,6 @@
-// Package hello is the app hello-cluster: one process for each member, kept alive by the node's
-// agent, work that members do beside it, and everything that can be done to a cluster while it
-// works: it grows, drains, loses and replaces members, and changes its version one member at a time.
+// Package hello is the app hello-cluster. Each member runs one process, which the node's agent keeps alive, and work
+// beside it. A cluster grows, drains, loses and replaces members, and changes its version one member at a time, all
+// while its work goes on.
 package hello
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/usagelog"
 )
 
-// component is the only kind of member; process is what runs in each.
+// component is the only kind of member; process is the name of the process that each member runs.
 const (
 	component = "peer"
 	process   = "peer"
@@ -23,11 +23,11 @@ const (
 
 // Config is an instance's configuration.
 type Config struct {
-	// Greeting is what a peer says before a name.
+	// Greeting is what a peer writes before a name.
 	Greeting string `json:"greeting"`
 }
 
-// App returns the app described by this manifest. What it meters is kept in the directory.
+// App returns the app that the manifest describes. It keeps its usage records under dir.
 func App(manifest []byte, dir string) (adapter.App, error) {
 	log, err := usagelog.New(filepath.Join(dir, "usage"))
 	if err != nil {
@@ -58,7 +58,7 @@ func App(manifest []byte, dir string) (adapter.App, error) {
 	return app, err
 }
 
-// check refuses what the app does not know or could not survive, before anything is done.
+// check refuses a dispatch that the app does not know or could not survive, before the operation changes anything.
 func check(components []adapter.Component, d adapter.Dispatch) error {
 	for i, member := range d.Members {
 		if member.ComponentKey != component {
@@ -84,7 +84,7 @@ func names(peers []adapter.Member) string {
 	return strings.Join(list, ", ")
 }
 
-// without returns the peers that are not among those left out.
+// without returns the peers that are not in out.
 func without(peers, out []adapter.Member) []adapter.Member {
 	return slices.DeleteFunc(slices.Clone(peers), func(m adapter.Member) bool {
 		return slices.ContainsFunc(out, func(o adapter.Member) bool { return o.ID == m.ID })

@@ -19,8 +19,8 @@ func create(ctx context.Context, run *adapter.Run) error {
 	return run.Evidence("peers", len(peers))
 }
 
-// bringUp starts peers with the instance's settings and makes them and all others known to each
-// other. Each is reported as active once it runs.
+// bringUp starts peers with the instance's settings, and makes them and all the others known to each other. It reports
+// each peer as active once it runs.
 func bringUp(ctx context.Context, run *adapter.Run, peers []adapter.Member) error {
 	with, err := settingsOf(run.Instance().Version, run.Instance().Config)
 	if err != nil {
@@ -58,8 +58,8 @@ func detailOf(peer adapter.Member, with settings) map[string]any {
 	return map[string]any{"name": name(peer), "node": peer.Node.Name, "version": with.version}
 }
 
-// add brings new peers up. When it fails or is canceled, nothing of them is left in the books of the
-// others; their nodes are the platform's to clean.
+// add brings new peers up. When it fails or is canceled, it removes them from the lists of the other peers; the
+// platform cleans their nodes.
 func add(ctx context.Context, run *adapter.Run) error {
 	peers := run.Targets()
 	run.Progress("starting peers", 10, "starting "+names(peers))
@@ -69,7 +69,7 @@ func add(ctx context.Context, run *adapter.Run) error {
 	return run.Evidence("added", len(peers))
 }
 
-// takeBack undoes a join and returns the reason for it.
+// takeBack undoes a join, and returns reason: why it is undone.
 func takeBack(ctx context.Context, run *adapter.Run, peers []adapter.Member, reason error) error {
 	clean, cancel := run.Cleanup(ctx)
 	defer cancel()
@@ -88,8 +88,8 @@ func takeBack(ctx context.Context, run *adapter.Run, peers []adapter.Member, rea
 	return reason
 }
 
-// stop stops peers in good order. A stop that fails is no reason not to tear down: the peer may never
-// have come to be, or its node may be away.
+// stop lets peers shut down in good order. The teardown goes on where a stop fails: the peer may never have started, or
+// its node may be away.
 func stop(ctx context.Context, run *adapter.Run, peers []adapter.Member, step string) error {
 	return run.Each(ctx, peers, func(ctx context.Context, peer adapter.Member) error {
 		if !run.Reaches(peer) {
@@ -104,7 +104,7 @@ func stop(ctx context.Context, run *adapter.Run, peers []adapter.Member, step st
 	})
 }
 
-// remove empties peers, has the others forget them and tears them down.
+// remove empties peers, removes them from the lists of the others and tears them down.
 func remove(ctx context.Context, run *adapter.Run) error {
 	peers := run.Targets()
 	err := empty(ctx, run, peers)
@@ -117,7 +117,7 @@ func remove(ctx context.Context, run *adapter.Run) error {
 	return leave(ctx, run, peers)
 }
 
-// leave takes empty peers out of the cluster and off their nodes. There is no way back from here.
+// leave takes empty peers out of the cluster and off their nodes. From here on the operation cannot be undone.
 func leave(ctx context.Context, run *adapter.Run, peers []adapter.Member) error {
 	run.Progress("leaving", 70, names(peers)+" leaves")
 	missed, err := tell(ctx, run, without(run.Of(component), peers), "part", "part", linesOf(peers))
@@ -136,7 +136,7 @@ func leave(ctx context.Context, run *adapter.Run, peers []adapter.Member) error 
 	return run.Teardown(ctx, peers)
 }
 
-// replace brings the new peer in before the old one goes out.
+// replace starts the new peer before the old one leaves.
 func replace(ctx context.Context, run *adapter.Run) error {
 	var by adapter.ReplaceChange
 	if err := run.Change(&by); err != nil {
@@ -167,7 +167,7 @@ func only(peers []adapter.Member, id string) []adapter.Member {
 	return nil
 }
 
-// recoverMembers starts peers again that did not come up, from the beginning.
+// recoverMembers starts failed peers again, from the first step.
 func recoverMembers(ctx context.Context, run *adapter.Run) error {
 	peers := run.Targets()
 	run.Progress("starting peers", 10, "starting "+names(peers)+" again")
@@ -188,7 +188,7 @@ func cordon(ctx context.Context, run *adapter.Run) error {
 	return doors(ctx, run, "cordoned", "shut", "cordon")
 }
 
-// uncordon lets work in again whatever shut the peer, also a drain.
+// uncordon opens a peer for work again, for whatever reason it was shut: a cordon or a drain.
 func uncordon(ctx context.Context, run *adapter.Run) error {
 	return doors(ctx, run, "uncordoned", "unbolt")
 }
@@ -209,7 +209,7 @@ func doors(ctx context.Context, run *adapter.Run, evidence string, args ...strin
 	return run.Evidence(evidence, done)
 }
 
-// label writes the labels down where the peer's own programs can read them, and reads them back.
+// label writes the labels to a file that the peer's own programs can read, and reads it back.
 func label(ctx context.Context, run *adapter.Run) error {
 	var change adapter.LabelChange
 	if err := run.Change(&change); err != nil {
@@ -236,8 +236,8 @@ func label(ctx context.Context, run *adapter.Run) error {
 	return run.Evidence("labels", change.Labels)
 }
 
-// decommission stops the peers in good order and then has each node prove that nothing is left. It
-// waits for no work; what was lost is said.
+// decommission stops the peers in good order, and then has each node prove that nothing is left. It does not wait for
+// work: the evidence lists what was lost.
 func decommission(ctx context.Context, run *adapter.Run) error {
 	peers := run.Of(component)
 	run.Progress("stopping peers", 10, fmt.Sprintf("stopping %d peers", len(peers)))

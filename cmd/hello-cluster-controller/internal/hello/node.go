@@ -15,7 +15,7 @@ import (
 //go:embed hello.sh
 var script string
 
-// Where things are in a member.
+// Paths of a member's files, below its root.
 const (
 	scriptPath   = "/srv/hello/hello.sh"
 	settingsPath = "/srv/hello/settings"
@@ -24,16 +24,16 @@ const (
 )
 
 const (
-	// quick bounds a task that a healthy node does at once.
+	// quick bounds a task that a healthy node finishes at once.
 	quick = 10 * time.Second
-	// askTime is how long one member may take to be asked while the platform waits for the whole.
+	// askTime bounds the poll of one member: the platform waits for the answer about the whole instance.
 	askTime = 5 * time.Second
 )
 
 func shell(script string) []string { return []string{"sh", "-c", script} }
 
-// verb runs a verb of the script. In a member where the script was never written, nothing can have
-// happened either: it succeeds and prints nothing.
+// verb returns a command that runs a verb of the script. Where the script was never written, no verb has ever run: the
+// command succeeds and prints nothing.
 func verb(args ...string) adapter.RunCommand {
 	guard := shell(`f="$GPUAAS_MEMBER_ROOT` + scriptPath + `"; test -f "$f" || exit 0; exec sh "$f" "$@"`)
 	return adapter.RunCommand{Command: append(append(guard, "hello"), args...)}
@@ -60,8 +60,8 @@ func (s settings) file() adapter.WriteFile {
 		Content: fmt.Sprintf("version %s\ngreeting %s\n", oneLine(s.version), oneLine(s.greeting))}
 }
 
-// launch brings a peer to these settings, whatever it ran with before: it is stopped, told, started
-// and waited for. The prefix tells the steps of one launch from those of another in one operation.
+// launch brings a peer to these settings, whatever it ran with before: it stops the peer, writes the settings, starts
+// it and waits until it runs. The prefix keeps the steps of two launches in one operation distinct.
 func launch(ctx context.Context, run *adapter.Run, peer adapter.Member, prefix string, with settings) error {
 	start := adapter.StartProcess{
 		Name: process, Command: shell(`exec sh "$GPUAAS_MEMBER_ROOT` + scriptPath + `" peer`),
@@ -88,8 +88,8 @@ func launch(ctx context.Context, run *adapter.Run, peer adapter.Member, prefix s
 	return nil
 }
 
-// tell runs a verb on every peer that can be reached and returns the names of those that did not do
-// it. What it is for is written anew by the next operation, so that one peer does not stop it.
+// tell runs a verb on every peer that can be reached, and returns the names of the peers that did not run it. Such a
+// peer does not stop the operation: its recovery writes its whole list again.
 func tell(ctx context.Context, run *adapter.Run, peers []adapter.Member, step, what, lines string) (missed []string,
 	err error) {
 	failed := make([]bool, len(peers))
@@ -120,7 +120,7 @@ func tell(ctx context.Context, run *adapter.Run, peers []adapter.Member, step, w
 	return missed, err
 }
 
-// lines are peers as the script reads them.
+// linesOf writes peers as the script reads them: one a line.
 func linesOf(peers []adapter.Member) string {
 	var text strings.Builder
 	for _, peer := range peers {
@@ -129,7 +129,7 @@ func linesOf(peers []adapter.Member) string {
 	return text.String()
 }
 
-// health asks the node how the peer's process is: unknown when it cannot be asked.
+// health reads from the node how the peer's process is: unknown when the node does not answer.
 func health(ctx context.Context, run *adapter.Run, peer adapter.Member) adapter.Health {
 	if !peer.Node.IsReachable() {
 		return adapter.HealthUnknown
@@ -144,7 +144,7 @@ func health(ctx context.Context, run *adapter.Run, peer adapter.Member) adapter.
 	return judged
 }
 
-// judge reads what a node says of a peer's process.
+// judge returns the health that a node's answer about a peer's process means, and why.
 func judge(result adapter.TaskResult) (adapter.Health, string) {
 	state, ok := result.Process()
 	switch {
@@ -173,7 +173,7 @@ func workOf(peer adapter.Member, text string) []adapter.Work {
 	return list
 }
 
-// oneLine keeps a text one line of a file.
+// oneLine replaces control characters by spaces, so that a text stays one line of a file.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {

@@ -33,8 +33,7 @@ func observeOne(ctx context.Context, call *adapter.Call, peer adapter.Member) ad
 }
 
 // ended reports whether a peer's process has ended and nothing on its node starts it again: an operator stopped it, or
-// it ended by itself as if its work were done. One that fails is started again, until its node's agent gives up and
-// says so.
+// it exited by itself with success. The node's agent starts one that fails again, until it gives up and reports that.
 func ended(result adapter.TaskResult) bool {
 	state, ok := result.Process()
 	return ok && result.State == adapter.TaskSucceeded && (state.State == "absent" || state.State == "exited")

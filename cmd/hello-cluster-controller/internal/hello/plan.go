@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// plan says what an operation would come to. Only work that would really be lost is counted: a drain
-// waits for it, and a change of version leaves it alone.
+// plan predicts the effect of an operation. It counts only work that would really be lost: a drain waits for work, and
+// a change of version leaves it alone.
 func plan(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, error) {
 	kind, force := asked.Request.Kind, asked.Request.Force
 	safe := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true}
@@ -37,14 +37,14 @@ func plan(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, err
 	return safe, nil
 }
 
-// answerOf is what a node said of a peer's work.
+// answerOf is a node's answer about a peer's work; heard is false when none came.
 type answerOf struct {
 	peer  adapter.Member
 	work  []adapter.Work
 	heard bool
 }
 
-// ask asks all peers at once what they do.
+// ask reads the work of all peers at once.
 func ask(ctx context.Context, call *adapter.Call, peers []adapter.Member) []answerOf {
 	answers := make([]answerOf, len(peers))
 	var group errgroup.Group
@@ -67,7 +67,7 @@ func ask(ctx context.Context, call *adapter.Call, peers []adapter.Member) []answ
 	return answers
 }
 
-// leaving is the plan of what takes peers out of service: now, or when their work has ended.
+// leaving is the plan of an operation that takes peers out of service: now, or when their work has ended.
 func leaving(ctx context.Context, asked *adapter.PlanCall, peers []adapter.Member, now bool) (adapter.PlanAnswer,
 	error) {
 	var work []adapter.Work
@@ -101,7 +101,7 @@ func leaving(ctx context.Context, asked *adapter.PlanCall, peers []adapter.Membe
 	return answer, nil
 }
 
-// changing is the plan of a change of version, which needs every peer that serves.
+// changing is the plan of a change of version, which needs an answer of every peer that serves.
 func changing(ctx context.Context, asked *adapter.PlanCall) adapter.PlanAnswer {
 	answer := adapter.PlanAnswer{
 		Verdict: adapter.VerdictSafe, Reversible: true,

@@ -9,10 +9,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// change brings every peer to another version and config, one at a time in the order of their
-// numbers: the first shows whether it works before any other is touched. Work goes on meanwhile, as
-// it is no part of the peer's process. When it fails or is canceled the peers that were changed are
-// changed back; nothing is torn down.
+// change brings every peer to another version and config, one at a time in the order of their numbers: the first shows
+// whether it works before any other is touched. Work goes on meanwhile, because it runs outside the peer's process.
+// When the change fails or is canceled, the changed peers are changed back; nothing is torn down.
 func change(ctx context.Context, run *adapter.Run) error {
 	var by adapter.VersionChange
 	if err := run.Change(&by); err != nil {
@@ -47,7 +46,7 @@ func serving(peers []adapter.Member) []adapter.Member {
 	})
 }
 
-// answering refuses to begin a change that would stop half way at a node that is away.
+// answering refuses a change before it begins if it would stop half way at a node that is away.
 func answering(ctx context.Context, run *adapter.Run, peers []adapter.Member) error {
 	run.Progress("asking the nodes", 5, fmt.Sprintf("asking the nodes of %d peers", len(peers)))
 	return run.Each(ctx, peers, func(ctx context.Context, peer adapter.Member) error {
@@ -70,7 +69,7 @@ func changeOne(ctx context.Context, run *adapter.Run, peer adapter.Member, prefi
 	return run.Member(peer.ID, status, adapter.Healthy, detailOf(peer, with))
 }
 
-// restore changes peers back, the last one first, and returns the reason.
+// restore changes peers back, the last one first, and returns reason: why the change ended.
 func restore(ctx context.Context, run *adapter.Run, peers []adapter.Member, from settings, reason error) error {
 	clean, cancel := run.Cleanup(ctx)
 	defer cancel()
@@ -90,7 +89,7 @@ func restore(ctx context.Context, run *adapter.Run, peers []adapter.Member, from
 	return reason
 }
 
-// versions keeps as evidence which version each peer runs, read from the peers themselves.
+// versions reads from each peer which version it runs, and keeps the answers as evidence.
 func versions(ctx context.Context, run *adapter.Run, peers []adapter.Member) error {
 	found := make(map[string]string, len(peers))
 	for _, peer := range peers {

@@ -39,7 +39,7 @@ func (s *stage) floor(ctx context.Context, round int) error {
 	})
 }
 
-// bare copies a member's configuration, without what the agent made for it.
+// bare copies a member's configuration without what the agent prepared for it: namespaces, cgroup and layers.
 func (s *stage) bare(from, to string) error {
 	raw, err := os.ReadFile(filepath.Join(from, "config.json"))
 	if err != nil {

@@ -23,8 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// insideVariable is set in the process that has a network namespace of its own: the rules that it makes are no
-// machine's.
+// insideVariable is set in the process that has a network namespace of its own, so that its rules change no machine's.
 const insideVariable = "GPUAAS_BENCH_MEMBERS_INSIDE"
 
 // Times are of one side, in nanoseconds, in the order of the rounds.
@@ -35,7 +34,7 @@ type Measured struct {
 	Members, Reference Times
 	// Floor is what the runtime alone takes; it is empty where that is not crun.
 	Floor []time.Duration
-	// Runtime names what the members are made with; Network says whether they had one of their own, and NoNetwork why not.
+	// Runtime names the members' OCI runtime; Network reports a network of their own, and NoNetwork why they lack one.
 	Runtime, NoNetwork string
 	Network            bool
 }

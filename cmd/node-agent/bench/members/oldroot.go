@@ -51,7 +51,7 @@ func mountOverlay(dir string) error {
 	return unix.Mount(memberinit.MountSource(dir), memberinit.DirRoot, "overlay", 0, options)
 }
 
-// mountFresh mounts a new filesystem at a directory of the root, which is made when it is missing.
+// mountFresh mounts a new filesystem at a directory of the root, which it creates when it is missing.
 func mountFresh(kind, at string, flags uintptr, options string) error {
 	target := filepath.Join(memberinit.DirRoot, at)
 	if err := os.MkdirAll(target, 0o755); err != nil {

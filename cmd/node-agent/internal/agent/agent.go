@@ -41,11 +41,11 @@ import (
 const (
 	// steadyStream is how long a stream must have lived for the next break to be tried again at once.
 	steadyStream = 10 * time.Second
-	// rereadDelay is how long the agent waits before it asks for all tasks again because it could not take one.
+	// rereadDelay is how long the agent waits before it requests all tasks again because it could not take one.
 	rereadDelay = 5 * time.Second
-	// DefaultCacheBytes is how much of artifacts a node keeps, in bytes, unless it is told otherwise.
+	// DefaultCacheBytes bounds what a node keeps of artifacts, in bytes, unless its options set another bound.
 	DefaultCacheBytes = 20 << 30
-	// DefaultLogBytes is how much a node keeps of what its members print, in bytes, unless it is told otherwise.
+	// DefaultLogBytes bounds what a node keeps of its members' output, in bytes, unless its options set another bound.
 	DefaultLogBytes = 1 << 30
 	// cacheDir holds what is kept of artifacts, in the state directory.
 	cacheDir = "cache"
@@ -76,9 +76,9 @@ type Options struct {
 	Labels       map[string]string
 	// MemberNetwork gives members networks of their own.
 	MemberNetwork bool
-	// ForceProcess asks for members without walls.
+	// ForceProcess starts members without walls.
 	ForceProcess bool
-	// Runtime, MemberRoot, IDFirst and CgroupParent are what members are made with; see sandbox.Options.
+	// Runtime, MemberRoot, IDFirst and CgroupParent are how members are started; see sandbox.Options.
 	Runtime string
 	// SandboxRuntime and VMRuntime serve the classes SANDBOX and VM; empty offers none.
 	SandboxRuntime, VMRuntime string
@@ -248,7 +248,7 @@ func (a *Agent) Close() {
 	}
 }
 
-// Run enrols if need be and works until ctx ends, which is no error. Members go on.
+// Run enrols the node if it has no credential, and works until ctx ends. That is not an error, and members go on.
 func (a *Agent) Run(ctx context.Context) error {
 	isolation := a.sandboxes.Isolation()
 	a.log.InfoContext(ctx, "node agent starts", "version", a.options.Version, "name", a.options.Name, "address",
@@ -328,7 +328,7 @@ func (a *Agent) stream(ctx context.Context, desk *desk) error {
 	return a.client.Tasks(ctx, a.credentials, func() { a.log.InfoContext(ctx, "task stream open") }, desk.take)
 }
 
-// askAgain opens the stream anew in a while, which makes the platform send every open task.
+// askAgain opens the stream again after rereadDelay, which makes the platform send every open task.
 func (a *Agent) askAgain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

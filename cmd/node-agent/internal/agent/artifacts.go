@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// openDelivery opens the delivery of a task's artifact, with the node's own credential. A platform that is away is
-// asked again until ctx ends; what it refuses is refused for good. The token that comes back is neither logged nor
+// openDelivery opens the delivery of a task's artifact, with the node's own credential. It repeats the call to a
+// platform that does not answer until ctx ends; a refusal is final. The token that comes back is neither logged nor
 // journalled.
 func (a *Agent) openDelivery(ctx context.Context, taskID string) (gql.ArtifactDelivery, error) {
 	retry := pace.New(maxBackoff)

@@ -10,7 +10,7 @@ import (
 // heartbeatEvery is how often the node says that it is alive.
 const heartbeatEvery = 5 * time.Second
 
-// keepBeating tells a change of the platform's reachability once, not every five seconds.
+// keepBeating sends heartbeats. It logs a change of the platform's reachability once, not every five seconds.
 func (a *Agent) keepBeating(ctx context.Context) error {
 	failing := false
 	tick := time.NewTicker(heartbeatEvery)

@@ -31,7 +31,7 @@ type credentialState struct {
 	Name    string `json:"name"`
 	Current held   `json:"current"`
 	Next    *held  `json:"next,omitempty"`
-	// Enrolment tells by which token the node was enrolled, as a digest.
+	// Enrolment is a digest of the token that the node was enrolled by.
 	Enrolment string `json:"enrolment"`
 }
 
@@ -43,7 +43,7 @@ type credentials struct {
 	mu      sync.Mutex
 	state   credentialState
 	refused string // the token that was last refused
-	// renewed and lockedOut are hints, at most one of each: there is a credential that works, there is none.
+	// renewed and lockedOut are hints, at most one of each: that a credential works again, and that none does.
 	renewed   chan struct{}
 	lockedOut chan struct{}
 }
@@ -119,7 +119,7 @@ func (c *credentials) Refused(token string) {
 	}
 }
 
-// locked tells whether the only credential is refused.
+// locked reports whether the only credential is refused.
 func (c *credentials) locked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +166,7 @@ func hint(who chan struct{}) {
 	}
 }
 
-// rotateIn tells how long to wait before the next rotation: until half of the credential's life is over.
+// rotateIn returns how long to wait before the next rotation, which is after half of the credential's life.
 func (c *credentials) rotateIn(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

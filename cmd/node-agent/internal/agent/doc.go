@@ -1,7 +1,7 @@
-// Package agent is the node agent itself: it enrols the node, keeps its credential fresh, tells the
-// platform that the node is alive, takes node tasks and reports their outcomes.
+// Package agent is the node agent itself: it enrols the node, keeps its credential fresh, reports to the platform that
+// the node is alive, takes node tasks and reports their outcomes.
 //
-//	stream ──task──▶ desk ──journal: accepted──▶ queue of the member ──▶ executor ──journal: outcome──▶ reporter ──▶ platform
+//	stream ─task─▶ desk ─journal: accepted─▶ queue of the member ─▶ executor ─journal: outcome─▶ reporter ─▶ platform
 //
 // A task that has its turn is begun only after the platform has answered that it is still wanted: what was taken before
 // a cut may belong to an operation that ended meanwhile.

@@ -22,7 +22,7 @@ const maxBackoff = 15 * time.Second
 var errNotEnrolled = errors.New("the node is not enrolled: give an enrolment token by --enrol-token-file or " +
 	"NODE_AGENT_ENROL_TOKEN")
 
-// enrolToken reads the token from the file or takes it as given; empty when there is none.
+// enrolToken returns the token, from its file or as the options have it; empty without one.
 func (o Options) enrolToken() (string, error) {
 	if o.EnrolTokenFile == "" {
 		return strings.TrimSpace(o.EnrolToken), nil

@@ -7,7 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// checker checks this node. GPUs that are declared and not there are not asked for.
+// checker returns what checks this node. It does not look for GPUs that are simulated.
 func (a *Agent) checker() *health.Checker {
 	gpus := a.inventory.Gpus
 	if a.options.SimulatedGPUs {
@@ -24,7 +24,7 @@ func (a *Agent) checker() *health.Checker {
 	})
 }
 
-// heard notes what the platform took with a heartbeat, and its time.
+// heard notes the conditions that the platform took with a heartbeat, and the platform's time.
 func (a *Agent) heard(reported []gql.NodeConditionInput, theirs, sent time.Time) {
 	now := a.now()
 	if reported != nil {

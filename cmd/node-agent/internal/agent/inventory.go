@@ -41,7 +41,7 @@ func (o Options) inventory(ctx context.Context, isolation sandbox.Isolation) gql
 	return found
 }
 
-// labels are nil where there are none, which leaves those that the platform has.
+// labels encodes labels; nil without any, which leaves those that the platform has.
 func labels(given map[string]string) json.RawMessage {
 	if len(given) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func labels(given map[string]string) json.RawMessage {
 	return raw
 }
 
-// countGPUs counts the device nodes of accelerators: nvidia0…, or where there are none AMD's renderD….
+// countGPUs counts the device nodes of accelerators: NVIDIA's nvidia0…, or without those AMD's renderD….
 func countGPUs(dev string) int {
 	nvidia, _ := filepath.Glob(filepath.Join(dev, "nvidia[0-9]*"))
 	if len(nvidia) > 0 {
@@ -86,8 +86,8 @@ func memoryMiB() int {
 	return kib / 1024
 }
 
-// bootID changes whenever the node boots. A node may be a namespace of a machine that stays up: its
-// own first process tells its boots apart.
+// bootID changes whenever the node boots. A node may be a namespace of a machine that stays up: its own first process
+// distinguishes its boots.
 func bootID() string {
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // networkWait is how long one question for the network waits for a change; less than a call may take.
 const networkWait = 15 * time.Second
 
-// openNetwork makes the node's network of members, and says why there is none where it cannot.
+// openNetwork opens the members' network on this node. Where it cannot, it returns the reason.
 func (a *Agent) openNetwork(ctx context.Context) (reason string) {
 	switch {
 	case !a.options.MemberNetwork:

@@ -9,10 +9,10 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// progressEvery is how often the platform is told at most how far a task is.
+// progressEvery is the least time between two reports of a task's progress.
 const progressEvery = time.Second
 
-// progress is how far a task is. It is told by the goroutines of the task, and sent by one of its own.
+// progress is how far a task is. The task's goroutines set it; one goroutine sends it.
 type progress struct{ done, total atomic.Int64 }
 
 // take notes how far it is, in bytes.
@@ -21,8 +21,8 @@ func (p *progress) take(done, total int64) {
 	p.total.Store(total)
 }
 
-// follow tells the platform how far the task is until ctx ends. A report that fails is left out: the next one says
-// more. One that is under way is waited for, so that none comes after the outcome.
+// follow reports how far the task is until ctx ends. It skips a report that fails: the next one has a newer number. It
+// waits for a report that is under way, so that none comes after the outcome.
 func (r *reporter) follow(ctx context.Context, work task.Task, p *progress) {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()

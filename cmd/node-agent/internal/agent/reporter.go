@@ -22,7 +22,7 @@ const (
 	reportsAtOnce = 8
 	// runningPatience bounds the report that a task runs.
 	runningPatience = 5 * time.Second
-	// askedEvery bounds the pause before a platform that is away is asked again whether to begin a task.
+	// askedEvery bounds the pause before a platform that did not answer is asked again whether to begin a task.
 	askedEvery = 2 * time.Second
 	// shortTail is how much of a stream is left in a result that the platform found too large, in bytes.
 	shortTail = 8 << 10
@@ -57,7 +57,7 @@ func (r *reporter) append(ctx context.Context, piece gql.AppendNodeTaskOutputInp
 
 // ask reports that a task begins and waits for the platform's answer, so that nothing begins after its operation ended,
 // whatever cut lay between the task's delivery and its turn. It returns task.ErrCanceled for a task that the platform
-// does not want any more, or the cause of ctx's end. A platform that is away is asked again.
+// does not want any more, or the cause of ctx's end. It repeats the report while the platform does not answer.
 func (r *reporter) ask(ctx context.Context, work task.Task) error {
 	retry := pace.New(askedEvery)
 	for {
@@ -86,7 +86,7 @@ func (r *reporter) begin(ctx context.Context, work task.Task) error {
 		State: gql.NodeTaskStateRunning})
 }
 
-// running tells that a task has begun, and how far it is when that is given.
+// running reports that a task has begun, and how far it is when far is given.
 func (r *reporter) running(ctx context.Context, work task.Task, far *gql.ReportNodeTaskInput) {
 	ctx, cancel := context.WithTimeout(ctx, runningPatience)
 	defer cancel()
@@ -137,8 +137,8 @@ func (r *reporter) deliver(entry journal.Entry, output *pump.Pump) {
 	}
 }
 
-// once sends what output is missing and then the outcome. Output that is refused is no reason to keep
-// the outcome back: its end is in the result.
+// once sends the output that the platform lacks and then the outcome. Output that is refused does not keep the outcome
+// back: its end is in the result.
 func (r *reporter) once(ctx context.Context, report gql.ReportNodeTaskInput, output *pump.Pump) error {
 	select {
 	case r.slots <- struct{}{}:
@@ -152,8 +152,8 @@ func (r *reporter) once(ctx context.Context, report gql.ReportNodeTaskInput, out
 	return r.client.Report(ctx, r.who, report)
 }
 
-// final tells whether the platform will never take the report. One that is too large is shortened and
-// tried again.
+// final reports whether the platform will never take the report. One that is too large is shortened, and is not final
+// yet.
 func (r *reporter) final(entry journal.Entry, report *gql.ReportNodeTaskInput, err error) bool {
 	if !platform.Permanent(err) {
 		return false

@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client"
 )
 
-// redeem takes delivery of a runtime secret for a task, with the node's own credential. A platform that is away is
-// asked again until ctx ends; what it refuses is refused for good. Neither the value nor its box is logged or
+// redeem takes delivery of a runtime secret for a task, with the node's own credential. It repeats the call to a
+// platform that does not answer until ctx ends; a refusal is final. Neither the value nor its box is logged or
 // journalled.
 func (a *Agent) redeem(ctx context.Context, id string) (sealed string, err error) {
 	retry := pace.New(maxBackoff)

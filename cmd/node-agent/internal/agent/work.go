@@ -71,8 +71,8 @@ func (d *desk) work(ctx context.Context, held *job, turn turn, attempt task.Atte
 	d.execute(ctx, held, attempt, asked)
 }
 
-// execute does the task, and reports that it runs unless the platform was asked. Without an outcome the journal keeps
-// it as running, for the next delivery.
+// execute does the task. It reports that the task runs, unless work has asked the platform before. Without an outcome
+// the journal keeps the task as running, for the next delivery.
 func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, asked bool) {
 	output := pump.New(held.task.ID, held.task.Fence, d.reporter.append)
 	pumping, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -100,8 +100,8 @@ func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, ask
 	}
 }
 
-// conclude journals the outcome and hands it to the reporter. One that a newer dispatch has replaced
-// counts for nobody.
+// conclude journals the outcome and hands it to the reporter. An outcome that a newer dispatch attempt has replaced is
+// dropped.
 func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump.Pump) {
 	if !d.keep(held, outcome) {
 		return

@@ -7,7 +7,7 @@
 //	standard error    Result, one JSON document and nothing else
 //
 // The stages' exit codes say nothing; what counts is what cloud-init writes to result.json. The datasource is NoCloud
-// with a seed directory, so that nothing is asked of the network. The modules are those that make sense in a member: no
-// disks, no bootloader, no network configuration, no reboot. Host names are set in a UTS namespace of the run's own,
-// which what it leaves running keeps; the node keeps its name.
+// with a seed directory, so that the network is not used. The modules are those that make sense in a member: no disks,
+// no bootloader, no network configuration, no reboot. Host names are set in a UTS namespace of the run's own, which
+// what it leaves running keeps; the node keeps its name.
 package cloudinit

@@ -45,7 +45,7 @@ func (f *follower) run() {
 	}
 }
 
-// pass copies what is new. Nobody reading is no reason to stop.
+// pass copies what is new. It goes on when no one reads it.
 func (f *follower) pass() {
 	info, err := f.file.Stat()
 	if err != nil || info.Size() <= f.offset {

@@ -128,9 +128,9 @@ func takeTurn() (*os.File, error) {
 	return lock, nil
 }
 
-// prepare writes seed and configuration. What an earlier run with another id left is replaced, and what tells one boot
-// from the next is removed, as /run is emptied at a boot: without that cloud-init trusts what it knew, and takes the
-// host name as given.
+// prepare writes seed and configuration. It replaces what an earlier run with another id left, and removes the files by
+// which cloud-init recognises a boot, as a boot empties /run: with them it trusts what it knew, and takes the host name
+// as given.
 func prepare(request Request) error {
 	if err := errors.Join(os.RemoveAll(recordFile), os.RemoveAll(runDir), os.RemoveAll(namedFile)); err != nil {
 		return err

@@ -14,12 +14,12 @@ const (
 	codeFailed  = wire.CodeCloudInitFailed
 	statusDone  = "done"
 	statusError = "error"
-	// maxErrors and maxError bound what is told of errors: how many, and bytes of each.
+	// maxErrors and maxError bound the errors in a result: how many, and the bytes of each.
 	maxErrors = 50
 	maxError  = 1000
 )
 
-// config is what the member's cloud-init is told beyond the distribution's own. Lists replace those of the
+// config is the configuration of the member's cloud-init beyond the distribution's own. Its lists replace those of the
 // distribution.
 const config = `datasource_list: [ NoCloud, None ]
 datasource:

@@ -74,7 +74,7 @@ func Open(dir string, limit int64) (*Cache, error) {
 	return c, nil
 }
 
-// scan takes stock of one directory. What is no part there is removed.
+// scan takes stock of one directory, and removes what is not a part.
 func (c *Cache) scan(kind string) error {
 	found, err := os.ReadDir(filepath.Join(c.dir, kind))
 	if err != nil {
@@ -103,8 +103,8 @@ func (c *Cache) scan(kind string) error {
 func (c *Cache) whole(hex string) string   { return filepath.Join(c.dir, dirWhole, hex) }
 func (c *Cache) partial(hex string) string { return filepath.Join(c.dir, dirPartial, hex) }
 
-// evict removes what is not leased, least recently used first, until at most limit bytes are charged. With c.mu held or
-// before others know the cache. It tells whether that was enough.
+// evict removes what is not leased, least recently used first, until at most limit bytes are charged, and reports
+// whether that was enough. The caller has c.mu locked, or is the only one that knows the cache yet.
 func (c *Cache) evict(limit int64) bool {
 	for _, victim := range c.idle() {
 		if c.used <= limit {
@@ -133,8 +133,8 @@ func (c *Cache) remove(e *entry) {
 	delete(c.entries, e.hex)
 }
 
-// Lease pins the parts and sets room aside for those that lack, waiting until ctx ends for what others hold. It fails
-// with DISK_FULL when the parts can never fit: into the cache's limit, or onto the disk.
+// Lease pins the parts and reserves space for those that are missing, waiting until ctx ends for what others lease. It
+// fails with DISK_FULL when the parts can never fit: into the cache's limit, or onto the disk.
 func (c *Cache) Lease(ctx context.Context, parts []Part) (*Lease, error) {
 	parts, total, err := distinct(parts)
 	if err != nil {
@@ -198,7 +198,7 @@ func (c *Cache) lease(parts []Part) (*Lease, <-chan struct{}, error) {
 	return held, nil, nil
 }
 
-// pin charges the part in full. A whole one whose file has another size than it should is damaged, and fetched anew.
+// pin charges the part in full. A whole part whose file has the wrong size is damaged, and is fetched again.
 func (c *Cache) pin(part Part, lacking *int64) *entry {
 	e := c.entries[part.hex()]
 	if e == nil {
@@ -224,7 +224,7 @@ func (c *Cache) pin(part Part, lacking *int64) *entry {
 	return e
 }
 
-// room makes room on the disk for the bytes and gives how many it has. Where it cannot be told there is enough.
+// room frees space on the disk for the wanted bytes and returns how many are free; wanted if that is unknown.
 func (c *Cache) room(wanted int64) int64 {
 	free := wanted
 	for victims := c.idle(); ; victims = victims[1:] {

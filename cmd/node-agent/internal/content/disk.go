@@ -39,7 +39,7 @@ func openDisk(name string) (*disk, error) {
 	return &disk{plain, direct}, nil
 }
 
-// writeAt writes p. Whole blocks are written directly; what is no whole block, or stands at none, is not.
+// writeAt writes p: whole blocks at a block's boundary directly, and everything else through the page cache.
 func (d *disk) writeAt(p []byte, at int64) error {
 	n := 0
 	if whole := len(p) &^ (block - 1); d.direct != nil && at%block == 0 && whole > 0 {
@@ -66,7 +66,7 @@ func (d *disk) close() {
 	}
 }
 
-// newPiece is a buffer of whole blocks that direct writes can be made from, for most bytes at most.
+// newPiece returns an aligned buffer of whole blocks for direct writes, for at most most bytes.
 func newPiece(most int64) []byte {
 	size := int(min(Buffer, (most+block-1)&^(block-1)))
 	raw := make([]byte, size+block)

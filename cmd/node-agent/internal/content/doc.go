@@ -1,15 +1,15 @@
 // Package content is the node's cache of parts of artifacts, by digest, on the disk.
 //
 //	DIR/sha256/HEX    a part: whole, verified, synced before it got its name
-//	DIR/partial/HEX   a part on its way, gone on with after a crash from where it is
+//	DIR/partial/HEX   a part that is not complete; a crash does not lose what is there
 //
-// A task leases all its parts at once: they are pinned, and room for those that lack is set aside, before anything is
-// fetched. So two tasks never hold half of what each needs. What nobody has leased goes when room is needed, least
-// recently used first.
+// A task leases all its parts at once: before anything is fetched, they are pinned, and space for those that are
+// missing is reserved. So no two tasks can each have half of what they need. What no task leases is removed when space
+// is needed, least recently used first.
 //
 // What comes is hashed and written piece by piece beside each other, past the page cache where the filesystem lets it
 // (disk.go).
 //
-// A name is no proof: the disk may have changed what was verified. Bytes are hashed again as they are read, and a part
-// that is not what its name says is dropped and fetched anew.
+// The disk may change what was verified, so a name proves nothing. Bytes are hashed again as they are read, and a part
+// that does not match its name is removed and fetched again.
 package content

@@ -54,7 +54,7 @@ func diskError(err error) error {
 // Offset is how many bytes are there.
 func (d *Download) Offset() int64 { return d.offset }
 
-// Reset begins anew.
+// Reset discards what came, so that the download begins at its first byte again.
 func (d *Download) Reset() error {
 	d.offset = 0
 	d.sum.Reset()
@@ -67,9 +67,9 @@ type WriteError struct{ error }
 // Unwrap gives what failed.
 func (e WriteError) Unwrap() error { return e.error }
 
-// Copy appends what comes, hashing and writing it while more comes, and tells progress of what was read. It stops at
-// the part's size and says whether more would have come. Its error is of the reading, or a WriteError, after which the
-// download can only be closed.
+// Copy appends what comes, hashing and writing it while more comes, and reports what was read to progress. It stops at
+// the part's size and returns whether more would have come. Its error is of the reading, or a WriteError, after which
+// the download can only be closed.
 func (d *Download) Copy(from io.Reader, progress func(bytes int64)) (longer bool, err error) {
 	w := d.file.writer(d.offset, d.part.Size-d.offset, d.sum)
 	for at := d.offset; err == nil && at < d.part.Size; {
@@ -78,7 +78,7 @@ func (d *Download) Copy(from io.Reader, progress func(bytes int64)) (longer bool
 			break
 		}
 		var n int
-		// The first piece of a part that is gone on with ends where a block does, so that the others begin there.
+		// The first piece of a download that continues ends where a block does, so that the others begin there.
 		n, err = fill(piece[:min(int64(len(piece))-at%block, d.part.Size-at)], from, progress)
 		at += int64(n)
 		w.full <- piece[:n]
@@ -123,7 +123,7 @@ func ended(err error) error {
 	return err
 }
 
-// Finish verifies the part, syncs it, and gives it its name. One that is not what it should be is removed: false.
+// Finish verifies the part, syncs it, and gives it its name. A wrong one is emptied, and genuine is false.
 func (d *Download) Finish() (genuine bool, err error) {
 	if d.offset != d.part.Size || hex.EncodeToString(d.sum.Sum(nil)) != d.entry.hex {
 		return false, d.Reset()

@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// ErrCorrupt says that a part on the disk was not what its name says. It is gone now and can be fetched anew.
+// ErrCorrupt says that a part on the disk did not match its name. It was removed and can be fetched again.
 var ErrCorrupt = errors.New("a part in the cache was damaged")
 
 // Lease keeps parts from being removed until it is released.
@@ -116,7 +116,7 @@ func (l *Lease) drop(e *entry) {
 	_ = os.Remove(l.cache.whole(e.hex))
 }
 
-// verified hashes what it reads, and tells with the last byte.
+// verified hashes what it reads, and returns ErrCorrupt with the last byte when the digest is wrong.
 type verified struct {
 	file  *os.File
 	sum   hash.Hash

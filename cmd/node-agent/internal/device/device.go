@@ -1,5 +1,5 @@
 // Package device finds the GPUs of the node with their identities: by the vendor's program where it is installed, else
-// by what the driver publishes below /proc and /sys. A node of a lab declares stand-ins instead.
+// by what the driver publishes below /proc and /sys. A node of a lab declares simulated ones instead.
 package device
 
 import (

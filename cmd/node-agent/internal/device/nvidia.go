@@ -14,10 +14,10 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// smiFields are the columns that the vendor's program is asked for.
+// smiFields are the columns that nvidia-smi is to print.
 const smiFields = "uuid,pci.bus_id,name,memory.total"
 
-// asked lists NVIDIA's GPUs by the vendor's program, which asks the vendor's library.
+// asked lists NVIDIA's GPUs by the vendor's program, which uses the vendor's library.
 func (s Source) asked(ctx context.Context) []gql.DeviceInput {
 	if s.SMI == "" {
 		return nil

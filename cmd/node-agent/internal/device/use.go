@@ -15,7 +15,7 @@ import (
 // useTimeout bounds the vendor's program: a measurement that comes later is of no use.
 const useTimeout = 5 * time.Second
 
-// useFields are the columns that the vendor's program is asked for.
+// useFields are the columns that nvidia-smi is to print.
 const useFields = "uuid,utilization.gpu,memory.used,memory.total"
 
 // Use is what a GPU does; NaN is what its vendor does not say.

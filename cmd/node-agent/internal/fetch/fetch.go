@@ -49,9 +49,9 @@ type Wanted struct {
 	Digest string
 	// Platform is which image of an index; empty for the node's own.
 	Platform string
-	// Accept is asked once it is known what the artifact is made of, before its layers are fetched.
+	// Accept is called once the artifact's parts are known, before its layers are fetched.
 	Accept func(*Artifact) error
-	// Progress is told how many bytes are there and how many there are, often and by several goroutines.
+	// Progress gets how many bytes are there and how many there will be, often and by several goroutines.
 	Progress func(done, total int64)
 }
 
@@ -90,7 +90,7 @@ func size(parts []Descriptor) (total int64) {
 func (a *Artifact) Release() { a.lease.Release() }
 
 // Read hands the part's bytes to use, verifying them: the last of them fails when they are not the part. Then the part
-// is fetched anew and use is called again, so that it must not keep what failed.
+// is fetched again and use is called again, so that it must not keep what failed.
 func (a *Artifact) Read(ctx context.Context, part Descriptor, use func(io.Reader) error) error {
 	for range maxWrong {
 		err := a.read(part, use)
@@ -175,7 +175,7 @@ func (s *session) all(ctx context.Context, found *Artifact) error {
 	return group.Wait()
 }
 
-// describe finds out what the artifact is made of. Of an index it follows the wanted platform alone.
+// describe finds the artifact's manifest and parts. Of an index it follows the wanted platform alone.
 func (s *session) describe(ctx context.Context) (*Artifact, error) {
 	self := Descriptor{Digest: s.wanted.Digest, MediaType: s.delivery.MediaType, Size: -1}
 	for _, part := range s.delivery.Parts {
@@ -211,8 +211,8 @@ func (s *session) describe(ctx context.Context) (*Artifact, error) {
 	return nil, unavailable("the artifact is an index of indexes, more than %d deep", maxDepth)
 }
 
-// manifest reads one. Its lease ends before the next begins: whoever holds room while it waits for more could wait for
-// ever.
+// manifest reads one. Its lease ends before the next begins: a task that keeps space while it waits for more could wait
+// for ever.
 func (s *session) manifest(ctx context.Context, of Descriptor) (document, error) {
 	if of.Size > maxManifest {
 		return document{}, unavailable("the manifest %s has %d bytes, at most %d are possible", of.Digest, of.Size,

@@ -29,7 +29,7 @@ type Descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Platform is what an image of an index is made for.
+// Platform is the architecture and operating system that an image of an index is for.
 type Platform struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
@@ -61,7 +61,7 @@ func parse(raw []byte, of Descriptor) (document, error) {
 	return found, nil
 }
 
-// index tells an index from a manifest.
+// index reports whether a document is an index and not a manifest.
 func (d document) index(of Descriptor) bool {
 	switch {
 	case d.Config != nil || len(d.Layers) > 0:
@@ -81,7 +81,7 @@ func (d document) parts(self Descriptor) []Descriptor {
 	return append(all, d.Layers...)
 }
 
-// pick finds the manifest for a platform: the very one, or the first of any variant when none was asked for.
+// pick returns the manifest for a platform: the exact one, or the first of any variant when wanted names none.
 func (d document) pick(wanted string) (Descriptor, error) {
 	var offered []string
 	var loose *Descriptor

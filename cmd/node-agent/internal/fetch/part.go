@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// maxWrong bounds how often a part is asked for whose bytes are not what they should be.
+	// maxWrong bounds how often a part with wrong bytes is fetched.
 	maxWrong = 3
-	// maxRefused bounds how often a part is asked for that the platform refuses though it opens the delivery.
+	// maxRefused bounds how often a part is requested that the platform refuses though it opens the delivery.
 	maxRefused = 5
 	// longestWait bounds the wait between two tries.
 	longestWait = 15 * time.Second
-	// stalled is how long a delivery may send nothing before it is asked anew.
+	// stalled is how long a delivery may send nothing before it is requested again.
 	stalled = time.Minute
 	// expirySlack is how long before its end a token is not used any more.
 	expirySlack = 15 * time.Second
@@ -38,7 +38,7 @@ type refusedError struct{ status int }
 
 func (e refusedError) Error() string { return fmt.Sprintf("the platform answered %d", e.status) }
 
-// away tells an answer that may pass by itself.
+// away reports whether the answer may pass by itself.
 func (e refusedError) away() bool {
 	return e.status >= 500 || e.status == http.StatusTooManyRequests || e.status == http.StatusRequestTimeout
 }
@@ -82,7 +82,7 @@ func (s *session) ensure(ctx context.Context, lease *content.Lease, part Descrip
 	}
 }
 
-// judge gives a download that ended its name when it is the part, and begins it anew when it is not.
+// judge names a finished download when it is the part, and resets it when it is not.
 func (s *session) judge(download *content.Download, longer bool) (genuine bool, err error) {
 	came := download.Offset()
 	if longer {
@@ -129,8 +129,8 @@ func (s *session) progress(more int64) {
 	}
 }
 
-// once asks for what lacks of a part, one time. No error means that the answer ended where it said; the bytes need not
-// be right.
+// once requests the bytes that a part lacks, one time. No error means that the answer ended where it should; the bytes
+// may still be wrong.
 func (s *session) once(ctx context.Context, download *content.Download, part Descriptor) (longer bool, err error) {
 	if download.Offset() == part.Size {
 		return false, nil // an agent that was killed had all of it

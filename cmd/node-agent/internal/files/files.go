@@ -2,8 +2,8 @@
 // volume, which the agent mounts for itself while the request lasts, whether or not a member has it.
 //
 // What is on a volume is hostile: members' root writes it. Paths are taken below the mount alone (os.Root), links lead
-// nowhere else, pipes and devices are not read. What is uploaded waits in a folder of the platform's own, which the next
-// request goes on with, and has its name in one step when its digest is right.
+// nowhere else, pipes and devices are not read. What is uploaded waits in a folder of the platform's own, where the
+// next request continues it, and has its name in one step when its digest is right.
 package files
 
 import (
@@ -41,7 +41,7 @@ type Volumes interface {
 type Server struct {
 	// Volumes are the node's. Required.
 	Volumes Volumes
-	// Log takes what is nobody's to read. Required.
+	// Log takes what no client may read. Required.
 	Log *slog.Logger
 
 	share share
@@ -142,7 +142,7 @@ func refusal(code, format string, args ...any) *volumefiles.Failure {
 	return &volumefiles.Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// statuses are the statuses of refusals that clients of HTTP look at; the platform looks at the code.
+// statuses are the HTTP statuses of refusals, for HTTP clients; the platform reads the code.
 var statuses = map[string]int{
 	"NOT_FOUND": http.StatusNotFound, "CONFLICT": http.StatusConflict, "INVALID_ARGUMENT": http.StatusBadRequest,
 	"FORBIDDEN": http.StatusForbidden, "METHOD_NOT_ALLOWED": http.StatusMethodNotAllowed,

@@ -26,7 +26,7 @@ func inRoot(path string) string {
 	return path
 }
 
-// openFolder opens a folder, and nothing else: a pipe in its place would wait for who writes to it.
+// openFolder opens a folder, and nothing else: a pipe in its place would wait for a writer.
 func openFolder(root *os.Root, path string) (*os.File, error) {
 	return root.OpenFile(inRoot(path), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 }
@@ -147,7 +147,7 @@ func entry(info fs.FileInfo) volumefiles.Entry {
 	return out
 }
 
-// makeFolders makes a folder and those above it, as whoever asks. Those that are there stay as they are.
+// makeFolders creates a folder and those above it, owned by the request's id. Existing ones stay as they are.
 func (q *request) makeFolders(w http.ResponseWriter) error {
 	made := false
 	for at := 0; q.path != "" && at < len(q.path); at++ {

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/volumefiles"
 )
 
-// openRegular opens a regular file to read. A pipe is opened without waiting for who writes to it, and refused.
+// openRegular opens a regular file to read. A pipe is opened without waiting for a writer, and refused.
 func (q *request) openRegular() (*os.File, os.FileInfo, error) {
 	file, err := q.root.OpenFile(q.path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -45,8 +45,8 @@ func tag(info os.FileInfo) string {
 	return fmt.Sprintf(`"%x-%x-%x-%x"`, stat.Ino, stat.Size, stat.Mtim.Nano(), stat.Ctim.Nano())
 }
 
-// read answers a file's bytes, or what there is to know of it. The digest of the whole file follows in the trailer where
-// it is wanted: what a range leaves out before it is read for that.
+// read answers with a file's bytes or its properties. Where the request wants it, the trailer has the digest of the
+// whole file: what a range leaves out before it is read for that.
 func (q *request) read(w http.ResponseWriter, r *http.Request) error {
 	if strings.Contains(r.Header.Get("Range"), ",") {
 		return refusal("INVALID_ARGUMENT", "Range: ask for one range")

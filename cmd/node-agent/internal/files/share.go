@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// patience is how long a request waits for a place. Who asks one thing after the other is ahead of the node, which
-// learns that a stream has ended a little later: what has ended must not refuse what comes next.
+// patience is how long a request waits for a place. A client that sends one request after the other is ahead of the
+// node, which learns a little later that a stream has ended: an ended request must not refuse the next one.
 const patience = 2 * time.Second
 
-// share gives the places of a node to tenants; it is ready as its zero value. A tenant takes another place while at least
-// as many are free as it would have then: alone it has half of them, and the tenant that comes next finds some.
+// share gives the places of a node to tenants; its zero value is ready. A tenant gets another place while it has fewer
+// places than are free: alone it gets half of them, and the tenant that comes next finds some.
 type share struct {
 	mu      sync.Mutex
 	open    int

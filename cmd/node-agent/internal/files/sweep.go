@@ -27,8 +27,8 @@ func (s *Server) due(volume string) bool {
 	return true
 }
 
-// sweep deletes the parts that have waited for too long, whoever left them: an agent that was killed does not come back
-// for its own.
+// sweep deletes the parts that have waited for too long, of any agent: one that was killed does not come back for its
+// own.
 func (q *request) sweep() {
 	folder, err := q.uploads(false)
 	if err != nil {

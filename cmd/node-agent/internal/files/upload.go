@@ -213,8 +213,8 @@ func (q *request) place(file *os.File, name string, mode os.FileMode) error {
 	return above.Sync()
 }
 
-// uploads opens the folder where parts wait, and makes it where that is wanted. What somebody has put in its place is
-// refused: a member's root can write anything there.
+// uploads opens the folder where parts wait, and with create makes it. Anything else in its place is refused: a
+// member's root can write anything there.
 func (q *request) uploads(create bool) (*os.Root, error) {
 	const name = volumefiles.UploadsFolder
 	if create {
@@ -247,8 +247,8 @@ func behind(have int64) error {
 	return refusal("CONFLICT", "Content-Range: %d bytes of the upload are there: go on behind them", have)
 }
 
-// begins refuses a new upload that does not begin at its first byte, and one beyond those that may wait on a volume. One
-// that waits there goes on.
+// begins refuses a new upload that does not begin at its first byte, and one beyond the number that may wait on a
+// volume. An upload that waits there continues.
 func begins(w http.ResponseWriter, folder *os.Root, name string, from int64) error {
 	if _, err := folder.Lstat(name); err == nil {
 		return nil

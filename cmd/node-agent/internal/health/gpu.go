@@ -15,7 +15,7 @@ import (
 // toolTime bounds a vendor's program, which waits for the driver: one that hangs is itself the sign of a broken GPU.
 const toolTime = 20 * time.Second
 
-// smiQueries are what NVIDIA's program is asked, the most telling first: older drivers do not know every column.
+// smiQueries are the queries to nvidia-smi, the most precise first: older drivers do not know every column.
 var smiQueries = []string{
 	"uuid,ecc.errors.uncorrected.volatile.total,remapped_rows.failure,retired_pages.pending",
 	"uuid,ecc.errors.uncorrected.volatile.total",

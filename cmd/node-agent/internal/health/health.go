@@ -95,8 +95,8 @@ func (c *Checker) lookSlow(ctx context.Context) {
 	c.slow = append([]gql.NodeConditionInput{}, found...)
 }
 
-// News returns the conditions when the platform is to be told of them, and nil when it knows: at once when a state has
-// changed, and now and then when only the words have. Nothing is reported before every check has looked once.
+// News returns the conditions to report to the platform, or nil when it has them: at once when a state has changed, and
+// after wordsEvery when only the words have. Nothing is reported before every check has run once.
 func (c *Checker) News(now time.Time) []gql.NodeConditionInput {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *Checker) News(now time.Time) []gql.NodeConditionInput {
 	return all
 }
 
-// Reported notes that the platform has taken what News returned; nil notes that it has to be told again.
+// Reported notes that the platform has taken what News returned; nil makes News return everything again.
 func (c *Checker) Reported(conditions []gql.NodeConditionInput, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package idrange gives members ranges of user and group ids of their own. Who has a range is a file, written before
-// anything belongs to the range and removed after the last file of the member is gone: an id that is used again owns
-// nothing that is left.
+// Package idrange gives members ranges of user and group ids of their own. A file names the member of each range. It is
+// written before anything belongs to the range, and removed after the last file of the member: an id that is used again
+// owns nothing that is left.
 package idrange
 
 import (
@@ -163,7 +163,7 @@ func (a *Allocator) foreign(r Range) bool {
 	return false
 }
 
-// read tells who has which index.
+// read returns the member of each index that is taken.
 func (a *Allocator) read() (map[uint32]string, error) {
 	entries, err := os.ReadDir(a.dir)
 	if err != nil {

@@ -55,7 +55,7 @@ type Entry struct {
 	Context Context `json:"context,omitzero"`
 }
 
-// Context is whose a task is and what it is about, as everywhere in logs.
+// Context names a task's tenant, project, app, instance, operation and trace, as everywhere in logs.
 type Context struct {
 	OrgID         string `json:"orgId,omitempty"`
 	ProjectID     string `json:"projectId,omitempty"`
@@ -113,8 +113,8 @@ type Journal struct {
 	size    int64
 	floor   int64 // size right after the last compaction
 	entries map[string]Entry
-	// torn is set when an append or a compaction failed: the file may end in half a line, to which the next one would be
-	// glued, or be replaced already.
+	// torn is set when an append or a compaction failed: the file may end in half a line, which would corrupt the next
+	// one, or be replaced already.
 	torn bool
 }
 

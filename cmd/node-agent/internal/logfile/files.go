@@ -99,7 +99,7 @@ func scan(dir *os.Root, first int64, each func(Entry)) (boot string, whole int64
 	}
 }
 
-// Last returns the number of the last line in a process's folder, and 0 when there is none.
+// Last returns the number of the last line in a process's folder; 0 without lines.
 func Last(dir *os.Root) (int64, error) {
 	list, err := firsts(dir)
 	for i := len(list) - 1; i >= 0 && err == nil; i-- {

@@ -58,7 +58,7 @@ func (r *Reader) leave() {
 	r.file, r.window, r.offset, r.begun, r.skipping = nil, nil, 0, false, false
 }
 
-// Next returns the next line or gap; false while there is none.
+// Next returns the next line or gap; false while there is no more.
 func (r *Reader) Next() (Item, bool, error) {
 	if r.held != nil {
 		entry := *r.held
@@ -139,7 +139,7 @@ func (r *Reader) open() (bool, error) {
 	return false, nil
 }
 
-// newer returns a file that was begun after the open one, and 0 when there is none.
+// newer returns the first number of a file that was begun after the open one; 0 without one.
 func (r *Reader) newer() (int64, error) {
 	list, err := firsts(r.dir)
 	if err != nil || len(list) == 0 || list[len(list)-1] <= r.first {

@@ -39,7 +39,7 @@ type Entry struct {
 	Number int64
 	Time   time.Time
 	Stream Stream
-	// Part reports that the line goes on in the next entry of its stream, and Continued that it began in the one before.
+	// Part reports that the line continues in the stream's next entry, and Continued that it began in the one before.
 	Part, Continued bool
 	// Text is as it was printed, without the end of the line.
 	Text []byte
@@ -75,7 +75,7 @@ func (e Entry) appendTo(to []byte) []byte {
 	return append(to, '\n')
 }
 
-// parse reads a record without its end of line; false when it is none. Text is a part of line.
+// parse reads a record without its end of line; false when line is not a record. Text is a part of line.
 func parse(line []byte) (Entry, bool) {
 	number, rest, _ := bytes.Cut(line, []byte{' '})
 	nanos, rest, found := bytes.Cut(rest, []byte{' '})

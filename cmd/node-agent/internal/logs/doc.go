@@ -1,6 +1,6 @@
 // Package logs reads what the processes of this node's members print, for people elsewhere, and bounds what is kept.
 //
-//	process ──pipes──▶ member's init ──▶ files of lines ──▶ Store.Read: masked, made plain text ──▶ relay
+//	process ──pipes──▶ member's init ──▶ files of lines ──▶ Store.Read: masked, plain text ──▶ relay
 //	                                                    └─▶ Store.Keep: the last part, before a member is removed
 //
 // Each line has a number that only rises for its process, across restarts of the process, of the member's init and of

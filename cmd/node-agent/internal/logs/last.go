@@ -100,7 +100,7 @@ func end(l Last) int64 {
 	return l.Lines[len(l.Lines)-1].Number
 }
 
-// Last returns the last lines of a member that was removed, or is being removed; none when there are none.
+// Last returns the last lines of a member that was removed, or is being removed; empty without any.
 func (s *Store) Last(memberID string) ([]Last, error) {
 	if !memberForm.MatchString(memberID) {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The changes of a folder that followers wait for: that it grows, and that something in it is removed. A folder that is
-// open tells nothing of its own end.
+// The changes of a folder that followers wait for: that it grows, and that something in it is removed. The kernel
+// reports no removal of a folder that is open.
 const (
 	grows = unix.IN_MODIFY | unix.IN_CREATE | unix.IN_ONLYDIR
 	loses = unix.IN_DELETE | unix.IN_ONLYDIR
@@ -103,7 +103,7 @@ func (n *notices) read() {
 	}
 }
 
-// wake tells the followers of a folder, or all of them when the kernel has dropped notices.
+// wake wakes the followers of a folder, or all of them when the kernel has dropped notices.
 func (n *notices) wake(watch int32, mask uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -46,7 +46,7 @@ type reading struct {
 	count   int
 }
 
-// Read hands the lines of a member to each, until there are no more, the limit is reached, or each returns an error,
+// Read passes the lines of a member to each, until no lines are left, the limit is reached, or each returns an error,
 // which Read returns. It waits for each: what a slow reader misses by rotation is a gap.
 func (s *Store) Read(ctx context.Context, query Query, each func(Line) error) error {
 	folder, err := s.folder(query.Member)

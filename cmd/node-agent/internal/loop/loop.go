@@ -1,5 +1,5 @@
-// Package loop shows image files as block devices. A device is found again by the file itself, whoever made it, so that
-// no file ever has two; and it is detached by the kernel when nothing has it open or mounted any more.
+// Package loop shows image files as block devices. A device is found again by the file itself, so that no file ever has
+// two, whichever program attached it; and the kernel detaches it when nothing has it open or mounted any more.
 package loop
 
 import (
@@ -103,7 +103,7 @@ func Find(image *os.File) (Device, error) {
 	return all[0], nil
 }
 
-// All returns the devices that an image has, which is one or none unless somebody else has made more.
+// All returns the devices that an image has: at most one, unless another program has attached more.
 func All(image *os.File) (devices []Device, err error) {
 	var wanted unix.Stat_t
 	if err := unix.Fstat(int(image.Fd()), &wanted); err != nil {
@@ -173,7 +173,7 @@ func numbered(number int) (Device, error) {
 	name, minor := "loop"+strconv.Itoa(number), uint32(number) // #nosec G115 -- loop devices are few
 	raw, err := os.ReadFile(filepath.Join(blocks, name, "dev"))
 	if _, own, found := strings.Cut(strings.TrimSpace(string(raw)), ":"); err == nil && found {
-		// The kernel may have been told to leave room for partitions between them.
+		// The kernel's max_part may leave minor numbers for partitions between them.
 		if known, err := strconv.ParseUint(own, 10, 20); err == nil {
 			minor = uint32(known)
 		}
@@ -196,7 +196,7 @@ func open(name string, kind, major, minor uint32) (*os.File, error) {
 	return os.NewFile(uintptr(file), name), nil
 }
 
-// nodes is a folder with the node of a device, on a file system that nobody else sees: the node's /dev may lack it.
+// nodes returns a folder with the node of a device, on a private file system: the node's /dev may lack it.
 func nodes(name string, kind, major, minor uint32) (*os.File, error) {
 	folder, err := mounts.New("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, [2]string{"size", "64k"})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 const (
 	// file is what is kept of a member, in its folder, where nothing of the member reaches.
 	file = "masks"
-	// maxSecret bounds a secret that is hidden, in bytes: a larger one is a file whose lines are no secrets.
+	// maxSecret bounds a secret that is hidden, in bytes: a larger one is a file, and its lines are not secrets.
 	maxSecret = 64 << 10
 	// maxKept bounds the secrets of one member, in bytes and in number; the oldest are forgotten.
 	maxKept, maxSecrets = 256 << 10, 256
@@ -115,7 +115,7 @@ func (k *Keeper) Hide(memberID, text string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// Forget drops what is known of a member that is gone.
+// Forget drops what is known of a member that was removed.
 func (k *Keeper) Forget(memberID string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

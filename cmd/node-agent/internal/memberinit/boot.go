@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boot prepares the init of a member without walls and ends by becoming it. Any failure is told on the status
+// boot prepares the init of a member without walls and ends by becoming it. It writes any failure to the status
 // descriptor too, since the agent waits there.
 func boot(args []string) error {
 	settings, err := bootSettings(args)

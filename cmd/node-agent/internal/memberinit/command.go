@@ -40,7 +40,7 @@ func (s Settings) prepare(command, env []string, workDir, user string) (prepared
 	return prepared{path: path, args: command, dir: dir, env: full, credential: credential}, err
 }
 
-// prepareRun prepares a run's command, or the part of this very program that it asks for.
+// prepareRun prepares a run's command, or the builtin part of this program that the run names.
 func (s Settings) prepareRun(request wire.Run) (prepared, error) {
 	switch {
 	case request.Builtin == "":
@@ -85,8 +85,8 @@ func (s Settings) environment(who accounts.Account, env []string) []string {
 	return program.LastWins(full)
 }
 
-// shadowed gives the member's own file for an absolute name, if it has one: without namespaces the
-// member's directory lies over the node's files as far as tasks can tell.
+// shadowed returns the member's own file for an absolute name, if it has one: without namespaces, tasks see the
+// member's directory as if it lay over the node's files.
 func (s Settings) shadowed(name string) string {
 	own := filepath.Join(s.Root, name)
 	if s.Mode == ModeProcess && filepath.IsAbs(name) && program.Executable(own) == nil {

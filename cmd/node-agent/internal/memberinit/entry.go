@@ -33,8 +33,8 @@ const (
 	fdState     = 101 // the state directory
 )
 
-// Dispatch runs the hidden command that args ask for and exits the process; it returns when they ask
-// for none. Every program that uses package sandbox calls it first, tests included.
+// Dispatch runs the hidden command that args name and exits the process; it returns when they name none. Every program
+// that uses package sandbox calls it first, tests included.
 func Dispatch(args []string) {
 	if len(args) < 2 {
 		return
@@ -61,14 +61,14 @@ func Dispatch(args []string) {
 	os.Exit(0)
 }
 
-// Settings is what the agent tells a member's init, in SettingsFile; it holds no secret.
+// Settings is what the agent hands to a member's init, in SettingsFile; it holds no secret.
 type Settings struct {
 	// Dir is the member's directory on the node.
 	Dir string `json:"dir"`
 	// MemberID and InstanceID are handed to every command in its environment.
 	MemberID   string `json:"memberId"`
 	InstanceID string `json:"instanceId"`
-	// Epoch tells this life of the member's init from others.
+	// Epoch distinguishes this life of the member's init from others.
 	Epoch string `json:"epoch"`
 	// Mode is ModeContainer or ModeProcess.
 	Mode string `json:"mode"`
@@ -90,7 +90,7 @@ const (
 const (
 	EnvMember   = "GPUAAS_MEMBER_ID"
 	EnvInstance = "GPUAAS_INSTANCE_ID"
-	// EnvRoot is the directory that stands for / in paths of tasks: empty in a container.
+	// EnvRoot is the directory that is / in paths of tasks: empty in a container.
 	EnvRoot = "GPUAAS_MEMBER_ROOT"
 )
 
@@ -112,8 +112,8 @@ const (
 // ScratchPath is where a member finds a directory on no overlay.
 const ScratchPath = "/scratch"
 
-// MountSource is the source under which a member's overlay is mounted, so that it is found in any
-// mount table. It tells members of several agents on one machine apart without naming a path.
+// MountSource is the source under which a member's overlay is mounted, so that it is found in any mount table. It
+// distinguishes members of several agents on one machine without naming a path.
 func MountSource(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return fmt.Sprintf("gpuaas:%s:%x", filepath.Base(dir), sum[:6])

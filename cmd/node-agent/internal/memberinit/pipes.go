@@ -38,7 +38,7 @@ func openPipes() (*pipes, error) {
 	return &p, nil
 }
 
-// child lists the shim's descriptors 0 to 3, made blocking as programs expect them.
+// child lists the shim's descriptors 0 to 3 and sets them to block, as programs expect them.
 func (p *pipes) child() []*os.File {
 	files := []*os.File{p.stdin.read, p.stdout.write, p.stderr.write, p.spec.read}
 	for _, file := range files {

@@ -190,7 +190,7 @@ func (p *process) backoff() time.Duration {
 	return time.Duration(max(p.spec.BackoffMillis, 10)) * time.Millisecond
 }
 
-// record notes an end. A process that was asked to stop has exited, whatever its code.
+// record notes an end. A process that halt ended is exited, whatever its code.
 func (p *process) record(code int, halted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +200,7 @@ func (p *process) record(code int, halted bool) {
 	}
 }
 
-// halt asks for the stop and waits for it; it may be called again.
+// halt starts the stop and waits for its end; it may be called again.
 func (p *process) halt() {
 	p.stopOnce.Do(func() { close(p.stop) })
 	<-p.done
@@ -215,7 +215,7 @@ func (p *process) signal(signal unix.Signal) {
 	}
 }
 
-// report tells the state without the log.
+// report returns the process's state, without its log.
 func (p *process) report() wire.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,7 +225,7 @@ func (p *process) report() wire.Process {
 	}
 }
 
-// fares tells how often the process was restarted, and whether it has failed with no restart left.
+// fares returns how often the process was restarted, and whether it has failed with no restart left.
 func (p *process) fares() wire.Supervised {
 	ended := !p.supervised()
 	p.mu.Lock()
@@ -236,7 +236,7 @@ func (p *process) fares() wire.Supervised {
 	}
 }
 
-// supervised tells whether the process runs or will be started again.
+// supervised reports whether the process runs or will be started again.
 func (p *process) supervised() bool {
 	select {
 	case <-p.done:
@@ -254,7 +254,7 @@ func stopSignal(name string) unix.Signal {
 	return unix.SIGTERM
 }
 
-// KnownSignal resolves a signal's name, "TERM" or "SIGTERM"; false for a name that is none.
+// KnownSignal resolves a signal's name, "TERM" or "SIGTERM"; false for a name of no signal.
 func KnownSignal(name string) (unix.Signal, bool) {
 	signal := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 	return signal, signal != 0

@@ -40,8 +40,8 @@ type processes struct {
 	closed bool
 }
 
-// start makes sure that the process runs as specified: the same specification while it runs changes
-// nothing, another one is refused. One that has ended is started anew.
+// start makes sure that the process runs as specified: the same specification while it runs changes nothing, another
+// one is refused. A process that has ended is started again.
 func (t *processes) start(spec wire.ProcessSpec) (wire.Process, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (t *processes) logFor(name string) (*logfile.Writer, error) {
 	return log, nil
 }
 
-// stop ends a process and reports how; one that is not known is absent, which is what was asked for.
+// stop ends a process and reports how; an unknown one is absent, which is the state that the request wants.
 func (t *processes) stop(name string) (wire.Process, error) {
 	t.mu.Lock()
 	known := t.byName[name]
@@ -121,7 +121,7 @@ func (t *processes) inspect(name string) (wire.Process, error) {
 	return report, err
 }
 
-// tailOf returns the end of a process's log, and false when there is none.
+// tailOf returns the end of a process's log; false without a log.
 func tailOf(logs *os.Root, name string) (string, bool, error) {
 	dir, err := logs.OpenRoot(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -178,8 +178,8 @@ func (t *processes) stopAll() {
 	wait.Wait()
 }
 
-// LostProcess tells, from a member's directory on the node, what became of a process whose member's
-// init is gone: it failed, if it was ever started.
+// LostProcess reports, from a member's directory on the node, the state of a process whose member's init has ended: it
+// failed, if it was ever started.
 func LostProcess(dir, name string) (wire.Process, error) {
 	report := wire.Process{Name: name, State: StateAbsent}
 	state, err := os.OpenRoot(filepath.Join(dir, DirState))

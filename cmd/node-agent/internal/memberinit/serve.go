@@ -75,7 +75,7 @@ func open(state string, listener int, tell func(error) error) (opened, error) {
 	return o, nil
 }
 
-// serve owns the member until it is told to exit.
+// serve owns the member until a request makes it exit.
 func serve(with opened, err error) error {
 	_ = os.WriteFile("/proc/self/comm", []byte("member-init"), 0) // for those who read a process list
 	if err != nil {

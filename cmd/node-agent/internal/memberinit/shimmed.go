@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 )
 
-// shimmed is a shim that runs, with all that its command starts. The zero value is none.
+// shimmed is a shim that runs, with all that its command starts. The zero value has no process.
 type shimmed struct {
 	pid   int
 	start uint64

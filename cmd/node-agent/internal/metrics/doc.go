@@ -4,8 +4,8 @@
 //	                                                            └──────▶ the newest samples: Recorder.News ▶ heartbeat
 //
 // A file has two rings of fixed places, an hour of samples and a week of averages and maxima, so that it never grows
-// beyond [FileBytes]. A place says what time it is of and has a checksum: one that was not written, is of an earlier
-// turn or was torn by a power cut is a gap. Averages are made from the samples in the file, so that a restart of the
-// agent loses no more than the seconds in which it was away. The file of a member that was removed stays until its
-// points are a week old.
+// beyond [FileBytes]. A place has its time and a checksum: one that was not written, is of an earlier turn or was torn
+// by a power cut is a gap. Averages are computed from the samples in the file, so that a restart of the agent loses no
+// more than the seconds in which it was away. The file of a member that was removed stays until its points are a week
+// old.
 package metrics

@@ -105,8 +105,8 @@ func (f file) coarse(end int64) (place, bool) {
 	return place{at: end, samples: sum.Samples, average: sum.Average(), most: sum.Max()}, sum.Samples > 0
 }
 
-// appendSample writes a sample to a member's file, and where roll says so the averages of those ten minutes before it
-// that have ended and are not written yet. A sample of a time that is there already is left out.
+// appendSample writes a sample to a member's file. With roll it also writes the averages of those ten minutes before
+// the sample that have ended and have none yet. It skips a sample of a time that is there already.
 func appendSample(name string, at int64, values nodemetrics.Values, roll bool) (err error) {
 	out, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600) // #nosec G304 -- the agent's own file
 	if err != nil {

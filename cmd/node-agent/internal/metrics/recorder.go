@@ -21,7 +21,7 @@ import (
 // dir holds the files, in the agent's state directory and outside of what a member sees.
 const dir = "metrics"
 
-// The reasons for which there is no series.
+// The reasons for which a member has no series.
 var (
 	errNoMember = &nodemetrics.Error{Code: nodemetrics.MemberUnknown, Message: "the node has measured no such member"}
 	errNoWalls  = &nodemetrics.Error{Code: nodemetrics.Unmeasured,

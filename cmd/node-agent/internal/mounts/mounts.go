@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clone returns a copy of the mount that shows a file or folder, from there down. It must be of the calling thread's
-// mount namespace. The last part of the path is no link.
+// Clone returns a copy of the mount that shows a file or folder, from there down. The mount must be of the calling
+// thread's mount namespace. A link in the last part of the path is not followed.
 func Clone(path string) (*os.File, error) {
 	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW
 	tree, err := unix.OpenTree(unix.AT_FDCWD, path, flags)
@@ -48,8 +48,8 @@ func New(kind string, attributes int, options ...[2]string) (*os.File, error) {
 	return os.NewFile(uintptr(tree), kind), nil
 }
 
-// Map gives a mount that is nowhere yet attributes, and the ids that a user namespace, at the path users, maps those of
-// its files to.
+// Map gives attributes to a mount that is attached nowhere yet, and maps the ids of its files by the user namespace at
+// the path users.
 func Map(tree *os.File, users string, attributes uint64) error {
 	space, err := os.Open(users)
 	if err != nil {
@@ -63,7 +63,7 @@ func Map(tree *os.File, users string, attributes uint64) error {
 	return nil
 }
 
-// Set gives a mount that is nowhere yet attributes.
+// Set gives attributes to a mount that is attached nowhere yet.
 func Set(tree *os.File, attributes uint64) error {
 	set := unix.MountAttr{Attr_set: attributes}
 	if err := unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH, &set); err != nil {
@@ -96,5 +96,5 @@ func PutBelow(tree *os.File, root, path string, owner int) error {
 	return nil
 }
 
-// errInTheWay is what a folder cannot be made or entered for.
+// errInTheWay is the error of a folder that cannot be created or entered.
 var errInTheWay = errors.New("a link, a mount or a file is in its way")

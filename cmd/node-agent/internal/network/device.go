@@ -31,8 +31,8 @@ func deviceName(memberID string) string {
 	return devicePrefix + hex.EncodeToString(sum[:5])
 }
 
-// plug makes a member's pair of devices, one end in the network namespace of pid, and sets both up. What a call that
-// was interrupted left of it is made again.
+// plug creates a member's pair of devices, one end in the network namespace of pid, and sets both up. It first removes
+// what an interrupted call left.
 func plug(member Member, pid int, node netip.Addr) error {
 	name := deviceName(member.ID)
 	if err := unplug(name); err != nil {
@@ -107,8 +107,8 @@ func setUp(member Member, pid int, node netip.Addr, outer netlink.Link) error {
 	return nil
 }
 
-// quiet keeps IPv6 away from a device and holds senders against routes a second time. Where a setting cannot be made
-// the rules hold alone.
+// quiet disables IPv6 on a device and has the kernel check senders against routes, as the rules do too. Where a setting
+// cannot be written, only the rules hold.
 func quiet(device string) {
 	for name, value := range map[string]string{
 		"ipv6/conf/" + device + "/disable_ipv6": "1", "ipv4/conf/" + device + "/rp_filter": "1",

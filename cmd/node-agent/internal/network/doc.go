@@ -1,6 +1,6 @@
 // Package network is the node's side of the members' network. Each member has a network namespace with one address, on
-// a pair of devices whose other end is the node's: no segment is shared, so that there is nobody to listen to or to
-// speak for.
+// a pair of devices whose other end is the node's. Members share no segment, so a member can neither listen to another
+// nor use its address.
 //
 //	member a ── eth0 ═ gpm-… ┐              ┌ gpm-… ═ eth0 ── member b
 //	 /32, default route      node 1 ═══════ node 2            /32, default route

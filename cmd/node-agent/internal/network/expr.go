@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The parts that rules are made of. Each returns expressions that let a packet go on to the next ones when it fits.
+// The parts of rules. Each returns expressions that let a packet go on to the next ones when it fits.
 
 const (
 	register    = 1
@@ -89,7 +89,7 @@ func replies() []expr.Any {
 	}
 }
 
-// forged fits packets whose sender the node would not answer by the device that they came from.
+// forged fits packets whose sender the node would not reach through the device that they came from.
 func forged() []expr.Any {
 	return matches(expr.CmpOpEq, make([]byte, 4), &expr.Fib{Register: register, ResultOIF: true, FlagSADDR: true,
 		FlagIIF: true})
@@ -114,8 +114,8 @@ func jump(chain string) []expr.Any {
 	return []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: chain}}
 }
 
-// reset and unreachable tell the sender at once, so that a program that asks for what is shut fails instead of waiting.
-// The kernel sends resets without a bound, and messages at the pace that it has for them.
+// reset and unreachable answer the sender at once, so that a program that connects to a closed port fails instead of
+// waiting. The kernel sends resets without a bound, and messages at its own pace for them.
 func reset() []expr.Any {
 	return append(matches(expr.CmpOpEq, []byte{unix.IPPROTO_TCP},
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register}),

@@ -77,7 +77,7 @@ func (f *Fabric) Apply(view View) error {
 	return failed
 }
 
-// forget ends the connections of whoever may reach less than before: replies pass by what the kernel remembers.
+// forget ends the connections of members that may reach less than before: the rules pass replies by conntrack.
 func (f *Fabric) forget(before, now View) {
 	var gone []netip.Prefix
 	for _, instance := range before.Instances {
@@ -187,7 +187,7 @@ func (f *Fabric) Address(memberID string) string {
 	return ""
 }
 
-// Detach removes what is left of a member's network on the node: nothing, once its namespace is gone.
+// Detach removes what is left of a member's network on the node: nothing, once its namespace has ended.
 func (f *Fabric) Detach(memberID string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -156,8 +156,8 @@ func memberDevices() (map[int]bool, error) {
 	return found, nil
 }
 
-// tunnelDevice is the VXLAN device, made when it is missing or speaks for another address. It learns nothing: every
-// node has a hardware address that follows from its address.
+// tunnelDevice returns the VXLAN device, which it creates when it is missing or has another address. The device learns
+// nothing: every node has a hardware address that follows from its address.
 func tunnelDevice(node netip.Addr, uplink netlink.Link) (netlink.Link, error) {
 	wanted := &netlink.Vxlan{
 		LinkAttrs: netlink.LinkAttrs{Name: tunnel, MTU: uplink.Attrs().MTU - vxlanBytes, HardwareAddr: hardware(node)},
@@ -189,7 +189,7 @@ func hardware(node netip.Addr) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 0x67, four[0], four[1], four[2], four[3]}
 }
 
-// neighbour tells the tunnel where another node is.
+// neighbour enters another node's address into the tunnel's tables.
 func neighbour(node netip.Addr, through netlink.Link) error {
 	index, at := through.Attrs().Index, hardware(node)
 	for _, entry := range []*netlink.Neigh{

@@ -101,7 +101,7 @@ func (t *table) rule(chain *nftables.Chain, parts ...[]expr.Any) {
 	t.conn.AddRule(&nftables.Rule{Table: t.table, Chain: chain, Exprs: join(parts...)})
 }
 
-// refuse ends what fits, and tells its sender.
+// refuse ends what fits, and answers its sender.
 func (t *table) refuse(chain *nftables.Chain, parts ...[]expr.Any) {
 	t.rule(chain, append(slices.Clone(parts), reset())...)
 	t.rule(chain, append(slices.Clone(parts), unreachable())...)
@@ -232,7 +232,7 @@ func (t *table) input() {
 	t.rule(c, port(Port{"udp", vxlanPort}), notFromNodes(t), drop())
 }
 
-// notFromNodes fits senders that are no nodes: nobody else speaks for members of other nodes.
+// notFromNodes fits senders that are not nodes: only a node may send for the members of other nodes.
 func notFromNodes(t *table) []expr.Any {
 	set := t.set("speakers", elements(slices.Clone(t.view.Nodes)), false)
 	return append(ipv4(), address(offsetSaddr), &expr.Lookup{SourceRegister: register, SetName: set.Name, SetID: set.ID,
@@ -249,7 +249,7 @@ func (t *table) toPlatform(c *nftables.Chain) {
 	}
 }
 
-// leave gives what goes to the world the node's address: nobody there knows the way to a member.
+// leave gives what goes to the world the node's address: the world has no route to a member.
 func (t *table) leave() {
 	c := t.base("leave", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
 	for _, pool := range t.view.Pools {

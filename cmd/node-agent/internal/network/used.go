@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// used are the blocks of addresses that the kernel may remember connections of. To make it forget some is to walk
-// through its whole table, which takes longer than all else of a member's network; a block that nobody had is spared
+// used are the blocks of addresses that the kernel may remember connections of. To delete connections, the kernel walks
+// through its whole table, which takes longer than all else of a member's network; a block without connections skips
 // that. The zero value knows nothing, so that every block counts as used.
 type used struct {
 	known  bool

@@ -68,7 +68,7 @@ func (v View) find(id string) (Member, bool) {
 	return Member{}, false
 }
 
-// Read translates what the platform answers. It refuses what is no address: nothing half-understood becomes a rule.
+// Read translates the platform's answer. It refuses what is not an address: nothing half-understood becomes a rule.
 func Read(from gql.NodeNetwork) (View, error) {
 	view := View{Version: from.Version}
 	r := &reader{}

@@ -35,7 +35,7 @@ func (h hierarchy) has(controller string) bool {
 	return h.names == "" || strings.Contains(","+h.names+",", ","+controller+",")
 }
 
-// OpenCgroups opens the hierarchies. Parent is an absolute folder in them, which is made when it is needed.
+// OpenCgroups opens the hierarchies. Parent is an absolute folder in them, which is created when it is needed.
 func OpenCgroups(parent string) (*Cgroups, error) {
 	c := &Cgroups{Version: 2, parent: strings.Trim(path.Clean(parent), "/")}
 	err := apart(func() error {
@@ -185,7 +185,7 @@ func (c *Cgroups) Remove(group string) error {
 	return failed
 }
 
-// RemoveEmpty deletes a group that nothing is in. One that is in use stays, which is no error.
+// RemoveEmpty deletes an empty group. A group that is in use stays, without an error.
 func (c *Cgroups) RemoveEmpty(group string) {
 	for _, h := range c.roots {
 		_ = h.root.Remove(c.at(group))

@@ -34,8 +34,8 @@ type Volume struct {
 	Name string
 	// At is the folder of the member that it is mounted over.
 	At string
-	// Mount returns a mount of it that is nowhere yet, with its ids mapped by the user namespace at the path. It is called
-	// in the mount namespace that the root is put together in.
+	// Mount returns a mount of the volume that is attached nowhere yet, with its ids mapped by the user namespace at
+	// users. It is called in the mount namespace in which the root is assembled.
 	Mount func(users string) (*os.File, error)
 }
 
@@ -70,8 +70,8 @@ func (l Layers) assemble(users string, ids idrange.Range, devices []Device) erro
 	)
 }
 
-// volumes mounts each volume in the root. Its folder is made in the overlay where it is not there, as the member's own.
-// The member may have put anything in the way in an earlier life: no link of its is followed.
+// volumes mounts each volume in the root. It creates a missing folder in the overlay, as the member's own. The member
+// may have put anything in the way in an earlier life: no link of its is followed.
 func (l Layers) volumes(users string, ids idrange.Range) error {
 	for _, volume := range l.Volumes {
 		tree, err := volume.Mount(users)
@@ -111,8 +111,8 @@ func bind(from, to string, flags uintptr) error {
 	return nil
 }
 
-// makeDevices makes the member's device nodes with the member's root as owner: as root of the node has them, they would
-// belong to nobody in the member, and those that only root may open would be useless there.
+// makeDevices creates the member's device nodes with the member's root as owner: with the node's root as owner they
+// would have no owner in the member, and those that only root may open would be useless there.
 func makeDevices(devices []Device, ids idrange.Range) error {
 	for i, device := range devices {
 		path := deviceNode(atDevices, i)

@@ -73,7 +73,7 @@ func (p Profile) filter(spec *specs.Spec) (*specs.LinuxSeccomp, error) {
 }
 
 // What of /proc and /sys a service member does not see, or cannot change. The user namespace is the boundary: these
-// keep the node's state from being read where no owner is asked.
+// protect the node's state in files that the kernel shows without a check of their owner.
 var (
 	masked = []string{
 		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rlimits gives members what programs of this kind ask for, where the agent may: open files, and memory that a fabric
-// locks.
+// Rlimits raises the limits that GPU programs need, where the agent may: open files, and memory that a fabric locks.
 func Rlimits() []specs.POSIXRlimit {
 	if !slices.Contains(capabilities(), unix.CAP_SYS_RESOURCE) {
 		return nil

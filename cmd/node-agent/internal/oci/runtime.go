@@ -133,8 +133,8 @@ func (r *Runtime) call(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Delete kills what lives of a container and removes what the runtime knows of it, its cgroups with it. One that is not
-// known is no error.
+// Delete kills what lives of a container and removes what the runtime knows of it, its cgroups with it. An unknown
+// container is not an error.
 func (r *Runtime) Delete(ctx context.Context, id string) error {
 	if !r.Knows(id) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 )
 
-// Limits bound a member; 0 is no bound.
+// Limits bound a member; 0 is unbounded.
 type Limits struct {
 	MemoryBytes int64
 	CPUMillis   int64
@@ -44,7 +44,7 @@ func (b Bind) options() []string {
 	return options
 }
 
-// Container is what a member's walls are made of.
+// Container describes a member's walls.
 type Container struct {
 	// ID is the runtime's name of it, and Hostname the member's own.
 	ID, Hostname string
@@ -65,8 +65,8 @@ type Container struct {
 	Rlimits []specs.POSIXRlimit
 }
 
-// spec gives the runtime's configuration; root is the folder that becomes the member's /, and devices where the agent
-// has made the device nodes. Of namespaces, joined are the paths of those that are there already.
+// spec returns the runtime's configuration. root is the folder that becomes the member's /, devices is where the agent
+// has created the device nodes, and joined has the paths of the namespaces that exist already.
 func (c Container) spec(root, devices string, joined map[specs.LinuxNamespaceType]string) (*specs.Spec, error) {
 	capabilities := c.Profile.capabilities()
 	mask, ro := c.Profile.paths()
@@ -108,7 +108,7 @@ func (c Container) namespaces(joined map[specs.LinuxNamespaceType]string) []spec
 	return namespaces
 }
 
-// mounts are made by the runtime in the member; what is of the node's disk is in the root already.
+// mounts are those that the runtime mounts in the member; what is on the node's disk is in the root already.
 func (c Container) mounts(devices string) []specs.Mount {
 	fresh := func(kind, at string, options ...string) specs.Mount {
 		return specs.Mount{Destination: at, Type: kind, Source: kind, Options: options}

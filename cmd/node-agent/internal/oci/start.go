@@ -23,14 +23,14 @@ type Start struct {
 	// Cgroups has the container's Group, which may be there already.
 	Cgroups *Cgroups
 	Group   string
-	// Bundle is a folder for the configuration; Log takes what the runtime and process 1 print. It is a file and never a
-	// pipe: process 1 keeps it.
+	// Bundle is a folder for the configuration; Log takes what the runtime and process 1 print. It is a file and never
+	// a pipe: process 1 keeps it.
 	Bundle string
 	Log    *os.File
 	// Listener is handed to process 1 as descriptor 3.
 	Listener *os.File
-	// Attach fills the container's network namespace, which is that of the process. It may run while the container starts;
-	// Start waits for it. It is nil without a network.
+	// Attach fills the container's network namespace, which is that of process pid. It may run while the container
+	// starts; Start waits for it. It is nil without a network.
 	Attach func(pid int) error
 	// Created is called with the process number of process 1 when the container is there.
 	Created func(pid int) error
@@ -47,8 +47,8 @@ func (r *Runtime) Start(ctx context.Context, start Start) error {
 	return r.startInSteps(ctx, start)
 }
 
-// startAtOnce has the container join namespaces of users and network that the agent has made. So its network is made
-// while the runtime works, and one call of the runtime does.
+// startAtOnce has the container join namespaces of users and network that the agent has created. So the network is set
+// up while the runtime works, and one call of the runtime is enough.
 func (r *Runtime) startAtOnce(ctx context.Context, start Start) error {
 	space, err := spaces.Open(start.Container.IDs, start.Attach != nil)
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *Runtime) runIn(ctx context.Context, start Start, space *spaces.Spaces) 
 	return pid, err
 }
 
-// leavesGroups reports whether the agent makes the container's cgroup, and the runtime has no part in it: where a
-// process can be born in the group by rights of version 1, and the runtime can be told so.
+// leavesGroups reports whether the agent creates the container's cgroup and the runtime leaves cgroups alone: version 1
+// lets a process be born in the group, and crun has an option to leave them.
 func (r *Runtime) leavesGroups(start Start) bool {
 	return r.Name == "crun" && start.Cgroups.Version == 1
 }

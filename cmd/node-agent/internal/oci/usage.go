@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Usage is what the processes of a group have used since it was made, and what they may use. NaN is what the node's
-// cgroups do not say.
+// Usage is what the processes of a group have used since it was created, and what they may use. NaN is what the node's
+// cgroups do not report.
 type Usage struct {
 	// CPUSeconds is processor time, and CPULimit the most of it in a second.
 	CPUSeconds, CPULimit float64
@@ -120,7 +120,7 @@ func (h hierarchy) field(dir, file, name string) float64 {
 	return math.NaN()
 }
 
-// number reads a count; NaN for what is none, such as "max".
+// number reads a count; NaN for a text that is not one, such as "max".
 func number(text string) float64 {
 	value, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || value < 0 {

@@ -1,6 +1,6 @@
 // Package platform is the agent's use of the platform's public API, over sdk/client as any program
 // outside of the platform uses it: the mutations and the one subscription that a node needs, each call
-// with the credential of the moment, whose fate its keeper learns.
+// with the current credential, whose keeper learns whether it was accepted or refused.
 package platform
 
 import (
@@ -68,7 +68,7 @@ func (c *Client) as(token string, options client.Options) (*client.Client, error
 	return client.New(c.base, options)
 }
 
-// call runs one function of the typed client and tells the credential's keeper how it fared.
+// call runs one function of the typed client and reports to who whether the credential was accepted or refused.
 func (c *Client) call(who Credentials, name string, run func(*client.Client) error) error {
 	token := who.Token()
 	api, err := c.as(token, client.Options{})
@@ -123,7 +123,7 @@ func (c *Client) Heartbeat(ctx context.Context, who Credentials, input gql.NodeH
 	return at, err
 }
 
-// Report says where a task stands.
+// Report reports the state of a task.
 func (c *Client) Report(ctx context.Context, who Credentials, input gql.ReportNodeTaskInput) error {
 	return c.call(who, "report task", func(api *client.Client) error {
 		_, err := gql.ReportNodeTask(ctx, api, input)
@@ -192,7 +192,7 @@ func (c *Client) OpenDelivery(ctx context.Context, who Credentials, taskID strin
 	return delivery, err
 }
 
-// fixed is a credential that nobody keeps.
+// fixed is a credential that is not kept: no answer changes it.
 type fixed string
 
 func (f fixed) Token() string { return string(f) }

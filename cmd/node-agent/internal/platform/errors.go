@@ -20,21 +20,21 @@ var permanent = map[string]bool{
 	client.CodeMessageTooLarge: true, client.CodeCursorExpired: true,
 }
 
-// Permanent tells whether repeating the request is useless. A refused credential is not permanent: it
-// is rotated or renewed meanwhile. Nor is a status of 404, which is the word of something in between:
-// the platform says in a proper answer which object it does not know.
+// Permanent reports whether repeating the request is useless. A refused credential is not permanent: it is rotated or
+// renewed meanwhile. Nor is a status of 404, which comes from something in between: the platform itself answers with an
+// error that names the object it does not know.
 func Permanent(err error) bool {
 	refusal, ok := client.AsError(err)
 	return ok && permanent[refusal.Code] && !refusal.Retryable && refusal.HTTPStatus != http.StatusNotFound
 }
 
-// TooLarge tells whether the platform takes less than was sent: of a document, or of a request altogether.
+// TooLarge reports whether the platform takes less than was sent: of a document, or of a request altogether.
 func TooLarge(err error) bool {
 	code := client.CodeOf(err)
 	return code == client.CodeDocumentTooLarge || code == client.CodeMessageTooLarge
 }
 
-// Unauthenticated tells whether the platform refused the credential.
+// Unauthenticated reports whether the platform refused the credential.
 func Unauthenticated(err error) bool {
 	refusal, ok := client.AsError(err)
 	if !ok {

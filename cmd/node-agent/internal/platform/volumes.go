@@ -29,5 +29,5 @@ func (c *Client) ReportVolumes(ctx context.Context, who Credentials, reports []g
 	})
 }
 
-// Unknown reports whether the platform does not know what it was asked: it is older than the agent.
+// Unknown reports whether the platform does not know the request, because it is older than the agent.
 func Unknown(err error) bool { return client.CodeOf(err) == client.CodeDocumentInvalid }

@@ -44,7 +44,7 @@ func killAll(pids []int) {
 	}
 }
 
-// WaitGone blocks until the process has ended or the patience is over; it tells whether it has.
+// WaitGone waits for the process's end, at most for patience, and reports whether it has ended.
 func WaitGone(pid int, start uint64, patience time.Duration) bool {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()

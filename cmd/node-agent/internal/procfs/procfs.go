@@ -14,8 +14,8 @@ import (
 // maxRead bounds what is read of one file under /proc, in bytes.
 const maxRead = 1 << 20
 
-// Stat is what /proc/PID/stat says. Start is in clock ticks since boot and tells two processes with
-// the same number apart.
+// Stat is what /proc/PID/stat says. Start is in clock ticks since boot and distinguishes two processes with the same
+// number.
 type Stat struct {
 	PID, PPID int
 	State     byte
@@ -23,7 +23,7 @@ type Stat struct {
 	Comm      string
 }
 
-// Dead tells whether the process has ended and only waits for its parent.
+// Dead reports whether the process has ended and only waits for its parent.
 func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
 
 // PIDs lists the processes that exist.
@@ -46,7 +46,7 @@ func PIDs() ([]int, error) {
 	return pids, nil
 }
 
-// ReadStat reads one process; an error wrapping fs.ErrNotExist means that it is gone.
+// ReadStat reads one process; an error wrapping fs.ErrNotExist means that it does not exist any more.
 func ReadStat(pid int) (Stat, error) {
 	raw, err := os.ReadFile(path(pid, "stat"))
 	if err != nil {
@@ -76,7 +76,7 @@ func parseStat(pid int, raw string) (Stat, error) {
 	return Stat{PID: pid, PPID: ppid, State: fields[0][0], Start: start, Comm: raw[open+1 : end]}, nil
 }
 
-// Running tells whether the process with this number and start time still executes.
+// Running reports whether the process with this number and start time still executes.
 func Running(pid int, start uint64) bool {
 	stat, err := ReadStat(pid)
 	return err == nil && stat.Start == start && !stat.Dead()

@@ -44,7 +44,7 @@ type outStream struct {
 	full    bool
 }
 
-// add keeps to the bound; clean text may be longer than what it was made from.
+// add appends text up to the bound; clean text may be longer than the raw bytes that it comes from.
 func (s *outStream) add(more string) {
 	if s.full {
 		return
@@ -140,9 +140,9 @@ func (p *Pump) next(name string) (gql.AppendNodeTaskOutputInput, bool) {
 		Stream: gql.OutputStream(strings.ToUpper(name)), Offset: stream.sent, Data: piece}, piece != ""
 }
 
-// advance goes where the platform wants to continue: after the piece, or beyond it when it had more
-// from an earlier agent. It tells whether that is a step forward: a platform that wants no more, or
-// something from before, gets the result's text instead.
+// advance goes where the platform wants to continue: after the piece, or beyond it when it had more from an earlier
+// agent. It reports whether that is a step forward: a platform that wants no more, or something from before, gets the
+// result's text instead.
 func (p *Pump) advance(name string, piece gql.AppendNodeTaskOutputInput, wanted int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

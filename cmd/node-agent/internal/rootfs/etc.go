@@ -67,7 +67,7 @@ func walkPublic(top string, visit func(path string, info os.FileInfo) error) err
 	})
 }
 
-// holdsSecret reports whether a file's text has the form of a credential, or is too large to tell.
+// holdsSecret reports whether a file's text has the form of a credential, or is too large to check.
 func holdsSecret(path string, info os.FileInfo) bool {
 	if !info.Mode().IsRegular() {
 		return false

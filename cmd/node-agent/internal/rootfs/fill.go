@@ -132,7 +132,7 @@ func (s Store) variable(to string) error {
 	return nil
 }
 
-// kept are folders of /var that are nobody's to see: what the node keeps of its own boot and of containers.
+// kept are folders of /var that members must not see: what the node keeps of its own boot and of containers.
 var kept = map[string]bool{"/var/lib/cloud": true, "/var/lib/private": true, "/var/lib/containers": true,
 	"/var/lib/dpkg": true}
 

@@ -23,14 +23,14 @@ type Store struct {
 	Dir string
 	// Node is the root of the node that versions are copies of; empty is /.
 	Node string
-	// Link makes files hard links to the node's where that is possible. It is quick and takes no space; what is changed in
-	// place on the node, which package managers do not do, then changes in the version too. For labs and tests.
+	// Link makes files hard links to the node's where that is possible. It is quick and takes no space; but what
+	// changes in place on the node, which package managers do not do, changes in the version too. For labs and tests.
 	Link bool
 }
 
 // Version is one version of the root, which stays as long as it is not closed.
 type Version struct {
-	// Name tells versions apart; Path is the folder.
+	// Name distinguishes versions; Path is the folder.
 	Name, Path string
 	lock       *os.File
 }
@@ -42,7 +42,7 @@ func (v *Version) Close() {
 	}
 }
 
-// Fixed returns a version that somebody else built and keeps, such as an image on the node's disk.
+// Fixed returns a version that the operator built and keeps, such as an image on the node's disk.
 func Fixed(dir string) (*Version, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -56,8 +56,8 @@ func Fixed(dir string) (*Version, error) {
 	return &Version{Name: filepath.Base(dir), Path: dir}, nil
 }
 
-// Current returns the version of what the node has now, which it builds when there is none. Another process that wants
-// the same waits for it.
+// Current returns the version of what the node has now, and builds it when it is missing. Another process that wants
+// the same version waits for it.
 func (s Store) Current() (*Version, error) {
 	if err := errors.Join(os.MkdirAll(s.Dir, 0o711), os.Chmod(s.Dir, 0o711)); err != nil {
 		return nil, fmt.Errorf("root of members: %w", err)

@@ -64,7 +64,7 @@ func Load(dir string) (*Record, error) {
 	return &known, nil
 }
 
-// Read returns the record of a member's directory; nil when there is none that can be read.
+// Read returns the record of a member's directory; nil when it does not exist or cannot be read.
 func Read(dir string) *Record {
 	known, err := Load(dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func Read(dir string) *Record {
 // Store writes the record of a member's directory.
 func Store(dir string, known Record) error { return durable.WriteJSON(filepath.Join(dir, File), known) }
 
-// Remove deletes a member's directory, also folders in it that their owner may not enter, which only root could otherwise.
+// Remove deletes a member's directory, also folders in it that their owner may not enter, which needs root otherwise.
 func Remove(dir string) error {
 	err := os.RemoveAll(dir)
 	if errors.Is(err, fs.ErrPermission) {

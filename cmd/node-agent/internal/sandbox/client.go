@@ -68,8 +68,8 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// lost makes an error honest: a broken connection to a dead init is a lost sandbox. A dying init closes
-// its sockets a moment before it is gone.
+// lost makes an error honest: a broken connection to a dead init is a lost sandbox. A dying init closes its sockets a
+// moment before its process has ended.
 func (c *Client) lost(ctx context.Context, err error) error {
 	failed := wire.Errorf(wire.CodeSandboxFailed, "the member's init does not answer: %v", err)
 	if ctx.Err() != nil {
@@ -149,8 +149,8 @@ func (c *Client) Run(ctx context.Context, run wire.Run, output func(wire.Output)
 	}
 }
 
-// Exec starts a command that somebody works with, and answers its connection, which speaks as wire.Exec says. The command
-// ends when that is closed.
+// Exec starts an interactive command and returns its connection, which carries the frames of wire.Exec. The command
+// ends when the connection is closed.
 func (c *Client) Exec(ctx context.Context, command wire.Exec) (net.Conn, error) {
 	conn, err := c.dial(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Client) Exec(ctx context.Context, command wire.Exec) (net.Conn, error) 
 	return conn, nil
 }
 
-// Cancel kills a run; its result says so. A run that is not known is no error.
+// Cancel kills a run, whose result then reports it. An unknown run is not an error.
 func (c *Client) Cancel(ctx context.Context, key string) error {
 	_, err := c.call(ctx, wire.Request{Op: wire.OpCancel, Key: key})
 	return err
@@ -185,7 +185,7 @@ func (c *Client) WriteFile(ctx context.Context, file wire.File) error {
 }
 
 // Place writes one file of exactly size bytes in the member's root as they are read from content, 256 KiB at a time.
-// The file comes to be when content ended where it should, and not at all otherwise.
+// The file exists once content ended at size bytes, and not at all otherwise.
 func (c *Client) Place(ctx context.Context, file wire.File, size int64, content io.Reader) error {
 	conn, err := c.dial(ctx)
 	if err != nil {
@@ -213,7 +213,7 @@ func (c *Client) Place(ctx context.Context, file wire.File, size int64, content 
 	return c.confirmed(ctx, conn, err) // a broken connection may still hold why
 }
 
-// confirmed reads the init's word on a file; broken is what sending to it came to.
+// confirmed reads the init's answer about a file or command; broken is the error of sending to it.
 func (c *Client) confirmed(ctx context.Context, conn net.Conn, broken error) error {
 	var answer wire.Response
 	switch err := wire.Read(conn, &answer); {
@@ -227,7 +227,7 @@ func (c *Client) confirmed(ctx context.Context, conn net.Conn, broken error) err
 	return nil
 }
 
-// readError tells a failure to read from one to send.
+// readError keeps the failure to read apart from a failure to send.
 type readError struct {
 	from io.Reader
 	err  error
@@ -251,12 +251,12 @@ func (c *Client) StopProcess(ctx context.Context, name string) (wire.Process, er
 	return c.process(ctx, wire.Request{Op: wire.OpStop, Name: name})
 }
 
-// InspectProcess tells the state of a supervised process.
+// InspectProcess returns the state of a supervised process.
 func (c *Client) InspectProcess(ctx context.Context, name string) (wire.Process, error) {
 	return c.process(ctx, wire.Request{Op: wire.OpInspect, Name: name})
 }
 
-// Processes tells how the supervised processes fare.
+// Processes returns how the supervised processes fare.
 func (c *Client) Processes(ctx context.Context) ([]wire.Supervised, error) {
 	answer, err := c.call(ctx, wire.Request{Op: wire.OpProcesses})
 	return answer.Supervised, err
@@ -273,7 +273,7 @@ func (c *Client) process(ctx context.Context, request wire.Request) (wire.Proces
 	return *answer.Process, nil
 }
 
-// exit tells the init to stop everything within grace and end.
+// exit makes the init stop everything within grace and end.
 func (c *Client) exit(ctx context.Context, grace time.Duration) error {
 	_, err := c.call(ctx, wire.Request{Op: wire.OpExit, GraceMillis: grace.Milliseconds()})
 	return err

@@ -20,7 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 )
 
-// containers is what the members of a node are made with.
+// containers holds what the node's members are started with.
 type containers struct {
 	runtime *oci.Runtime
 	// serves says that a container has run here, or members do; else all this only sees and removes members of before.

@@ -111,7 +111,7 @@ func (m *Manager) openContainers(ctx context.Context) error {
 	return nil
 }
 
-// findRuntime takes the one that is asked for; else crun, or runc on a node that has only that.
+// findRuntime finds the runtime of the options; without one crun, or runc on a node that has only that.
 func (m *Manager) findRuntime(ctx context.Context) (*oci.Runtime, error) {
 	state := filepath.Join(m.state, runtimeDir)
 	if m.options.Runtime != "" {
@@ -127,7 +127,7 @@ func (m *Manager) findRuntime(ctx context.Context) (*oci.Runtime, error) {
 	return nil, err
 }
 
-// offers tells what the node's containers are.
+// offers returns the isolation that the node's containers offer, with its gaps.
 func (m *Manager) offers() Isolation {
 	found := Isolation{
 		Mode: memberinit.ModeContainer, Tmpfs: m.oci.tmpfs, Reason: m.oci.reason, Runtime: m.oci.runtime.Name,
@@ -172,7 +172,7 @@ func (m *Manager) Recheck() bool {
 	return true
 }
 
-// there reports that a runtime is gone.
+// there returns an error when a runtime is not installed any more.
 func there(runtime *oci.Runtime) error {
 	if _, err := exec.LookPath(runtime.Program); err != nil {
 		return wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s is gone; install the package %s again",

@@ -1,8 +1,8 @@
 // Package sandbox is the agent's side of members: it creates their sandboxes, talks to their init,
-// looks at what is left of them on the node, and removes them.
+// finds what is left of them on the node, and removes them.
 //
 //	STATE/members/MEMBER/
-//	    sandbox.json   who it is, its init's process number and start time, its isolation
+//	    sandbox.json   its ids, its init's process number and start time, its isolation
 //	    fs/            upper and work directory of the overlay; a tmpfs where the disk cannot carry one
 //	    root/          mount point of the overlay; without namespaces the member's directory itself
 //	    run/           the socket (0700)
@@ -10,5 +10,5 @@
 //	    state/         results not yet acknowledged, logs of supervised processes
 //
 // Residue is computed from the node's process table, mount table and this directory at the moment of
-// the question, never from memory.
+// the request, never from memory.
 package sandbox

@@ -40,11 +40,11 @@ type Manager struct {
 	kills   map[memberStart]killCount // by starts that had any
 }
 
-// Options say where members live and what they are made with.
+// Options say where members live and how they are started.
 type Options struct {
 	// StateDir is the agent's state directory; members are below it.
 	StateDir string
-	// ForceProcess asks for plain processes even where containers are possible.
+	// ForceProcess starts plain processes even where containers are possible.
 	ForceProcess bool
 	// SingleTenant offers plain processes as containers too: the operator vouches that the node has one tenant.
 	SingleTenant bool
@@ -52,7 +52,7 @@ type Options struct {
 	Runtime string
 	// ClassRuntimes are the programs that serve further classes, by class, such as ClassSandbox.
 	ClassRuntimes map[string]string
-	// Root is a curated root that somebody else built and keeps; empty for versions of the agent's own.
+	// Root is a curated root that the operator built and keeps; empty for versions of the agent's own.
 	Root string
 	// IDFirst is where the members' ids begin, and IDRanges bounds how many members can have some; 0 for the usual.
 	IDFirst, IDRanges uint32
@@ -111,7 +111,7 @@ func NewManager(ctx context.Context, options Options) (*Manager, error) {
 	return m, nil
 }
 
-// Isolation tells how members are isolated.
+// Isolation returns how members are isolated.
 func (m *Manager) Isolation() Isolation { return *m.isolation.Load() }
 
 // Cgroups are those of members; nil where they have none.
@@ -134,9 +134,9 @@ func (m *Manager) lock(memberID string) (unlock func()) {
 	return held.Unlock
 }
 
-// Ensure gives a client of the member's init, creating the sandbox when there is none. A sandbox whose
-// init died is started again on its files with a new epoch, unless the member is taken as found. It refuses a sandbox
-// of another instance, and walls that the node has not, before anything is started.
+// Ensure returns a client of the member's init, and creates a missing sandbox. A sandbox whose init died is started
+// again on its files with a new epoch, unless the member is taken as found. It refuses a sandbox of another instance,
+// and walls that the node lacks, before anything is started.
 func (m *Manager) Ensure(ctx context.Context, member Member) (*Client, error) {
 	dir, err := m.memberDir(member.ID)
 	if err != nil {
@@ -164,8 +164,8 @@ func errLost() error {
 	return wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
 }
 
-// Lookup gives a client only if the member's init lives; else an error with CodeSandboxLost, or nil and
-// no error when there is no sandbox at all.
+// Lookup returns a client only if the member's init lives; else an error with CodeSandboxLost, or nil and a nil error
+// when the member has no sandbox at all.
 func (m *Manager) Lookup(ctx context.Context, memberID string) (*Client, error) {
 	dir, err := m.memberDir(memberID)
 	if err != nil {
@@ -181,7 +181,7 @@ func (m *Manager) Lookup(ctx context.Context, memberID string) (*Client, error) 
 	return connect(ctx, dir, *known)
 }
 
-// StoredResult reads the result of a run that a dead init left; false when there is none.
+// StoredResult reads the result of a run that a dead init left; false without one.
 func (m *Manager) StoredResult(memberID, key string) (wire.RunResult, bool) {
 	dir, err := m.memberDir(memberID)
 	if err != nil {
@@ -191,7 +191,7 @@ func (m *Manager) StoredResult(memberID, key string) (wire.RunResult, bool) {
 	return result, err == nil
 }
 
-// LostProcess tells what is known of a supervised process of a member without a living init.
+// LostProcess returns what is known of a supervised process of a member without a living init.
 func (m *Manager) LostProcess(memberID, name string) (wire.Process, error) {
 	dir, err := m.memberDir(memberID)
 	if err != nil {

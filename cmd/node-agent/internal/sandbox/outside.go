@@ -115,7 +115,7 @@ func (m *Manager) prune() error {
 	return errors.Join(err, m.oci.store.Prune(func(name string) bool { return used[name] }))
 }
 
-// sweep frees what a killed agent left of members that are gone.
+// sweep frees what a killed agent left: the id ranges of members that have nothing left, and unused roots.
 func (m *Manager) sweep(ctx context.Context) {
 	members, err := m.oci.ids.Members()
 	for _, member := range members {

@@ -18,8 +18,8 @@ type Way struct {
 }
 
 // Reach returns the way to a member: from inside its own network where it has one, so that nothing is reached in its
-// name that it does not reach itself. A member with a network of its own must be there. A plain process has the ports of
-// its node, which could be anybody's: on a whole node they are its one tenant's, and the way has the node's address.
+// name that it does not reach itself. A member with a network of its own must be there. A plain process has its node's
+// ports, which could be another tenant's: on a whole node they are its tenant's, and the way has the node's address.
 func (m *Manager) Reach(memberID string) (Way, error) {
 	dir, err := m.memberDir(memberID)
 	if err != nil {

@@ -43,7 +43,7 @@ type Process struct {
 	Command string `json:"command"`
 }
 
-// Empty tells whether nothing is left.
+// Empty reports whether nothing is left.
 func (r Residue) Empty() bool {
 	return !r.Sandbox && len(r.Processes) == 0 && len(r.Mounts) == 0 && r.Files == 0 && len(r.Cgroups) == 0 &&
 		len(r.Network) == 0
@@ -135,10 +135,10 @@ type search struct {
 	mounts    map[uint64]bool // mount namespace → does it hold the member's overlay?
 }
 
-// processesOf scans the node's process table. A process is the member's when its PID namespace is the
-// member's or one below it, when it holds a mount namespace with the member's overlay, when it is in the
-// member's cgroup, when it descends from the member's init, or when it was started with the member's root in
-// its environment: plain processes, which are found by it when their init is gone.
+// processesOf scans the node's process table. A process is the member's when its PID namespace is the member's or one
+// below it, when it holds a mount namespace with the member's overlay, when it is in the member's cgroup, when it
+// descends from the member's init, or when it was started with the member's root in its environment, by which plain
+// processes are found when their init has ended.
 func (m *Manager) processesOf(dir string) ([]int, error) {
 	look := search{
 		source: memberinit.MountSource(dir), own: procfs.Namespace(0, "pid"), below: map[int]bool{},

@@ -34,7 +34,7 @@ type Member struct {
 
 func (w Walls) profile() oci.Profile { return cmp.Or(w.Profile, oci.Service) }
 
-// defaultPids bounds a member of which nothing is said, so that a fork bomb ends in it.
+// defaultPids bounds the processes of a member without a bound of its own, so that a fork bomb ends in it.
 const defaultPids = 16_384
 
 func (w Walls) limits() oci.Limits {
@@ -76,7 +76,7 @@ type Isolation struct {
 	Mode string
 	// Tmpfs says that members' files lie in memory, because the disk cannot carry an overlay.
 	Tmpfs bool
-	// Reason says why it is not better; empty when it is the best there is. The code is that of refusals without a Mode.
+	// Reason says why it is not better; empty when it is the best there is. Refusals without a Mode carry code.
 	Reason, code string
 	// Classes and Profiles are those that new members can have.
 	Classes  []string
@@ -90,7 +90,7 @@ type Isolation struct {
 	Gaps []Gap
 }
 
-// plainGaps are the walls that plain processes do without.
+// plainGaps returns the walls that plain processes lack.
 func plainGaps(reason string) []Gap {
 	reason = "members are plain processes below a folder: " + reason
 	var gaps []Gap

@@ -89,7 +89,7 @@ func (k *Key) Seal(value []byte, owner string) (string, error) {
 	return base64.StdEncoding.EncodeToString(sealed), nil
 }
 
-// Open gives the value, or ErrInvalid when the text is no box for this key or names another instance.
+// Open returns the value, or ErrInvalid when the text is not a box for this key or names another instance.
 func (k *Key) Open(sealed, instanceID string) ([]byte, error) {
 	if len(sealed) > MaxSealed {
 		return nil, ErrInvalid

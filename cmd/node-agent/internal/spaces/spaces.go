@@ -12,8 +12,8 @@ import (
 )
 
 // Spaces are namespaces that a member's container joins: of users, with the mapping of its ids, and of the network,
-// which belongs to the former. Only a process can have a mapping made, so that one is started that waits for its end on
-// its standard input. The namespaces end with it unless something has joined them.
+// which belongs to the former. Only a new process can get a mapping, so Open starts one that waits for the end of its
+// standard input. The namespaces end with it unless something has joined them.
 type Spaces struct {
 	holder *exec.Cmd
 	hold   io.Closer

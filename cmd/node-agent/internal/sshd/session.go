@@ -107,7 +107,7 @@ type work struct {
 	running net.Conn
 }
 
-// serve serves what the client asks for of a session. The first shell, command or subsystem runs; it is the only one.
+// serve serves the client's requests of a session. Only the first shell, command or subsystem runs.
 func (w *work) serve(ctx context.Context, requests <-chan *ssh.Request) {
 	ended := make(chan struct{})
 	var once sync.Once
@@ -140,7 +140,7 @@ func (w *work) serve(ctx context.Context, requests <-chan *ssh.Request) {
 	}
 }
 
-// take notes what a request asks for; begins reports whether it asks to run something.
+// take notes what a request sets; begins reports whether it is one to run something, and ok whether it is accepted.
 func (w *work) take(request *ssh.Request) (begins, ok bool) {
 	switch request.Type {
 	case "pty-req":
@@ -212,7 +212,7 @@ func (w *work) start(ctx context.Context) error {
 	return err
 }
 
-// refuse tells the client why nothing runs, as a shell would.
+// refuse writes to the client why nothing runs, as a shell would.
 func (w *work) refuse(err error) {
 	_, _ = fmt.Fprintf(w.channel.Stderr(), "%s\r\n", err)
 	w.exit(unstarted)
@@ -273,7 +273,7 @@ func (w *work) write(next wire.ExecInput) bool {
 	return w.running != nil && wire.Write(w.running, next) == nil
 }
 
-// exit tells the client how it ended.
+// exit sends the client the exit code.
 func (w *work) exit(code int) {
 	_ = w.channel.CloseWrite()
 	status := binary.BigEndian.AppendUint32(nil, uint32(code)) // #nosec G115 -- small

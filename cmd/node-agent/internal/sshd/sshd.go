@@ -1,7 +1,7 @@
 // Package sshd is the SSH server that an agent runs for members, which need none of their own. It serves connections
-// that the platform opens over the agent's tunnel, for a caller whom the platform has let in, and lets in nobody but
-// that caller, by a certificate of the platform's authority. Its host key lives in memory; the platform signs it anew
-// for each connection.
+// that the platform opens over the agent's tunnel for a caller whom the platform has let in. It admits only that
+// caller, by a certificate of the platform's authority. Its host key lives in memory; the platform signs it again for
+// each connection.
 //
 //	ssh ── platform ── tunnel ── this ──▶ the member's init: shells, commands, files
 //	                                └───▶ ports of the member itself
@@ -148,7 +148,7 @@ func (s *Server) login(ctx context.Context, stream net.Conn, config *ssh.ServerC
 	return nil
 }
 
-// checker checks the certificate of whoever logs in.
+// checker checks the certificate of a client that logs in.
 type checker struct {
 	certificates ssh.CertChecker
 	authorities  [][]byte

@@ -49,8 +49,8 @@ func pass(stream *tunnel.Stream, running net.Conn) error {
 	return follow(running, stream)
 }
 
-// feed gives the command one frame of input. A command that has ended takes none, which is no error: closing its
-// connection for that would lose its exit code, which may be unread there.
+// feed gives the command one frame of input. A command that has ended takes none, and feed returns no error for that:
+// closing its connection would lose its exit code, which may be unread there.
 func feed(stream io.Reader, running io.Writer) error {
 	kind, carries, err := tunnel.ReadFrame(stream)
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 const maxMessage = 1900
 
 var (
-	// ErrCanceled is the cause of a context that ends because the platform asked for it.
+	// ErrCanceled is the cause of a context that ends because the platform canceled the task.
 	ErrCanceled = errors.New("canceled by the platform")
 	// ErrDetached says that the agent is stopping and the task has no outcome yet.
 	ErrDetached = errors.New("the agent stops before the task ends")
@@ -45,7 +45,7 @@ type Task struct {
 	Kind       nodetask.Kind
 	MemberID   string
 	InstanceID string
-	// Context is whose it is and what it is about, for logs and traces.
+	// Context names the task's tenant, project, app, instance and operation, for logs and traces.
 	Context journal.Context
 
 	Spec    json.RawMessage
@@ -70,8 +70,8 @@ func TimeoutOf(seconds int) time.Duration {
 	return min(time.Duration(seconds)*time.Second, maxTimeout)
 }
 
-// LogValue returns what lines of the log say of the task: its ids, and what ties it to whoever requested it. Logged
-// under the key "" they are fields of the line itself.
+// LogValue returns what lines of the log have of the task: its ids, and what ties it to the request that it is for.
+// Logged under the key "" they are fields of the line itself.
 func (t Task) LogValue() slog.Value {
 	return journal.Entry{TaskID: t.ID, Kind: string(t.Kind), Fence: t.Fence, MemberID: t.MemberID,
 		Context: t.Context}.LogValue()
@@ -116,7 +116,7 @@ type Attempt struct {
 	Epoch   string
 	// Output takes a run's output as it comes, each stream from its beginning.
 	Output func(wire.Output)
-	// Progress is told how far a fetch is, in bytes, often and by several goroutines.
+	// Progress gets how far a fetch is, in bytes, often and by several goroutines.
 	Progress func(done, total int64)
 }
 
@@ -152,7 +152,7 @@ func (e *Executor) Do(ctx context.Context, task Task, attempt Attempt) (journal.
 	return failure(StateFailed, map[string]any{"code": coded.Code}, coded.Message), nil
 }
 
-// overdue tells of a fetch what kept it.
+// overdue returns the outcome of a task whose time ended; that of a fetch has the reason why it was not done.
 func overdue(err error, timeout time.Duration) journal.Outcome {
 	message := fmt.Sprintf("not done within %s", timeout)
 	if coded := wire.AsError(err); coded.Code == wire.CodeArtifactUnavailable {
@@ -161,7 +161,7 @@ func overdue(err error, timeout time.Duration) journal.Outcome {
 	return failure(StateTimedOut, nil, message)
 }
 
-// startedError marks a failure to journal, which is the agent's trouble and no outcome of the task.
+// startedError marks a failure to journal, which is the agent's own and not an outcome of the task.
 type startedError struct{ error }
 
 func (e *Executor) dispatch(ctx context.Context, task Task, attempt Attempt) (journal.Outcome, error) {
@@ -192,8 +192,8 @@ func (e *Executor) dispatch(ctx context.Context, task Task, attempt Attempt) (jo
 	return e.teardown(ctx, task)
 }
 
-// Settle lets go of what an outcome was made from, once the outcome is journalled: the result that a member keeps of a
-// run, and the last lines of a member that is gone. Failure costs a little disk.
+// Settle releases what an outcome came from, once the outcome is journalled: the result that a member keeps of a run,
+// and the last lines of a member that was removed. Failure costs a little disk.
 func (e *Executor) Settle(ctx context.Context, task Task, outcome journal.Outcome) {
 	if task.Kind == nodetask.KindTeardown && outcome.State == StateSucceeded {
 		e.Logs.Drop(task.MemberID)

@@ -119,7 +119,7 @@ func checkTitles(layers []fetch.Descriptor) error {
 	return nil
 }
 
-// place writes what the form asks for and tells how many parts it placed.
+// place writes the artifact in the form of p.as and returns how many parts it placed.
 func (p *placement) place(ctx context.Context, artifact *fetch.Artifact) (parts int, err error) {
 	switch p.as {
 	case asLayout:
@@ -139,7 +139,7 @@ func (p *placement) place(ctx context.Context, artifact *fetch.Artifact) (parts 
 	return parts, nil
 }
 
-// layout ends with the index, without which there is no layout: a reader finds it whole or not at all.
+// layout writes the index last: without an index a folder is not a layout, so a reader finds it whole or not at all.
 func (p *placement) layout(ctx context.Context, artifact *fetch.Artifact) (int, error) {
 	placed := map[string]bool{}
 	for _, part := range artifact.Parts {

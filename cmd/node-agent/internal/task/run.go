@@ -45,8 +45,8 @@ func (e *Executor) run(ctx context.Context, task Task, spec *nodetask.Run, attem
 	return runOutcome(result, task.Timeout), nil
 }
 
-// kept has the member's init do what is asked, or finds what came of it. With spent it is never started, and what is
-// not known fails so.
+// kept has the member's init do the request, or finds its result. With spent the run is never started, and a run that
+// the init does not know fails with spent.
 func (e *Executor) kept(ctx context.Context, opener *opener, attempt Attempt, request wire.Run, spent error) (
 	wire.RunResult, error) {
 	task := opener.task

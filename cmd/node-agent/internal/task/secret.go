@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
-// opener opens the secrets of one task, at the moment of their use. What it opens goes to the member's init and
-// nowhere else. A runtime secret is asked for once for the whole task, since it may be delivered once.
+// opener opens the secrets of one task, at the moment of their use. What it opens goes to the member's init and nowhere
+// else. A runtime secret is requested once for the whole task, since it may be delivered once.
 type opener struct {
 	executor *Executor
 	task     Task

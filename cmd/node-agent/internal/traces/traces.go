@@ -1,4 +1,4 @@
-// Package traces makes a span of each node task, from when it is taken to its outcome, and sends it to the receiver that
+// Package traces makes a span of each node task, from taking it to its outcome, and sends it to the receiver that
 // OpenTelemetry's standard environment names. Without one nothing is recorded, and the task's trace is carried on.
 package traces
 
@@ -23,8 +23,8 @@ import (
 // Source makes the spans. A nil Source records nothing.
 type Source struct{ provider *sdktrace.TracerProvider }
 
-// Open returns the source that the environment asks for; nil when no receiver is named or traces are off. Node names
-// the node in what is sent.
+// Open returns the source for the receiver that the environment names; nil when it names none or traces are off. Node
+// names the node in what is sent.
 func Open(ctx context.Context, node string, getenv func(string) string) (*Source, error) {
 	endpoint, err := optrace.Receiver(getenv)
 	if err != nil || endpoint == "" {
@@ -50,7 +50,7 @@ func (s *Source) Close(ctx context.Context) error {
 	return s.provider.Shutdown(ctx)
 }
 
-// ContextOf returns whose a task is and what it is about.
+// ContextOf returns the context of a task: its tenant, project, app, instance, operation and trace.
 func ContextOf(sent gql.NodeWork) journal.Context {
 	of := journal.Context{OrgID: sent.TenantId, ProjectID: sent.ProjectId, AppSlug: sent.AppSlug,
 		InstanceID: sent.InstanceId, CorrelationID: sent.CorrelationId, Traceparent: sent.Traceparent}
@@ -60,8 +60,8 @@ func ContextOf(sent gql.NodeWork) journal.Context {
 	return of
 }
 
-// Task opens the span of a task, within the request or attempt that made it; it is named by the task's kind and open for
-// the task's time at most, which is bounded. Resumed says that an earlier agent took the task: its span was lost with it.
+// Task opens the span of a task, below the span of the request or attempt that it is for. The task's kind names it; the
+// task's time bounds it. Resumed says that an earlier agent took the task: its span was lost with it.
 func (s *Source) Task(ctx context.Context, work task.Task, resumed bool) (context.Context, trace.Span) {
 	ctx = client.WithTraceparent(ctx, work.Context.Traceparent)
 	if s == nil {

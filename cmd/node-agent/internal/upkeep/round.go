@@ -63,7 +63,7 @@ func (k *Keeper) forget(wanted []gql.NodeVolume) {
 	maps.DeleteFunc(k.measured, func(id string, _ time.Time) bool { return !kept[id] })
 }
 
-// look does what is due of one volume; nil when there is nothing to tell.
+// look does what is due for one volume; nil when there is nothing to report.
 func (k *Keeper) look(ctx context.Context, wanted gql.NodeVolume) *gql.VolumeReportInput {
 	one := volume.Volume{ID: wanted.Id, Storage: wanted.Storage, SizeBytes: int64(wanted.SizeBytes)}
 	if wanted.Gone {

@@ -1,5 +1,5 @@
 // Package upkeep keeps the volumes of a node as the platform wants them: it grows them, deletes them with proof, and
-// tells how full they are. It makes none: a volume comes to be with its first member or file.
+// reports how full they are. It creates none: a volume is created with its first member or file.
 package upkeep
 
 import (
@@ -22,13 +22,13 @@ const (
 	askWait = 15 * time.Second
 	// measureEvery is how often volumes are measured, and storages tried.
 	measureEvery = 5 * time.Minute
-	// unknownEvery is how often a platform that knew no volumes is asked again: it may have been upgraded.
+	// unknownEvery is how often a platform that knew no volumes is called again: it may have been upgraded.
 	unknownEvery = time.Hour
 	// maxBackoff bounds the wait between tries, of questions and of what could not be done.
 	maxBackoff = 15 * time.Second
 )
 
-// Platform is what the platform is asked and told.
+// Platform is how a keeper reads the wanted volumes and reports on them.
 type Platform interface {
 	// Volumes reads the volumes that the node looks after, waiting for another version than the known one.
 	Volumes(ctx context.Context, known string, wait time.Duration) (gql.NodeVolumes, error)
@@ -42,7 +42,7 @@ type Options struct {
 	Store    *volume.Store
 	// Users returns the members of the node that have a volume.
 	Users func(volumeID string) []string
-	// News is called when the node's storages are to be reported anew.
+	// News is called when the node's storages are to be reported again.
 	News func()
 	// Renewed is a hint that the node has a credential again.
 	Renewed <-chan struct{}
@@ -69,8 +69,8 @@ func New(options Options) *Keeper {
 	return &Keeper{options: options, wake: wake, measured: map[string]time.Time{}}
 }
 
-// Storages returns the storages as the platform is to be told of them, and whether it has been found out what it takes:
-// one that knows no volumes takes none.
+// Storages returns the storages to report to the platform, and whether the keeper has found out what it takes: a
+// platform that knows no volumes takes none.
 func (k *Keeper) Storages() (states []volume.State, decided bool) {
 	if !k.decided.Load() {
 		return nil, false
@@ -119,7 +119,7 @@ func (k *Keeper) ask(ctx context.Context) error {
 	}
 }
 
-// decide notes whether the platform knows volumes, and says so once.
+// decide notes whether the platform knows volumes. At a change it warns if it does not, and calls News.
 func (k *Keeper) decide(ctx context.Context, knows bool) {
 	if before := k.knows.Swap(knows); k.decided.Swap(true) && before == knows {
 		return

@@ -2,7 +2,7 @@ package volume
 
 import "strings"
 
-// pathless is an error whose text names a storage by its name: who reads it is told no path of the node.
+// pathless is an error whose text names a storage by its name: a reader of it learns no path of the node.
 type pathless struct {
 	error
 	text string

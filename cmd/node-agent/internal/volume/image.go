@@ -19,7 +19,7 @@ import (
 const (
 	// block is the size of an image's blocks, in bytes, whatever its own size.
 	block = 4096
-	// minSize is the least that a file system is made in, in bytes.
+	// minSize is the smallest file system, in bytes.
 	minSize = 16 << 20
 )
 
@@ -81,8 +81,8 @@ func format(ctx context.Context, image *os.File) error {
 		"nodiscard,root_owner=0:0", image.Name())
 }
 
-// e2fs runs a program of e2fsprogs, whose exit status may be as high as most. It shares a lock on what it works at, so
-// that nobody touches that before its end, should the agent be killed meanwhile.
+// e2fs runs a program of e2fsprogs, whose exit status may be as high as most. The program inherits the lock on the
+// image, so that no other process touches the image before the program's end, should the agent be killed meanwhile.
 func e2fs(ctx context.Context, lock *os.File, most int, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"}

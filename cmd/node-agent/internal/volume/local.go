@@ -62,7 +62,7 @@ func (l *local) probe(ctx context.Context, users string) error {
 	return nil
 }
 
-// sweep deletes images that a killed agent left half made. One that is being made is locked.
+// sweep deletes images that a killed agent left incomplete. An image that is being created is locked.
 func (l *local) sweep() {
 	left, _ := filepath.Glob(filepath.Join(l.dir, newPrefix+"*"))
 	for _, path := range left {
@@ -148,7 +148,7 @@ func (l *local) grow(ctx context.Context, id string, size int64) error {
 	return growIdle(ctx, image, held)
 }
 
-// measure asks the file system, which is mounted for it, unless it has been idle since it was last asked.
+// measure reads the file system, which it mounts for that, unless the volume was idle since it was last read.
 func (l *local) measure(_ context.Context, id string) (found Measure, err error) {
 	image, held, err := l.hold(id)
 	if err != nil {

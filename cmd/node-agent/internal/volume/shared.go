@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/mounts"
 )
 
-// The names beside the volumes of a storage. What is being made or deleted is no volume by its name.
+// The names beside the volumes of a storage. By its name, what is being created or deleted is not a volume.
 const (
 	newPrefix     = ".new-"
 	gonePrefix    = ".gone-"
@@ -74,8 +74,8 @@ func (s *shared) probe(_ context.Context, users string) error {
 	return probeMount(tree, err, users)
 }
 
-// sweep deletes folders that a killed agent left half made: those of a volume, or of any after an hour, as another node
-// may be making them.
+// sweep deletes folders that a killed agent left incomplete: those of a volume, or without an id those older than an
+// hour, as another node may be creating newer ones.
 func (s *shared) sweep(id string) {
 	left, _ := filepath.Glob(s.path(newPrefix + id + "*"))
 	for _, path := range left {
@@ -115,8 +115,8 @@ func (s *shared) make(_ context.Context, id string, size int64) error {
 	return nil
 }
 
-// name gives a folder its name unless another has it, which is as good: a node has made it meanwhile. Some file systems
-// cannot do that in one step. There a folder is made at once, and is whole since they have no bounds to set.
+// name gives a folder its name, unless another node has created the volume meanwhile, which is as good. Some file
+// systems cannot do that in one step. There name creates the folder directly: they have no bound to set on it first.
 func name(made, path string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, made, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
 	switch {
@@ -177,8 +177,8 @@ func (s *shared) open(id string) (*os.File, error) {
 	return mounts.Clone(s.path(id))
 }
 
-// measure asks for what a folder with a bound holds. Another is walked, unless another node has done so since the last
-// time.
+// measure reads the quota of a folder with a bound. It walks a folder without one, unless a node has done so within
+// measuredEvery.
 func (s *shared) measure(ctx context.Context, id string) (Measure, error) {
 	folder, err := os.Open(s.path(id))
 	if err != nil {
@@ -232,7 +232,7 @@ func (s *shared) remove(_ context.Context, id string) error {
 
 func (s *shared) left(id string) ([]string, error) { return named(s.dir, id) }
 
-// named lists what of a volume is in the folder of its storage, whatever stands before and behind its id.
+// named lists what of a volume is in the folder of its storage, whatever is before and behind its id in the name.
 func named(dir, id string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -24,7 +24,7 @@ const maxStorages = 16
 // Storage is where a node keeps volumes. The platform knows it by its name alone.
 type Storage struct{ Name, Kind, Dir string }
 
-// State is a storage as the platform is told of it.
+// State is a storage as it is reported to the platform.
 type State struct {
 	Name, Kind            string
 	TotalBytes, FreeBytes int64

@@ -31,9 +31,9 @@ type backend interface {
 	probe(ctx context.Context, users string) error
 	// enforces reports whether a volume cannot grow beyond its size.
 	enforces() bool
-	// make makes a volume that is not there. What is half made is no volume.
+	// make creates a volume that is missing. What is incomplete is not a volume.
 	make(ctx context.Context, id string, size int64) error
-	// grow makes a volume that is there as large as it shall be; one that is larger stays as it is.
+	// grow makes a volume that is there as large as it must be; a larger one stays as it is.
 	grow(ctx context.Context, id string, size int64) error
 	// open returns a mount of a volume that is nowhere yet.
 	open(id string) (*os.File, error)
@@ -100,7 +100,7 @@ func (s *Store) Refuses(volumes []Volume) error {
 	return nil
 }
 
-// backendOf returns what keeps a volume. The id is checked here, before any path is made of it.
+// backendOf returns what keeps a volume. It checks the id before any path is built from it.
 func (s *Store) backendOf(volume Volume) (backend, error) {
 	if !idForm.MatchString(volume.ID) {
 		return nil, wire.Errorf(wire.CodeVolumeUnavailable, "volume %q: it is not an id", volume.ID)
@@ -120,14 +120,14 @@ func (s *Store) backendOf(volume Volume) (backend, error) {
 	return s.kept[volume.Storage], nil
 }
 
-// Tell has a channel told, where it has room, when volumes have been made.
+// Tell sets the channel that Make sends to when it has created volumes; a send that would block is skipped.
 func (s *Store) Tell(made chan<- struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.made = made
 }
 
-// Make makes volumes that are not there yet. Of a node without storage, a nil store, nobody wants any.
+// Make creates volumes that are missing. A nil store, of a node without storage, refuses them.
 func (s *Store) Make(ctx context.Context, volumes []Volume) error {
 	if len(volumes) == 0 {
 		return nil
@@ -153,8 +153,8 @@ func (s *Store) Make(ctx context.Context, volumes []Volume) error {
 	return nil
 }
 
-// Mount returns a mount of a volume that is nowhere yet, with its ids mapped by the user namespace at the path users.
-// No privilege comes from its files, and its device nodes are none. The storage must be visible where it is called.
+// Mount returns a mount of a volume that is attached nowhere yet, with its ids mapped by the user namespace at users.
+// Its files grant no privilege, and its device nodes do not work. The caller must be able to see the storage.
 func (s *Store) Mount(volume Volume, users string) (*os.File, error) {
 	kept, err := s.backendOf(volume)
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Store) Delete(ctx context.Context, volume Volume) error {
 	return s.hide(volume, err)
 }
 
-// probeLimit bounds a try of a storage: a file server that is away lets nobody go.
+// probeLimit bounds a try of a storage: a call to a file server that is away does not return.
 const probeLimit = 20 * time.Second
 
 // Probe tries every storage, and reports whether what the node offers has changed.

@@ -16,7 +16,7 @@ import (
 const (
 	// foldEvery is how often the restarts of a process that keeps failing are reported at most.
 	foldEvery = time.Minute
-	// lookPatience bounds a look at all members: a heartbeat waits for it.
+	// lookPatience bounds a poll of all members: a heartbeat waits for it.
 	lookPatience = 2 * time.Second
 )
 
@@ -82,7 +82,7 @@ func New(stateDir string, sandboxes *sandbox.Manager, now func() time.Time) *Wat
 	return w
 }
 
-// Look asks every member's init how its processes fare. It returns the members that are lost now, and restarts that the
+// Look polls every member's init for its processes. It returns the members that are lost now, and restarts that the
 // platform does not have, at most most of each. An init that does not answer is left out.
 func (w *Watcher) Look(ctx context.Context, most int) (lost []Finding, restarts []Restarts) {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
@@ -105,7 +105,7 @@ func (w *Watcher) Look(ctx context.Context, most int) (lost []Finding, restarts 
 	return lost[:min(len(lost), most)], restarts[:min(len(restarts), most)]
 }
 
-// cause tells why a member's init is gone.
+// cause returns why a member's init has ended.
 func (w *Watcher) cause(of roster.Record) string {
 	switch {
 	case w.boot[start{of.MemberID, of.Epoch}]:
@@ -143,7 +143,7 @@ func (w *Watcher) fresh(memberID string, list []wire.Supervised) (out []Restarts
 	return out
 }
 
-// Reported notes what the platform has, and forgets what is of members that are gone.
+// Reported notes what the platform has, and forgets the members that have no record any more.
 func (w *Watcher) Reported(restarts []Restarts) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -55,7 +55,7 @@ type Error struct {
 	Message string `json:"message"`
 }
 
-// Error gives the text.
+// Error returns the text.
 func (e *Error) Error() string { return e.Message }
 
 // Errorf makes an Error.
@@ -72,7 +72,7 @@ func AsError(err error) *Error {
 	return &Error{Code: CodeInternal, Message: err.Error()}
 }
 
-// HasCode tells whether err carries the code.
+// HasCode reports whether err carries the code.
 func HasCode(err error, code string) bool {
 	var coded *Error
 	return errors.As(err, &coded) && coded.Code == code

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// Version is the protocol's number. A member's init outlives the agent that started it, so an
-	// upgraded agent may meet an older one and must be able to tell.
+	// Version is the protocol's number. A member's init outlives the agent that started it, so an upgraded agent may
+	// meet an older one and must be able to recognise it.
 	Version = 1
 	// MaxFrame bounds a frame, in bytes.
 	MaxFrame = 8 << 20
@@ -20,7 +20,7 @@ const (
 	StreamCap = 64 << 10
 )
 
-// Op names what a request asks for.
+// Op names a request's operation.
 type Op string
 
 // The operations a member's init answers.
@@ -37,7 +37,7 @@ const (
 	OpInspect Op = "inspect"
 	// OpProcesses lists the supervised processes; an init of an older agent does not know it.
 	OpProcesses Op = "processes"
-	// OpExec runs a command that somebody works with; an init of an older agent does not know it.
+	// OpExec runs an interactive command; an init of an older agent does not know it.
 	OpExec Op = "exec"
 	OpExit Op = "exit"
 )
@@ -57,7 +57,7 @@ type Request struct {
 	GraceMillis int64 `json:"graceMillis,omitempty"`
 }
 
-// Run asks to execute a command once. Key identifies it for ever: the same key and fence attach to the
+// Run is the request to execute a command once. Key identifies it for ever: the same key and fence attach to the
 // run that exists or to its stored result.
 type Run struct {
 	Key     string   `json:"key"`
@@ -67,7 +67,7 @@ type Run struct {
 	WorkDir string   `json:"workDir,omitempty"`
 	User    string   `json:"user,omitempty"`
 	Stdin   []byte   `json:"stdin,omitempty"`
-	// TimeoutMillis is counted from the start of the command, whoever watches.
+	// TimeoutMillis is counted from the start of the command, also for a caller that attaches later.
 	TimeoutMillis int64 `json:"timeoutMillis"`
 	// Builtin is BuiltinCloudInit to run that part of the init's own program instead of a command.
 	Builtin string `json:"builtin,omitempty"`
@@ -75,15 +75,15 @@ type Run struct {
 	AttachOnly bool `json:"attachOnly,omitempty"`
 }
 
-// Exec asks to run a command that somebody works with. The init answers Done when it has started; from then on the
+// Exec is the request to run an interactive command. The init answers Done when it has started; from then on the
 // connection carries ExecInput one way, and Output and at last a Result the other way. The command ends with the
 // connection.
 type Exec struct {
 	Command []string `json:"command"`
 	Env     []string `json:"env,omitempty"`
 	User    string   `json:"user,omitempty"`
-	// Login runs the user's own shell in their home: with Line, for that line; else for somebody who types. It takes the
-	// place of Command; an init of an older agent refuses it as a command without a program.
+	// Login runs the user's own shell in their home: with Line, for that line; else for a person who types. It takes
+	// the place of Command; an init of an older agent refuses it as a command without a program.
 	Login bool   `json:"login,omitempty"`
 	Line  string `json:"line,omitempty"`
 	// Builtin is BuiltinFiles to run that part of the init's own program instead, in the home of the user.
@@ -120,7 +120,7 @@ type RunResult struct {
 	Canceled  bool   `json:"canceled,omitempty"`
 }
 
-// File asks to write one file atomically inside the member's root. For OpPlace the content comes after the request: the
+// File is a file to write atomically inside the member's root. For OpPlace the content comes after the request: the
 // init answers Done when it is ready, takes Size raw bytes, and puts the file in its place when OpCommit follows. A
 // connection that ends before that leaves nothing. An init that knows no OpPlace refuses it by CodeProtocolUnknown.
 type File struct {
@@ -129,7 +129,7 @@ type File struct {
 	Owner    string `json:"owner,omitempty"`
 	Content  []byte `json:"content"`
 	MakeDirs bool   `json:"makeDirs,omitempty"`
-	// OwnDirs gives the directories that are made to Owner too.
+	// OwnDirs gives the directories that are created to Owner too.
 	OwnDirs bool `json:"ownDirs,omitempty"`
 }
 
@@ -173,7 +173,7 @@ type Process struct {
 	LogTail   string `json:"logTail,omitempty"`
 }
 
-// Hello tells who answers.
+// Hello names the init that answers: its protocol version and epoch.
 type Hello struct {
 	Version int    `json:"version"`
 	Epoch   string `json:"epoch"`

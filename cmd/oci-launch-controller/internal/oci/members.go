@@ -67,8 +67,8 @@ func takeBack(ctx context.Context, run *adapter.Run, members []adapter.Member, r
 	return reason
 }
 
-// empty stops and deletes containers and their limits. A node that does not do it is no reason not to go on: the
-// teardown that follows ends everything, and is proved.
+// empty stops and deletes containers and their limits. It goes on where a node does not do it: the teardown that
+// follows ends everything, and is proved.
 func empty(ctx context.Context, run *adapter.Run, members []adapter.Member, prefix string) error {
 	return run.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
 		if !run.Reaches(member) {
@@ -182,7 +182,7 @@ func remove(ctx context.Context, run *adapter.Run) error {
 	return leave(ctx, run, members)
 }
 
-// leave deletes everything of members. There is no way back from here.
+// leave deletes everything of members. From here on the operation cannot be undone.
 func leave(ctx context.Context, run *adapter.Run, members []adapter.Member) error {
 	run.Progress("tearing down", 70, "deleting what "+names(members)+" left")
 	if err := empty(ctx, run, members, "leave."); err != nil {

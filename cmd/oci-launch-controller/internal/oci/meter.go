@@ -51,7 +51,7 @@ func (m *meter) page(ctx context.Context, call *adapter.Call, after string) (ada
 	return m.log.Page(call.Instance.ID, after)
 }
 
-// collect reads the counters of members at once, and returns those whose nodes do not answer now; they are read again later.
+// collect reads the counters of members at once, and returns those whose nodes do not answer: they are read later.
 func (m *meter) collect(ctx context.Context, call *adapter.Call, members []adapter.Member) (silent []adapter.Member) {
 	counters := countersOf(call.Instance)
 	if len(counters) == 0 {

@@ -67,7 +67,7 @@ func (m mount) option() string {
 	return "--volume=" + m.source() + ":" + m.Path + mode
 }
 
-// made are the lines of the script that make the folder ready before the container is created.
+// made returns the lines of the script that prepare the folder before the container is created.
 func (m mount) made() string {
 	switch {
 	case m.volume != nil && !m.ReadOnly && !m.volume.ReadOnly:

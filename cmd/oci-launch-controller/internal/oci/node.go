@@ -24,10 +24,10 @@ const (
 	// fetchTime bounds one artifact on its way to a node, and bootTime the making of its container.
 	fetchTime = 30 * time.Minute
 	bootTime  = 10 * time.Minute
-	// askTime is how long one member may take to be asked while the platform waits for the whole.
+	// askTime bounds the poll of one member: the platform waits for the answer about the whole instance.
 	askTime = 8 * time.Second
-	// lastTime is how long one member may take to report its usage before its containers stop: only the operation waits, and
-	// what is not read is in no usage.
+	// lastTime bounds the last read of a member's usage before its containers stop: only the operation waits, and what
+	// is not read is in no usage record.
 	lastTime = time.Minute
 )
 
@@ -46,7 +46,7 @@ func tidy(args ...string) adapter.RunCommand {
 		`"; test -f "$f" || exit 0; exec sh "$f" "$@"`, args...)}
 }
 
-// node is one member during an operation. The prefix tells the steps of one change from those of another.
+// node is one member during an operation. The prefix keeps the steps of two changes distinct.
 type node struct {
 	run    *adapter.Run
 	member adapter.Member
@@ -86,8 +86,7 @@ func (n node) install(ctx context.Context) (*release, error) {
 	return r, n.boot(ctx, r)
 }
 
-// ports asks the node for a free port for each that the profile wants. The answer stands for as long as the member
-// does.
+// ports requests a free port of the node for each port of the profile. A member keeps its ports for life.
 func (n node) ports(ctx context.Context) (map[string]int, error) {
 	p, err := profileOf(n.run.Instance())
 	if err != nil || len(p.Ports) == 0 {
@@ -208,7 +207,7 @@ func (n node) begin(ctx context.Context, start adapter.StartProcess, releaseName
 // stopTime bounds a stop: a container's grace, and then some.
 const stopTime = (graceSeconds + 20) * time.Second
 
-// previous is how the release in use was started; ok is false when there is none.
+// previous returns how the release in use was started; ok is false when that cannot be read.
 func (n node) previous(ctx context.Context) (start adapter.StartProcess, ok bool) {
 	result, err := n.run.Look(ctx, n.member, n.prefix+"started", verb("started"), adapter.Within(quick))
 	if err != nil || result.State != adapter.TaskSucceeded {

@@ -29,8 +29,7 @@ func observeOne(ctx context.Context, call *adapter.Call, member adapter.Member) 
 	if !ok || inspected.State != adapter.TaskSucceeded {
 		return one
 	}
-	// No detail: the platform keeps what was reported of the member last, and where it listens is told when it is
-	// launched.
+	// No detail: the platform keeps the member's last reported one, and the launch reports where it listens.
 	if state.State != "running" {
 		one.Health, one.Message = adapter.Unhealthy, "its container is "+state.State
 		return one

@@ -7,7 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// plan says what an operation would come to. What a container does at a moment nobody outside can know, so stopping one
+// plan predicts the effect of an operation. No one outside a container knows what it does at a moment, so stopping one
 // is never called safe unless others go on.
 func plan(_ context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, error) {
 	safe := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, Message: "nothing that runs is touched"}
@@ -48,7 +48,7 @@ func stopping(count, rest int, reversible bool) adapter.PlanAnswer {
 	return answer
 }
 
-// unreachable is the plan of a change that would stop at a node that is away; without reasons when there is none.
+// unreachable is the plan of a change that would stop at a node that is away; without reasons when none would.
 func unreachable(asked *adapter.PlanCall) adapter.PlanAnswer {
 	answer := adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Reversible: true,
 		Message: "it would stop at a node that cannot be reached"}

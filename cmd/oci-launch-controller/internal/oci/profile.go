@@ -45,7 +45,7 @@ type Port struct {
 	Port int `json:"port"`
 }
 
-// Resources are the bounds of one container; 0 is none.
+// Resources are the bounds of one container; 0 means no bound.
 type Resources struct {
 	// CPUs is how many processors it may use, parts of one too.
 	CPUs float64 `json:"cpus"`
@@ -59,7 +59,7 @@ type Resources struct {
 type Restart struct {
 	// Policy is "never", "on-failure" or "always"; empty is "on-failure".
 	Policy string `json:"policy"`
-	// MaxRestarts bounds how often; 0 is no bound.
+	// MaxRestarts bounds how often; 0 means no bound.
 	MaxRestarts int `json:"maxRestarts"`
 }
 
@@ -77,7 +77,7 @@ type Health struct {
 
 // HTTPCheck passes when a GET is answered as expected.
 type HTTPCheck struct {
-	// Port is one of the profile's; where it got another, that one is asked.
+	// Port is one of the profile's; where the member got another in its place, the check calls that one.
 	Port int `json:"port"`
 	// Path begins with a slash.
 	Path string `json:"path"`

@@ -91,7 +91,7 @@ func changeOne(ctx context.Context, n node) (*release, error) {
 	return r, n.run.Member(n.member.ID, adapter.MemberActive, adapter.Healthy, nil)
 }
 
-// standing is where a member stands after a change of version: drained ones stay so.
+// standing returns a member's status after a change of version: a drained one stays drained.
 func standing(member adapter.Member) adapter.MemberStatus {
 	if member.Status == string(adapter.MemberDrained) {
 		return adapter.MemberDrained
@@ -141,7 +141,7 @@ func restoreOne(ctx context.Context, n node) error {
 	return n.run.Member(n.member.ID, adapter.MemberActive, adapter.Healthy, nil)
 }
 
-// tidyUp deletes the old releases. One that stays is no reason to fail a change that has happened.
+// tidyUp deletes the old releases. One that stays does not fail a change that has happened.
 func tidyUp(ctx context.Context, run *adapter.Run, members []adapter.Member) error {
 	run.Progress("tidying up", 95, "deleting what ran before")
 	return run.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {

@@ -1,5 +1,5 @@
-// Package caller reads who calls a launched container: the platform says so in a header that it has signed, and whoever
-// has its published keys verifies it with nobody asked.
+// Package caller reads who calls a launched container. The platform states it in a header that it has signed: a program
+// that has the platform's published keys verifies it without a request to anyone.
 package caller
 
 import (
@@ -16,7 +16,7 @@ import (
 const (
 	// Header is where the platform says who calls.
 	Header = "X-App-Platform-Caller"
-	// Type tells such a token from every other that the platform signs.
+	// Type distinguishes such a token from every other that the platform signs.
 	Type = "caller+jwt"
 )
 

@@ -1,5 +1,5 @@
 // Command model-server is an image with the shape of a model server: it reads weights from a folder, a volume's or an
-// artifact's, answers completions that follow from them, tells its callers apart by what the platform has signed, and
+// artifact's, answers completions that follow from them, distinguishes its callers by what the platform has signed, and
 // counts what it serves in metrics as Prometheus reads them.
 package main
 

@@ -67,7 +67,7 @@ func heaviest(candidates map[string]float64) (best string) {
 	return best
 }
 
-// complete goes on from a prompt's last word, until the model knows no next one or has said enough.
+// complete goes on from a prompt's last word, until the model knows no next one or the answer has most words.
 func (m *model) complete(prompt []string, most int) (out []string) {
 	if len(prompt) == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 //go:embed manifest.json
 var manifest []byte
 
-// artifacts hold a folder for each artifact beside the image that the manifest pins: here a small model, which is served
-// where an instance has no volume of weights.
+// artifacts hold a folder for each artifact beside the image that the manifest pins: here a small model, which is
+// served where an instance has no volume of weights.
 //
 //go:embed artifacts
 var artifacts embed.FS

@@ -33,7 +33,7 @@ type service struct {
 // count is what a caller was served since the start.
 type count struct{ requests, prompt, completion int }
 
-// request is what a completion is asked by, and the rest what is answered.
+// request is the body of a request for a completion; completion is its answer, of the other types.
 type (
 	request struct {
 		Model     string `json:"model"`

@@ -70,7 +70,7 @@ func (b book) put(number int, code string) (int, error) {
 	return number, b.write(all)
 }
 
-// write replaces the file: whoever reads finds the whole of one or of the other, after a crash too.
+// write replaces the file whole: a reader finds the old content or the new one, after a crash too.
 func (b book) write(all kept) error {
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {

@@ -1,5 +1,5 @@
 // Command web-notebook is what the image of the reference app runs: a web server with everything that a test of a
-// launched container asks for. It stands for a notebook, and needs nothing but itself.
+// launched container needs. It takes the place of a notebook, and needs nothing but itself.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 // maxEat is the most memory that one request takes, in MiB.
 const maxEat = 4096
 
-// build tells images with otherwise the same bytes apart; it is set when the program is linked.
+// build distinguishes images with otherwise the same bytes; it is set when the program is linked.
 var build = "1"
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// serve answers until the container is asked to stop.
+// serve answers until the container receives SIGTERM or an interrupt.
 func serve(listen string, b book) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

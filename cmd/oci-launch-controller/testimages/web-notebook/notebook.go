@@ -52,7 +52,7 @@ func (b book) notebook(mux *http.ServeMux) {
 	})
 }
 
-// asked is a cell to run, ran is one that was, and said is what the page is told.
+// asked is a cell to run, ran is a cell that has run, and said is a message to the page.
 type (
 	asked struct {
 		Cell int    `json:"cell"`

@@ -88,7 +88,7 @@ func (p place) member(call *adapter.Call) (adapter.Member, error) {
 		p.Index)
 }
 
-// subject is the member of an action, and the server that is asked about it.
+// subject returns the member of an action, and the server to read about it from.
 func subject(call *adapter.Call) (member, by adapter.Member, err error) {
 	var at place
 	if err = json.Unmarshal(call.Input, &at); err != nil {
@@ -147,7 +147,7 @@ func uncordonNode(ctx context.Context, call *adapter.Call) (any, error) {
 	return map[string]any{"node": machine.Name(member)}, err
 }
 
-// listAllSnapshots lists the snapshots of every server that can be asked, the newest first.
+// listAllSnapshots lists the snapshots of every server that can be reached, the newest first.
 func listAllSnapshots(ctx context.Context, call *adapter.Call) (any, error) {
 	held, ok := allSnapshots(ctx, call)
 	if !ok {

@@ -50,7 +50,7 @@ func Check(components []adapter.Component, d adapter.Dispatch) error {
 }
 
 // checkVersions refuses what no restart changes, and a step between releases that Kubernetes does not allow, as far as
-// the two configurations tell it; what really runs is looked at by the plan and the operation.
+// the two configurations show it; the plan and the operation read what really runs.
 func checkVersions(d adapter.Dispatch) error {
 	var change adapter.VersionChange
 	var from, to machine.Config

@@ -14,9 +14,9 @@ import (
 const maxBrought = 8
 
 // bringImage brings an image of the tenant's onto every node that serves, under a name that pods call it by. An action
-// is short: what a large image takes longer goes on when it is asked again with its key. Nodes that cannot be reached,
-// and those that come later, do not have it. A node that fails ends none of the others, and of several failures the
-// first member's is told, so that a repeat answers what the first did.
+// is short: a large image that takes longer goes on when the call is repeated with its key. Nodes that cannot be
+// reached, and those that come later, do not have it. A node that fails ends none of the others, and of several
+// failures the first member's is returned, so that a repeat returns the same.
 func bringImage(ctx context.Context, call *adapter.Call) (any, error) {
 	var input struct{ Digest, Name string }
 	if err := json.Unmarshal(call.Input, &input); err != nil {

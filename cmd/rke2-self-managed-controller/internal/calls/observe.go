@@ -1,4 +1,4 @@
-// Package calls answers what is asked about a cluster and is no operation: observations, plans, actions, and whether a
+// Package calls answers the calls about a cluster that are not operations: observations, plans, actions, and whether a
 // dispatch is refused.
 package calls
 
@@ -39,10 +39,10 @@ func Observe(ctx context.Context, call *adapter.Call) (adapter.Observation, erro
 	return seen, err
 }
 
-// renewal is how long before their end certificates are told of: RKE2 renews them when it starts.
+// renewal is how long before their end certificates are reported: RKE2 renews them when it starts.
 const renewal = 30 * 24 * time.Hour
 
-// lookAtPlane asks the first server that answers how the control plane stands.
+// lookAtPlane reads the state of the control plane from the first server that answers.
 func lookAtPlane(ctx context.Context, call *adapter.Call) (plane machine.Plane) {
 	for _, on := range machine.Reached(call.Of(machine.Server), nil) {
 		bounded, cancel := context.WithTimeout(ctx, machine.AskTime)

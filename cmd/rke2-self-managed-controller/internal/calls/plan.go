@@ -48,7 +48,7 @@ func Plan(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, err
 	return answer, nil
 }
 
-// running are the pods on members, oldest first; ok is false when no server told.
+// running are the pods on members, oldest first; ok is false when no server answered.
 func running(ctx context.Context, call *adapter.Call, members []adapter.Member) (list []adapter.Work, ok bool) {
 	servers := machine.Reached(call.Of(machine.Server), nil)
 	if len(servers) == 0 {
@@ -111,8 +111,8 @@ func planVersions(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAns
 		len(asked.Of(machine.Server)), to, agents, min(batch, max(agents, 1)))}, nil
 }
 
-// planBack says what a rollback to an older release loses: all that the cluster was told since its snapshot. It is
-// allowed: a rollback has no force that could be asked for, and what it is for is worth the loss, which is stated.
+// planBack states what a rollback to an older release loses: every change of the cluster since its snapshot. It is
+// allowed: a rollback knows no force, and its purpose is worth the loss, which is stated.
 func planBack(ctx context.Context, asked *adapter.PlanCall, from, to release.Release) (adapter.PlanAnswer, error) {
 	list, ok := allSnapshots(ctx, &asked.Call)
 	if !ok {
@@ -135,7 +135,7 @@ func planBack(ctx context.Context, asked *adapter.PlanCall, from, to release.Rel
 		Reasons: []adapter.PlanReason{{Code: "STATE_LOST", Message: message, Path: "change.to"}}}, nil
 }
 
-// awayOf are the members whose nodes cannot be asked.
+// awayOf returns the members whose nodes cannot be reached.
 func awayOf(members []adapter.Member) (list []adapter.Member) {
 	for _, member := range members {
 		if !member.Node.IsReachable() {
@@ -150,8 +150,8 @@ func unknown(why string) adapter.PlanAnswer {
 		Reasons: []adapter.PlanReason{{Code: adapter.CodeNodeUnreachable, Message: why, Path: "members"}}}
 }
 
-// allSnapshots are those of every server whose node can be asked, also where no API answers any more; ok is false when
-// one that serves did not tell.
+// allSnapshots are those of every server whose node can be reached, also where no API answers any more; ok is false
+// when a server that serves did not answer.
 func allSnapshots(ctx context.Context, call *adapter.Call) (list []machine.Snapshot, ok bool) {
 	for _, on := range call.Of(machine.Server) {
 		if !serves(on) && (on.Status != string(adapter.MemberFailed) || !on.Node.IsReachable()) {

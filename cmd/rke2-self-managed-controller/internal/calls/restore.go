@@ -89,7 +89,7 @@ func (r *restoring) reset(ctx context.Context) error {
 }
 
 // takeBack starts the servers again that served before a restore which has changed nothing, and returns the reason. A
-// call that ran out of time goes on when it is asked again with its key.
+// call that ran out of time goes on when it is repeated with its key.
 func (r *restoring) takeBack(ctx context.Context, reason error) error {
 	var up, down []adapter.Member
 	for _, member := range r.stopped {

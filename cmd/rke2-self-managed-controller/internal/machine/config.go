@@ -78,7 +78,7 @@ func ConfigFile(config Config, member adapter.Member, join string) adapter.Write
 	return adapter.WriteFile{Path: ConfigPath, Mode: "0600", Content: text.String(), MakeDirs: true}
 }
 
-// serverSettings are what only servers are told. All servers are told the same, or RKE2 refuses to start one.
+// serverSettings are the settings of servers alone. All servers must have the same, or RKE2 refuses to start one.
 func serverSettings(config Config, member adapter.Member) []setting {
 	keys := []setting{{"bind-address", member.Host()}, {"advertise-address", member.Host()}, {"tls-san", member.Host()},
 		{"write-kubeconfig-mode", "0600"}}

@@ -19,7 +19,7 @@ func nodeLabels(member adapter.Member) []string {
 
 // DevicePlugin gives the cluster NVIDIA's device plugin of an image, on the Nodes that have GPUs. What it finds there
 // are the allocation's devices: a member has no others. It offers them to the kubelet one by one, so that a pod that
-// asks for one gets exactly one. It runs in containerd's runtime "nvidia", which RKE2 sets up where it finds it.
+// requests one gets exactly one. It runs in containerd's runtime "nvidia", which RKE2 sets up where it finds it.
 func DevicePlugin(image string) (adapter.RunCommand, error) {
 	type object map[string]any
 	const name, runtime, sockets = "gpuaas-device-plugin", "nvidia", "/var/lib/kubelet/device-plugins"

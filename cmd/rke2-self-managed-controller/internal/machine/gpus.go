@@ -8,7 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// GPUResource is how pods ask for GPUs.
+// GPUResource is the resource by which pods request GPUs.
 const GPUResource = "nvidia.com/gpu"
 
 // gpuTemplate prints a line for each container that holds GPUs: its pod's uid, Node, start, and how many it holds; then
@@ -18,7 +18,7 @@ const gpuTemplate = `{{range .items}}{{$p := .}}{{range .spec.containers}}{{with
 	`{{$p.status.startTime}} {{.}}{{range $p.status.containerStatuses}}{{with .state.terminated}} {{.finishedAt}}` +
 	`{{end}}{{end}}{{"\n"}}{{end}}{{end}}{{end}}{{end}}`
 
-// GPUPods asks for the pods that hold GPUs.
+// GPUPods lists the pods that hold GPUs.
 func GPUPods() adapter.RunCommand {
 	return Kubectl("get", "pods", "-A", "-o", "go-template="+gpuTemplate)
 }
@@ -27,8 +27,8 @@ func GPUPods() adapter.RunCommand {
 type GPUPod struct {
 	UID, Node string
 	GPUs      int
-	// Since is when its Node took it, and Ended when its last container ended; zero while it runs, and Since where it has
-	// ended and does not say when.
+	// Since is when its Node took it, and Ended when its last container ended: zero while it runs, and Since where it
+	// has ended without a time.
 	Since, Ended time.Time
 }
 

@@ -34,7 +34,7 @@ const (
 const (
 	// Quick bounds a task that a healthy node does at once.
 	Quick = 20 * time.Second
-	// AskTime is how long one member may take to be asked while the platform waits for the whole.
+	// AskTime bounds the poll of one member: the platform waits for the answer about the whole instance.
 	AskTime = 5 * time.Second
 	// JoinTime bounds each of the things that a join waits for.
 	JoinTime = 10 * time.Minute
@@ -96,7 +96,7 @@ func Names(members []adapter.Member) string {
 	return strings.Join(list, ", ")
 }
 
-// Reached are the servers that can be asked about the cluster, without those left out.
+// Reached are the servers that can be reached for calls about the cluster, without those in out.
 func Reached(members, out []adapter.Member) (list []adapter.Member) {
 	for _, member := range Without(members, out) {
 		switch adapter.MemberStatus(member.Status) {
@@ -156,7 +156,7 @@ const (
 	Plain = `"$k" --kubeconfig "$R` + KubeconfigPath + `" --request-timeout=10s`
 	// KubectlHead finds kubectl for such a script.
 	KubectlHead = `k="$R` + DataPath + `/bin/kubectl"; test -x "$k" || exit 69; `
-	// NodesTemplate prints a line for each Node: its name, whether it is Ready, why, whether it is cordoned, its version.
+	// NodesTemplate prints a line for each Node: its name, whether it is Ready, why, whether cordoned, its version.
 	NodesTemplate = `{{range .items}}{{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} {{.status}} ` +
 		`{{.reason}}{{end}}{{end}} {{.spec.unschedulable}} {{.status.nodeInfo.kubeletVersion}}{{"\n"}}{{end}}`
 )

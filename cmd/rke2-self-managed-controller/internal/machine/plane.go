@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// certificatesMark stands between etcd's members and the certificates in what LookAtPlane prints.
+// certificatesMark is the line between etcd's members and the certificates in what LookAtPlane prints.
 const certificatesMark = "=== certificates"
 
 // LookAtPlane prints etcd's members, and then certificates of a server that RKE2 renews when it starts.
@@ -20,11 +20,11 @@ func LookAtPlane(on adapter.Member) adapter.RunCommand {
 		tls + `etcd/server-client.crt" 2> /dev/null; true`)}
 }
 
-// Plane is how the control plane stands.
+// Plane is the state of the control plane.
 type Plane struct {
 	// Voters are the members of etcd that have started and vote, and Waiting those that do not yet.
 	Voters, Waiting []Voter
-	// Until is when the first of its certificates ends; zero where none was told.
+	// Until is when the first of its certificates ends; zero where no end was reported.
 	Until time.Time
 }
 

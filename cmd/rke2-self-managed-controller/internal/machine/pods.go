@@ -22,7 +22,7 @@ const podsTemplate = `{{range .items}}{{.metadata.namespace}} {{.metadata.name}}
 	`{{range $k, $v := .metadata.annotations}}{{if eq $k "kubernetes.io/config.mirror"}}static{{end}}{{end}}|` +
 	`{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}{{"\n"}}{{end}}`
 
-// PodsOn asks for the pods of a Node that have not ended. Those that have, of jobs, may be any number.
+// PodsOn lists the pods of a Node that have not ended: the ended ones, of jobs, may be any number.
 func PodsOn(node string) adapter.RunCommand {
 	return Kubectl("get", "pods", "-A", "--field-selector=spec.nodeName="+node+
 		",status.phase!=Succeeded,status.phase!=Failed", "-o", "go-template="+podsTemplate)

@@ -18,7 +18,7 @@ const (
 	SaveTime = 5 * time.Minute
 	// ResetTime bounds what etcd takes to become one again.
 	ResetTime = 10 * time.Minute
-	// before begins the names of snapshots that were made before an upgrade; the release that ran follows.
+	// before begins the names of snapshots from before an upgrade; the release that ran follows.
 	before = "pre-"
 )
 
@@ -27,7 +27,7 @@ type Snapshot struct {
 	// Server has it, and Name is that of its file.
 	Server adapter.Member
 	Name   string
-	// Bytes is how large it is, and At when it was made.
+	// Bytes is how large it is, and At when it was taken.
 	Bytes int64
 	At    time.Time
 }
@@ -61,7 +61,7 @@ func Save(config Config, name string) adapter.RunCommand {
 		`" exec rke2 etcd-snapshot save --data-dir "$R`+DataPath+`" --name "$1"`, name)}
 }
 
-// Prune deletes all but the newest snapshots that were made before upgrades.
+// Prune deletes all but the five newest snapshots that were taken before upgrades.
 func Prune() adapter.RunCommand {
 	return adapter.RunCommand{Command: Shell(`cd "$R` + SnapshotsPath + `" && ls -1t | grep "^` + before +
 		`" | tail -n +6 | while read -r old; do rm -f "./$old"; done`)}

@@ -11,7 +11,7 @@ import (
 // State is what the API says of a Node.
 type State struct{ Ready, Reason, Cordoned, Version string }
 
-// NodesCommand asks for all Nodes.
+// NodesCommand lists all Nodes.
 func NodesCommand() adapter.RunCommand {
 	return Kubectl("get", "nodes", "-o", "go-template="+NodesTemplate)
 }
@@ -55,7 +55,7 @@ func StepOf(seen map[string]State, to release.Release) (from release.Release, st
 // Voter is a member of etcd, as etcdctl lists it.
 type Voter struct {
 	ID, Name, Peer string
-	// Votes says that it has started and is no learner.
+	// Votes is true when it has started and is not a learner.
 	Votes bool
 }
 

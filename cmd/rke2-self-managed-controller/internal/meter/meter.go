@@ -1,5 +1,5 @@
-// Package meter counts how long pods have held GPUs: it looks at a cluster's pods whenever usage is asked for, and
-// writes what they held since the last look into a durable list.
+// Package meter counts how long pods have held GPUs: it reads a cluster's pods whenever the platform reads usage, and
+// writes what they held since the last poll into a durable list.
 package meter
 
 import (
@@ -39,8 +39,8 @@ func New(dir string) (*Meter, error) {
 	return &Meter{log: log, now: time.Now, until: map[string]map[string]time.Time{}}, err
 }
 
-// Page returns the usage after a cursor. It looks at the pods first when nothing is known after the cursor; a cluster
-// that cannot be asked now answers what is known.
+// Page returns the usage after a cursor. It reads the pods first when nothing is known after the cursor; for a cluster
+// that cannot be reached now it returns what is known.
 func (m *Meter) Page(ctx context.Context, call *adapter.Call, after string) (adapter.UsagePage, error) {
 	page, err := m.log.Page(call.Instance.ID, after)
 	servers := machine.Reached(call.Of(machine.Server), nil)
@@ -107,7 +107,7 @@ func (m *Meter) count(instance string, result adapter.TaskResult, err error, mem
 			continue
 		}
 		seen[one.UID] = to
-		// The id is made of the pod and of where the stretch begins, which the last record of the pod fixes.
+		// The id has the pod and the begin of the stretch, which the last record of the pod fixes.
 		records = append(records, adapter.UsageRecord{
 			ID: GPUSeconds + "/" + one.UID + "/" + strconv.FormatInt(from.Unix(), 10), Dimension: GPUSeconds,
 			Quantity: strconv.FormatInt(int64(to.Sub(from)/time.Second)*int64(one.GPUs), 10), From: from, To: to,
@@ -124,7 +124,7 @@ func (m *Meter) count(instance string, result adapter.TaskResult, err error, mem
 	return nil
 }
 
-// counted is up to when each pod is counted: as the last look left it, or after a start as the list tells.
+// counted is up to when each pod is counted: as of the last poll, or after a start as the list states.
 func (m *Meter) counted(instance string) (map[string]time.Time, error) {
 	if held, ok := m.until[instance]; ok {
 		return held, nil

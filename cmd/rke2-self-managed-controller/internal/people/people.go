@@ -1,6 +1,6 @@
-// Package people lets people into a cluster by certificates of minutes: the caller makes a key and a request for it,
-// the cluster's own API signs it, and what the certificate may is a role that the platform's permission stands for.
-// No key and no file of the cluster's administrator leaves it.
+// Package people lets people into a cluster by certificates of minutes: the caller creates a key and a request for it,
+// the cluster's own API signs it, and a role, which follows from the platform's permission, bounds what the certificate
+// may. No key and no file of the cluster's administrator leaves the cluster.
 package people
 
 import (
@@ -42,7 +42,7 @@ const (
 // groupPrefix begins the groups that people's certificates name.
 const groupPrefix = "gpuaas:"
 
-// roles are the cluster's own roles by the level that a permission stands for.
+// roles are the cluster's own roles by the level that a permission grants.
 var roles = []struct{ level, role string }{{"viewer", "view"}, {"member", "edit"}, {"admin", "cluster-admin"}}
 
 // Actions returns the actions by their names.
@@ -107,8 +107,8 @@ func certify(ctx context.Context, call *adapter.Call, level string) (any, error)
 	return signed(said.Stdout, call.Requester.ID, groupPrefix+level)
 }
 
-// read takes a request apart and refuses one that names somebody else or another group than its action stands for: the
-// cluster signs what the request says.
+// read parses a request, and refuses one that names another person or group than its action is for: the cluster signs
+// what the request says.
 func read(text, who, group string) ([]byte, error) {
 	refuse := func(format string, args ...any) error {
 		return adapter.Reject("REQUEST_INVALID", "input.request", format, args...)
@@ -145,8 +145,8 @@ func read(text, who, group string) ([]byte, error) {
 // object is something of the API.
 type object map[string]any
 
-// bindings are the bindings of the groups to the cluster's roles, as one list for the API. Nodes are no part of the
-// role view, and who looks at a cluster wants to see them.
+// bindings are the bindings of the groups to the cluster's roles, as one list for the API. The role view leaves Nodes
+// out, and a person who views a cluster wants to see them.
 func bindings() (string, error) {
 	const group = "rbac.authorization.k8s.io"
 	bind := func(name, role string, levels ...string) object {
@@ -188,7 +188,7 @@ func signing(name string, request []byte) (adapter.RunCommand, error) {
 	return adapter.RunCommand{Command: machine.Shell(script, name), Stdin: string(raw)}, err
 }
 
-// signed reads what the cluster has signed and sees that it is what was asked for.
+// signed reads what the cluster has signed, and verifies that it is what was requested.
 func signed(text, who, group string) (any, error) {
 	fail := func(why string) error {
 		return adapter.Fail("NOT_SIGNED", adapter.OwnerNode, true, "the cluster signed no certificate: %s", why)

@@ -50,7 +50,7 @@ type Step int
 
 // The steps.
 const (
-	// Stays is no change of the release.
+	// Stays means that the release does not change.
 	Stays Step = iota
 	// Forward is an upgrade that Kubernetes allows: the same minor version, or the next one.
 	Forward

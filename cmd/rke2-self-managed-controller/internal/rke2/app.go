@@ -50,6 +50,6 @@ type work struct {
 
 	keys  keyring
 	meter *meter.Meter
-	// joined are members that this operation has brought in: they can be asked too.
+	// joined are members that this operation has brought in: they can answer calls about the cluster too.
 	joined []adapter.Member
 }

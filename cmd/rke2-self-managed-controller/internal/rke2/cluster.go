@@ -48,8 +48,8 @@ func (w work) pods(ctx context.Context, by, member adapter.Member) (list []machi
 	return list, more, err
 }
 
-// stop stops a member's RKE2 in good order. A node that does not answer is passed over: what it runs is proved gone,
-// or is not, by the teardown.
+// stop stops a member's RKE2 in good order. A node that does not answer is passed over: the teardown proves that what
+// it runs has ended, or fails.
 func (w work) stop(ctx context.Context, member adapter.Member, prefix string) error {
 	if !w.Reaches(member) {
 		return nil
@@ -121,7 +121,7 @@ func (w work) unvote(ctx context.Context, by, member adapter.Member, prefix stri
 	return nil
 }
 
-// handOver moves the leadership of etcd from a server that is to stop to the one that was asked.
+// handOver moves the leadership of etcd from a server that is to stop to by, the server that it calls.
 func (w work) handOver(ctx context.Context, by, from adapter.Member) error {
 	list, err := w.voters(ctx, by)
 	if err != nil {

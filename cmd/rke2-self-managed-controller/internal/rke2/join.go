@@ -50,7 +50,7 @@ func (w work) joinAll(ctx context.Context, members []adapter.Member, by adapter.
 }
 
 // joinOne writes a member's files, starts it and waits until it is all that it should be. By is a server that serves;
-// there is none for the first.
+// nil for the first server.
 func (w work) joinOne(ctx context.Context, member adapter.Member, by *adapter.Member) error {
 	if err := w.Member(member.ID, adapter.MemberJoining, adapter.HealthUnknown, nil); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (w work) joinOne(ctx context.Context, member adapter.Member, by *adapter.Me
 }
 
 // bring gives a member that does not run the files and the program of the configuration, and starts it. The prefix
-// tells steps apart where an operation starts a member twice.
+// keeps steps distinct where an operation starts a member twice.
 func (w work) bring(ctx context.Context, member adapter.Member, by *adapter.Member, prefix string) error {
 	var config machine.Config
 	if err := w.Config(&config); err != nil {
@@ -231,7 +231,7 @@ func add(ctx context.Context, w work) error {
 	return w.Evidence("joined", strings.Split(machine.Names(fresh), ", "))
 }
 
-// witness is a server that stays and can be asked.
+// witness returns a server that stays and can be reached.
 func (w work) witness(out []adapter.Member) (adapter.Member, error) {
 	known := append(machine.Without(w.Of(machine.Server), w.joined), serversOf(w.joined)...)
 	if list := machine.Reached(known, out); len(list) > 0 {

@@ -22,7 +22,7 @@ const (
 // keyring derives the passwords of all clusters from one master key, so that none is stored.
 type keyring struct{ master []byte }
 
-// openKeyring reads the master key in dir, and makes it where there is none.
+// openKeyring reads the master key in dir, and creates it where dir has none.
 func openKeyring(dir string) (keyring, error) {
 	path := filepath.Join(dir, "master.key")
 	master, err := os.ReadFile(path)

@@ -19,7 +19,7 @@ const (
 	maxRetry = 15 * time.Second
 )
 
-// drain empties members and says so. When it fails or is canceled, they are back in service.
+// drain empties members and reports them drained. When it fails or is canceled, it puts them back in service.
 func drain(ctx context.Context, w work) error {
 	targets := w.Targets()
 	if err := w.empty(ctx, targets, targets); err != nil {
@@ -34,7 +34,7 @@ func drain(ctx context.Context, w work) error {
 }
 
 // empty cordons members and evicts their pods until none is left. Budgets are honoured for as long as the operation
-// has; with force the pods are deleted instead. Out are the members that are not to be asked, where others can.
+// has; with force the pods are deleted instead. It calls the members in out only where no other can answer.
 func (w work) empty(ctx context.Context, targets, out []adapter.Member) error {
 	by, err := w.witness(out)
 	if err != nil {
@@ -114,7 +114,7 @@ func (w work) await(ctx context.Context, by, member adapter.Member) error {
 	return nil
 }
 
-// eviction asks for the end of a pod: by the eviction API, which heeds budgets, or with force by a deletion.
+// eviction requests the end of a pod: by the eviction API, which heeds budgets, or with force by a deletion.
 func (w work) eviction(p machine.Pod) adapter.RunCommand {
 	if w.Force() {
 		return machine.Kubectl("-n", p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0",
@@ -161,8 +161,8 @@ func remove(ctx context.Context, w work) error {
 	return w.leave(ctx, targets)
 }
 
-// leave takes empty members out: a server hands over what it leads, stops, and only then leaves etcd. There is no way
-// back from here.
+// leave takes empty members out: a server hands over what it leads, stops, and only then leaves etcd. From here on the
+// operation cannot be undone.
 func (w work) leave(ctx context.Context, targets []adapter.Member) error {
 	by, err := w.witness(targets)
 	if err != nil {
@@ -240,7 +240,7 @@ func replace(ctx context.Context, w work) error {
 	if err != nil {
 		return w.takeBack(ctx, fresh, err)
 	}
-	// From here on the new one can be asked: it may be the only other server.
+	// From here on the new one answers calls about the cluster: it may be the only other server.
 	for i := range fresh {
 		fresh[i].Status = string(adapter.MemberActive)
 	}
@@ -294,7 +294,7 @@ func (w work) doors(ctx context.Context, verb string) error {
 	return w.Evidence(verb+"ed", machine.Names(w.Targets()))
 }
 
-// labelPrefix tells the labels that come from the platform from those of others.
+// labelPrefix begins the labels that come from the platform, and no others.
 const labelPrefix = "member.gpuaas.app/"
 
 // labelsTemplate prints a line for each Node: its name and the keys of its labels.

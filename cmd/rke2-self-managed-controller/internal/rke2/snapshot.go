@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// snapshots are those of all servers that can be asked.
+// snapshots returns the snapshots of all servers that can be reached.
 func (w work) snapshots(ctx context.Context) (list []machine.Snapshot, err error) {
 	for _, on := range w.Of(machine.Server) {
 		if !on.Node.IsReachable() {
@@ -43,9 +43,9 @@ func (w work) snapshot(ctx context.Context, on adapter.Member, config machine.Co
 	return made, nil
 }
 
-// restore brings the whole cluster back to a snapshot: every server stops, the one that has the snapshot begins anew
+// restore brings the whole cluster back to a snapshot: every server stops, the one that has the snapshot starts again
 // from it, and the others join it as they did at first. Nodes that the snapshot knows and the instance does not are
-// forgotten. A server whose node is away is passed over, and is to be recovered, which wipes what it holds.
+// deleted. A server whose node is away is passed over, and is to be recovered, which wipes what it has.
 func (w work) restore(ctx context.Context, from machine.Snapshot) error {
 	var config machine.Config
 	if err := w.Config(&config); err != nil {
@@ -112,7 +112,7 @@ func (w work) revive(ctx context.Context, member adapter.Member, by *adapter.Mem
 	return w.Member(member.ID, adapter.MemberActive, adapter.Healthy, map[string]any{"node": machine.Name(member)})
 }
 
-// forgetStrangers deletes Nodes that are no members of the instance any more: those that left after the snapshot.
+// forgetStrangers deletes Nodes that are not members of the instance any more: those that left after the snapshot.
 func (w work) forgetStrangers(ctx context.Context, by adapter.Member) error {
 	known := map[string]bool{}
 	for _, member := range w.Dispatch().Members {

@@ -39,7 +39,7 @@ func rollback(ctx context.Context, w work) error {
 	if move.step != release.Back {
 		return w.change(ctx, move)
 	}
-	// All servers stop for it, and begin anew: one that the upgrade has broken is no obstacle.
+	// All servers stop for it, and start again: one that the upgrade has broken does not prevent it.
 	list, err := w.snapshots(ctx)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ type move struct {
 	step     release.Step
 }
 
-// decided is what is kept of a move: once something has stopped, nothing that runs tells it any more, and an attempt
+// decided is what is kept of a move: once something has stopped, nothing that runs reports it any more, and an attempt
 // after a crash goes on with what the first one found.
 type decided struct {
 	By   string          `json:"by"`

@@ -1,4 +1,4 @@
-// Package standin stands in for the program rke2 in tests. It is not RKE2, and says so.
+// Package standin takes the place of the program rke2 in tests. It is not RKE2, and its --version states that.
 //
 // It keeps what the controller relies on: the subcommands server and agent with their config file and
 // flags, the token files and who may use which token, node passwords that outlive their nodes, the

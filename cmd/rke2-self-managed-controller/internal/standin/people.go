@@ -81,7 +81,7 @@ func (a api) take() error {
 	return nil
 }
 
-// approve signs a request as it stands, as the controller manager does.
+// approve signs a request as it is, as the controller manager does.
 func (a api) approve(name string) error {
 	if _, err := os.Stat(filepath.Join(a.dir, refusesApprovals)); err == nil {
 		return refuse("Error from server (Forbidden): the test has no request approved")

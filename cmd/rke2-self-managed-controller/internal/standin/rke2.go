@@ -257,7 +257,7 @@ func (s store) ofAgents(password string) string {
 	return string(raw)
 }
 
-// ensure returns the content of a file, which is made where there is none.
+// ensure returns the content of a file, and writes a random one where the file does not exist.
 func ensure(path string) string {
 	if raw, err := os.ReadFile(path); err == nil {
 		return string(raw)

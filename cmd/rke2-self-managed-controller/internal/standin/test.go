@@ -105,7 +105,7 @@ func RefuseApprovals(dir string) error {
 	return os.WriteFile(filepath.Join(dir, refusesApprovals), nil, 0o600)
 }
 
-// refusesApprovals is the file that says so.
+// refusesApprovals is the file whose presence refuses approvals.
 const refusesApprovals = "fail.approvals"
 
 // FailJoins has every start of a Node fail after etcd has its unstarted member.

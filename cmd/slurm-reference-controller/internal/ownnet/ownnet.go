@@ -16,16 +16,16 @@ import (
 const (
 	// entered is set in the environment of the program that is in its namespace.
 	entered = "SLURM_TEST_OWN_NETWORK"
-	// address is what members and their controller know this machine by. It is of RFC 5737's second block, which no test
-	// of Slurm uses for an address that leads nowhere.
+	// address is the machine's address for members and their controller. It is of RFC 5737's second block, which no
+	// test of Slurm uses for an address that leads nowhere.
 	address = "198.51.100.1/32"
 )
 
 // Tests are those of a program: a *testing.M.
 type Tests interface{ Run() int }
 
-// Run runs the tests and returns the code to exit with: in a namespace with lo and one address where it runs as root, and
-// in the machine's own where it does not, since tests that start daemons skip there.
+// Run runs the tests and returns the code to exit with: as root in a namespace with lo and one address, and otherwise
+// in the machine's own, since tests that start daemons skip there.
 func Run(tests Tests) int {
 	if os.Geteuid() != 0 {
 		return tests.Run()

@@ -14,8 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// App returns the app described by this manifest. The directory keeps its master key and what it meters; the mender is
-// told of workers that Slurm has given up.
+// App returns the app that the manifest describes. The directory keeps its master key and its usage records; the mender
+// receives the workers that Slurm has given up.
 func App(manifest []byte, dir string, mender *mend.Mender) (adapter.App, error) {
 	keys, err := daemons.OpenKeyring(dir)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package slurm runs Slurm clusters as an app of the platform.
 //
-// [App] puts the app together and refuses impossible dispatches. Package operation carries operations
-// out, package calls answers what is read at once, package daemons starts what runs on members,
-// package people makes those who use a cluster known in it, package backup copies its state and brings it back,
-// package report reads what Slurm's commands print, package accounts meters what jobs have used, package
-// mend replaces workers that Slurm has given up, and package layout holds a cluster and its slurm.conf.
+// [App] puts the app together and refuses impossible dispatches. Package operation carries operations out, package
+// calls answers what is read at once, package daemons starts what runs on members, package people makes the people who
+// use a cluster known in it, package backup copies its state and brings it back, package report reads what Slurm's
+// commands print, package accounts meters what jobs have used, package mend replaces workers that Slurm has given up,
+// and package layout holds a cluster and its slurm.conf.
 //
 // # Layout of a cluster
 //
@@ -29,10 +29,10 @@
 // # What outlasts a member
 //
 // What a cluster must not lose lies in one folder of the controller, with a copy of the record. Where that is a volume,
-// the controller may be replaced: the new one starts over what is there, see moveController in package operation. Members
-// know such a controller by name and not by address, so that slurm.conf and whatever runs by it find the new one. Package
-// backup copies that folder while nothing writes to it, and puts a copy back; slurm.conf then says from which number on
-// jobs are counted, so that none gets one that another had.
+// the controller may be replaced: the new one starts over what is there, see moveController in package operation.
+// Members know such a controller by name and not by address, so that slurm.conf and every program that runs by it find
+// the new one. Package backup copies that folder while nothing writes to it, and puts a copy back; slurm.conf then says
+// from which number on jobs are counted, so that none gets one that another had.
 //
 // # How workers come and go
 //
@@ -65,19 +65,18 @@
 //
 // # GPUs
 //
-// A worker offers Slurm, as the generic resource "gpu", its part of the GPUs that its allocation has on its
-// node: the device nodes that it sees. Workers of one allocation on a node share them out evenly when they
-// come, and keep what they have; a worker that replaces another on its node takes over its part, and an
-// upgrade gives those that are free. slurm.conf remains the one record: its lines "# gres.conf:" are what
-// gres.conf is made of.
+// A worker offers Slurm, as the generic resource "gpu", its part of the GPUs that its allocation has on its node: the
+// device nodes that it sees. Workers of one allocation on a node share them out evenly when they come, and keep what
+// they have; a worker that replaces another on its node takes over its part, and an upgrade gives those that are free.
+// slurm.conf remains the one record: gres.conf is written from its lines "# gres.conf:".
 //
-// What a job is given is told by CUDA_VISIBLE_DEVICES (or ROCR_VISIBLE_DEVICES), which a task prolog turns
-// from Slurm's numbers into identities where the driver publishes them, and else into places among all
-// devices that the member sees. Slurm fails a job on a worker that lacks the prolog, so slurm.conf names it
-// only once every worker has it; those of before version 1.4 get it by an upgrade. The variable is a word
-// between jobs that mean well, and no wall: a job can open whatever device its worker sees. The wall is the member's list of
-// devices, which the node's agent holds: nothing of another allocation is in reach. Members have no control
-// groups of their own, so Slurm cannot constrain the devices of a step.
+// CUDA_VISIBLE_DEVICES (or ROCR_VISIBLE_DEVICES) names a job's GPUs. A task prolog turns it from Slurm's numbers into
+// identities where the driver publishes them, and else into places among all devices that the member sees. Slurm fails
+// a job on a worker that lacks the prolog, so slurm.conf names it only once every worker has it; those of before
+// version 1.4 get it by an upgrade. The variable is a convention between jobs that mean well, and isolates nothing: a
+// job can open any device that its worker sees. What isolates is the member's list of devices, which the node's agent
+// enforces: nothing of another allocation is in reach. Members have no control groups of their own, so Slurm cannot
+// constrain the devices of a step.
 //
 // # Secrets
 //
@@ -87,17 +86,17 @@
 //
 // # Jobs
 //
-// Jobs run as the account of who submits them, in that person's home, and are charged to the project that they
-// ask from: see package people. Their output lies where Slurm says, in the home unless the job chose another place, on the
-// worker that ran the batch step, standard error apart where the job was submitted so; the action queue.list returns its
-// end, and job.output any part of
-// it. Both read as the job's user: a job may have put a link there. A job is its owner's: Slurm itself refuses others',
-// since the adapter asks it as who asks. Actions that end with ".any" ask as Slurm's administrator, and have the
-// permission key of operators: an adapter is told who asks, and not what they may.
+// Jobs run as the account of their submitter, in that person's home, and are charged to the project that the request
+// comes from: see package people. Their output lies where Slurm says, in the home unless the job chose another place,
+// on the worker that ran the batch step, standard error apart where the job was submitted so; the action queue.list
+// returns its end, and job.output any part of it. Both read as the job's user: a job may have put a link there. A job
+// is its owner's: Slurm itself refuses others', since the adapter calls it as the requester. Actions that end with
+// ".any" call it as Slurm's administrator, and have the permission key of operators: an adapter receives who the
+// requester is, and not what they may.
 //
-// A requester without an account, as of a platform of before, has its jobs run as the user nobody: a member's root is
-// not for its tenants' scripts. Who submitted a job is noted in its comment, which proves nothing: within the cluster
-// it can be changed.
+// The jobs of a requester without an account, as from an older platform, run as the user nobody: a member's root is not
+// for its tenants' scripts. Who submitted a job is noted in its comment, which proves nothing: within the cluster it
+// can be changed.
 //
 // An instance of an earlier version is answered as its manifest says, by the commands that its manifest
 // names: see detail in package calls.

@@ -7,7 +7,7 @@ import (
 	"go/types"
 )
 
-// number stands in an edit for the mutant's number, which is known at the end.
+// number takes the place of the mutant's number in an edit, until that is known at the end.
 const number = "\x00"
 
 // counterparts are the operators that change into each other, and the helpers that do it at run time.
@@ -46,7 +46,7 @@ func plainBool(t types.Type) bool {
 	return ok && basic.Info()&types.IsBoolean != 0
 }
 
-// split makes a helper's call of a binary expression.
+// split turns a binary expression into a call of a helper.
 func (f *finder) split(m *Mutant, node *ast.BinaryExpr, helper, between, end string) {
 	at, operator, stop := f.offset(node.Pos()), f.offset(node.OpPos), f.offset(node.End())
 	extent := stop - at

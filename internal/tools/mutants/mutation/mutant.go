@@ -82,8 +82,8 @@ const (
 	opening             // before an expression
 )
 
-// before reports whether a stands in front of b at the same byte: what ends there, the inner first, then what
-// begins, the outer first.
+// before reports whether a comes before b at the same byte: what ends there, the inner first, then what begins, the
+// outer first.
 func (a order) before(b order) bool {
 	outer := a.extent > b.extent || a.extent == b.extent && a.inner < b.inner
 	switch {

@@ -25,7 +25,7 @@ const memory = 8 << 20
 type Config struct {
 	// Dir is the module's root, and Package a package below it, such as ./domain/policy.
 	Dir, Package string
-	// Tests are the packages whose tests run on each mutant; Package's own when there are none.
+	// Tests are the packages whose tests run on each mutant; Package's own when it is empty.
 	Tests []string
 	// TestArgs go to the test programs, such as -test.short.
 	TestArgs []string

@@ -127,7 +127,7 @@ func (s *server) detail(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]any{"instance": found})
 }
 
-// queueDetail fills into once the batch is answered; it stays nil when there is no such instance.
+// queueDetail fills into once the batch is answered; it stays nil when the instance does not exist.
 func queueDetail(batch *pgx.Batch, id string, into **instance) {
 	read := &instance{}
 	batch.Queue(`SELECT id, name, project_id, app_slug, app_version, status, health, health_message, revision, config,

@@ -39,7 +39,7 @@ const Login = "app_frozen"
 //go:embed frozen.sql
 var statements string
 
-// Config is what the frozen server is made of; the fields are those of the platform's.
+// Config holds the frozen server's configuration; the fields are those of the platform's.
 type Config struct {
 	DSN         string
 	Connections int

@@ -44,7 +44,7 @@ type Journal struct {
 // Record is one line. Only what changed is set.
 type Record struct {
 	At time.Time `json:"at"`
-	// Began is when the operation began, where the records of its beginning are gone.
+	// Began is when the operation began, where the records of its beginning were deleted.
 	Began time.Time `json:"began,omitzero"`
 	// Dispatch begins an operation, or raises its attempt.
 	Dispatch *contract.Dispatch `json:"dispatch,omitempty"`
@@ -60,7 +60,7 @@ type Record struct {
 	Spec json.RawMessage `json:"spec,omitempty"`
 	// Saved are checkpoints.
 	Saved map[string]string `json:"saved,omitempty"`
-	// Canceled says the platform asked to cancel; Committed that it is too late to.
+	// Canceled says that the platform requested a cancel; Committed that it is too late for one.
 	Canceled  bool `json:"canceled,omitempty"`
 	Committed bool `json:"committed,omitempty"`
 	// Stillborn says that the dispatch met a tombstone: nothing of it was begun.
@@ -95,7 +95,7 @@ func (j *Journal) path(id string) string {
 	return filepath.Join(j.dir, "operations", id+".jsonl")
 }
 
-// Epoch returns the feed's name, made when the directory is new.
+// Epoch returns the feed's name, which is generated when the directory is new.
 func (j *Journal) Epoch() (string, error) {
 	path := filepath.Join(j.dir, "epoch")
 	raw, err := os.ReadFile(path)

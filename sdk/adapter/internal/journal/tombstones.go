@@ -27,7 +27,7 @@ func (j *Journal) Bury(id string, attempt int) error {
 	return writeDurably(j.tombstone(id), strconv.AppendInt(nil, int64(attempt), 10))
 }
 
-// Exhume deletes a tombstone; one that is not there is no error.
+// Exhume deletes a tombstone. A missing one is not an error.
 func (j *Journal) Exhume(id string) error {
 	if err := os.Remove(j.tombstone(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete tombstone: %w", err)

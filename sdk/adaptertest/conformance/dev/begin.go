@@ -96,7 +96,7 @@ func (s *Session) running() bool {
 	}
 }
 
-// dispatch begins an operation of the instance, with what the lines before asked for: a deadline, a reply that is lost.
+// dispatch begins an operation of the instance, with what the lines before have set: a deadline, a reply that is lost.
 func (s *Session) dispatch(i *instance, kind adapter.Kind, change any, force bool, targets ...string) error {
 	return s.try(func(c *trial.Check) {
 		d := c.Dispatch(i.Instance, kind, targets...)

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// askTime bounds one look at an operation.
+	// askTime bounds one poll of an operation.
 	askTime = 2 * time.Second
 	// maxShown is how much of a command, an output or an evidence is shown, in bytes.
 	maxShown = 160
 )
 
-// follow tells what is new until ctx ends.
+// follow reports what is new until ctx ends.
 func (s *Session) follow(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -36,7 +36,7 @@ func (s *Session) follow(ctx context.Context) {
 	}
 }
 
-// tasks tells the node tasks that are new or stand otherwise than before.
+// tasks reports the node tasks that are new or whose state has changed.
 func (s *Session) tasks() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Session) tasks() {
 	}
 }
 
-// taskLine says a node task in one line, and of one that failed why. The session is locked.
+// taskLine describes a node task in one line, with the cause where it failed. The session is locked.
 func (s *Session) taskLine(entry standin.Entry) string {
 	line := fmt.Sprintf("%s %s %s %s", s.nameOf(entry.Member), entry.Kind, objectOf(entry),
 		strings.ToLower(string(entry.State)))
@@ -94,7 +94,7 @@ func short(line string) string {
 	return strings.ToValidUTF8(line[:ahead]+"…"+line[len(line)-behind:], "")
 }
 
-// progress tells how the operation stands, and ends it when it has ended.
+// progress reports the state of the operation, and finishes it when it has ended.
 func (s *Session) progress(ctx context.Context) {
 	s.mu.Lock()
 	held := s.operation
@@ -121,7 +121,7 @@ func (s *Session) progress(ctx context.Context) {
 	}
 }
 
-// changes tells what is new in a status.
+// changes reports what is new in a status.
 func (s *Session) changes(held *operation, status adapter.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Session) changes(held *operation, status adapter.Status) {
 	held.last, held.changed = status, true
 }
 
-// shape tells the first answer that broke the contract's schema.
+// shape reports the first answer that broke the contract's schema.
 func (s *Session) shape() {
 	wrong := s.suite.Seen.Misfit()
 	s.mu.Lock()
@@ -159,7 +159,7 @@ func (s *Session) shape() {
 	}
 }
 
-// finish judges how the operation ended, writes down what the platform then knows, and wakes those who wait.
+// finish judges how the operation ended, records what the platform then knows, and wakes the callers that wait.
 func (s *Session) finish(ctx context.Context, held *operation) {
 	s.tasks()
 	status := held.last

@@ -1,6 +1,6 @@
-// Package dev is the conformance suite's platform left running: it starts an adapter, or meets one that runs, carries
-// out its node tasks in sandboxes, dispatches operations when it is told to, brings about faults on request, and tells
-// what happens as it happens, with the platform's judgement of each end.
+// Package dev is the conformance suite's platform left running: it starts an adapter, or uses one that runs, carries
+// out its node tasks in sandboxes, dispatches operations and causes faults on request, and reports each event as it
+// happens, with the platform's judgement of each end.
 package dev
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/standin"
 )
 
-// ErrLine is wrapped by every error about a line that cannot be carried out as it stands.
+// ErrLine is wrapped by every error about a line that cannot be carried out as it is.
 var ErrLine = errors.New("the line cannot be carried out")
 
 // ErrUnexpected is wrapped when something is not as an expect line says.
@@ -37,7 +37,7 @@ type Event struct {
 	At time.Time `json:"at"`
 	// Kind is what it is of: operation, member, task, adapter, fault, evidence, verdict, answer or failure.
 	Kind string `json:"kind"`
-	// Text says it to a person.
+	// Text describes the event for a person.
 	Text string `json:"text"`
 }
 
@@ -50,7 +50,7 @@ type Session struct {
 	told  sync.Mutex
 	tell  func(Event)
 
-	// wire is held while the adapter is asked, killed or started.
+	// wire is locked while a request to the adapter is under way, and while the adapter is killed or started.
 	wire sync.Mutex
 
 	// mu guards what follows, which both the caller and the follower use.
@@ -86,7 +86,7 @@ type operation struct {
 	ended    chan struct{}
 }
 
-// Start starts the adapter with a platform of its own. Events are told one at a time; Close ends everything.
+// Start starts the adapter with a platform of its own. It calls tell for one event at a time; Close ends everything.
 func Start(ctx context.Context, options run.Options, tell func(Event)) (*Session, error) {
 	if err := options.Check(); err != nil {
 		return nil, err
@@ -147,14 +147,14 @@ func Help() string {
 	return text.String()
 }
 
-// say tells an event.
+// say reports an event.
 func (s *Session) say(kind, format string, args ...any) {
 	s.told.Lock()
 	defer s.told.Unlock()
 	s.tell(Event{At: time.Now(), Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// try does work that sends requests; what went wrong is told with what would help.
+// try does work that sends requests. On failure it reports the last exchange and the log, and returns the reason.
 func (s *Session) try(work func(*trial.Check)) error {
 	result := s.suite.Once(s.suite.Ctx, "dev", work)
 	if err := s.suite.Ctx.Err(); err != nil {
@@ -213,7 +213,7 @@ func (s *Session) nameOf(id string) string {
 	return id
 }
 
-// name keeps the names of an instance's members, also for when they have gone.
+// name keeps the names of an instance's members, which are also needed after the members have left.
 func (s *Session) name(i *instance) {
 	for _, member := range i.Members {
 		s.names[member.ID] = memberName(member)

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
 )
 
-// verb is one thing that a line can ask for.
+// verb is one command that a line can give.
 type verb struct {
 	name, arguments, help string
 	do                    func(s *Session, words []string, rest string) error

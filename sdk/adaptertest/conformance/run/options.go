@@ -25,7 +25,7 @@ type Options struct {
 	App string
 	// Version is the manifest version sent with each instance; empty means "1.0.0".
 	Version string
-	// Config is the instance config; empty means one made from the app's schema.
+	// Config is the instance config; empty means one generated from the app's schema.
 	Config json.RawMessage
 	// RuntimeProfile and Artifacts are sent with every instance, as the manifest states them; empty
 	// for none.
@@ -38,12 +38,12 @@ type Options struct {
 	// Address is the address of every node; empty gives each node an address of the loopback. It is
 	// for apps whose members cannot work over the loopback.
 	Address string
-	// Inputs are action inputs by name, where none can be made from the schema.
+	// Inputs are action inputs by name, needed where none can be generated from the schema.
 	Inputs map[string]json.RawMessage
-	// Refusable are actions that the app may refuse, with 422, as it is for good reasons on an instance that is otherwise
-	// well: a failover where there is nobody to fail over to.
+	// Refusable are actions that the app may refuse with 422 for good reasons on a healthy instance: a failover
+	// without another member to fail over to.
 	Refusable []string
-	// Work is how work begins that a drain must wait for; nil leaves the clause on that out.
+	// Work starts work that a drain must wait for; nil leaves the clause on that out.
 	Work *Work
 	// Manifest is the app's manifest, which the description must agree with; nil leaves the clause on that out.
 	Manifest json.RawMessage
@@ -68,8 +68,8 @@ type Options struct {
 
 // Work is how work begins in a member: by an action, or by a command that is the work for as long as it runs.
 type Work struct {
-	// Action is an action's name, and Input its input, in which {member} is the member's id, {component} its component's
-	// key and {index} its index.
+	// Action is an action's name, and Input its input, in which {member} is the member's id, {component} its
+	// component's key and {index} its index.
 	Action string
 	Input  json.RawMessage
 	// Command is run by sh in the member.

@@ -46,15 +46,15 @@ type Exchange struct {
 	Sent string `json:"sent"`
 	// Came is the status and the answer, as long, or why there was none.
 	Came string `json:"came"`
-	// SentDiff is what differs in the body from the clause's last request to the same route, CameDiff in the answer of the
-	// same status: a line for each place.
+	// SentDiff is what differs in the body from the clause's last request to the same route, CameDiff what differs in
+	// the answer of the same status: a line for each place.
 	SentDiff []string `json:"sentDiff,omitempty"`
 	CameDiff []string `json:"cameDiff,omitempty"`
 }
 
 // FailedTask is a node task that failed.
 type FailedTask struct {
-	// Member is whose it was; Kind, Key and Spec are what was asked for.
+	// Member is the member of the task; Kind, Key and Spec are those of the request.
 	Member string `json:"member"`
 	Kind   string `json:"kind"`
 	Key    string `json:"key"`

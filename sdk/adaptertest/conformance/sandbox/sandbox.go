@@ -59,8 +59,8 @@ type Outcome struct {
 type Nodes struct {
 	// Artifacts are what members fetch; nil for none. It is set before the first task.
 	Artifacts *Artifacts
-	// Namespaces gives each member mount, PID and IPC namespaces over an overlay of this machine's root. It is set before
-	// the first task, where Enclosable finds nothing in the way.
+	// Namespaces gives each member mount, PID and IPC namespaces over an overlay of this machine's root. It is set
+	// before the first task, and only where Enclosable finds no obstacle.
 	Namespaces bool
 
 	dir             string

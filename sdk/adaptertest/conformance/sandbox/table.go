@@ -21,15 +21,15 @@ import (
 // process that is given the same id later has another inode.
 type table map[int]uint64
 
-// running returns the process table; empty where there is none to read.
+// running returns the process table; empty where the system has no /proc.
 func running() table { return maps.Collect(processes()) }
 
 // head is the length of an entry of a folder as Linux reads it (getdents64), before its name: inode, offset, length of
 // the whole, type.
 const head = 8 + 8 + 2 + 1
 
-// processes returns this machine's processes with their inodes; none where there is no process table to read. The folder
-// names both, so that none of the processes is looked at: a teardown reads the table several times, and on a busy
+// processes returns this machine's processes with their inodes; none where the system has no /proc. The folder's
+// entries have both, so that no process need be opened: a teardown reads the table several times, and on a busy
 // machine that was half of a conformance run's work.
 func processes() iter.Seq2[int, uint64] {
 	return func(yield func(int, uint64) bool) {
@@ -61,7 +61,7 @@ func processes() iter.Seq2[int, uint64] {
 }
 
 // pids returns the processes of this machine with the member's mark in their environment; none
-// where there is no process table to read.
+// where the system has no /proc.
 func (m *member) pids() (found []int) {
 	m.mu.Lock()
 	ran := m.ran
@@ -84,7 +84,7 @@ func (m *member) pids() (found []int) {
 	return found
 }
 
-// ended reports whether a process runs no more: it is gone, or a zombie that nobody has reaped yet.
+// ended reports whether a process has ended: it is not there any more, or a zombie that is not yet reaped.
 func ended(pid int) bool {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

@@ -232,7 +232,7 @@ func (p *Platform) Residue(memberID string) (adapter.Residue, error) {
 // Wipe deletes what a member has on its node, as when the node is lost.
 func (p *Platform) Wipe(memberID string) error { return p.nodes.Wipe(memberID) }
 
-// Carry carries out a task of the caller's own, which no adapter asked for.
+// Carry carries out a task of the caller's own, which no adapter has requested.
 func (p *Platform) Carry(ctx context.Context, task sandbox.Task) sandbox.Outcome {
 	return p.nodes.Do(ctx, task)
 }

@@ -58,7 +58,7 @@ func Items(below string, n int) []*Item {
 	return items
 }
 
-// Page makes as many items as asked for, two by default.
+// Page returns as many items as requested, two by default.
 func Page(below string, first, last *int) *Connection {
 	n := 2
 	if first != nil {

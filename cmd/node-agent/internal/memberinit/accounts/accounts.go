@@ -21,7 +21,7 @@ type Account struct {
 	Shell string
 }
 
-// Files resolves users and groups by the member's files, line by line; no name service is asked.
+// Files resolves users and groups by the member's files, line by line, and uses no name service.
 type Files struct{ Etc string }
 
 // lookup understands "user", "user:group", and numbers for either.

@@ -76,7 +76,7 @@ func (p Place) New(file wire.File) (*Draft, error) {
 	return &Draft{file: file, dir: dir, temp: temp, handle: os.NewFile(uintptr(fd), temp), uid: uid, gid: gid}, nil
 }
 
-// writeFailed tells a full disk from any other trouble where code says so.
+// writeFailed returns err with the code, but CodeDiskFull only for a full disk or quota: else CodeWriteFailed.
 func writeFailed(code, path string, err error) error {
 	if code == wire.CodeDiskFull && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
 		code = wire.CodeWriteFailed
@@ -128,7 +128,7 @@ func (p Place) owner(owner string) (uid, gid int, err error) {
 	return int(credential.Uid), int(credential.Gid), nil
 }
 
-// madeDirs says whether missing directories are made, and whose they are then; -1 twice is "as init".
+// madeDirs says whether to create missing directories, and their owner; -1 twice is "as init".
 type madeDirs struct {
 	make     bool
 	uid, gid int
@@ -179,7 +179,7 @@ func openIn(root int, path string) (int, error) {
 	})
 }
 
-// Reserve finds out early that a file has no room, where the filesystem can tell.
+// Reserve allocates the file's space early, so that a full disk is found now, where the filesystem can allocate.
 func (d *Draft) Reserve(size int64) error {
 	if size < 0 {
 		return wire.Errorf(wire.CodeSpecInvalid, "size: %d is negative", size)
@@ -195,7 +195,7 @@ func (d *Draft) Reserve(size int64) error {
 	return nil
 }
 
-// Receive takes the whole content from a reader that is paced by whoever writes to it.
+// Receive takes the whole content from a reader, at the pace of its sender.
 func (d *Draft) Receive(from io.Reader, size int64) error {
 	// Neither end is given as what it is, since the copy would go around the buffer, in pieces of another size.
 	got, err := io.CopyBuffer(struct{ io.Writer }{d.handle}, struct{ io.Reader }{io.LimitReader(from, size)},

@@ -14,8 +14,8 @@ import (
 // background process that holds the pipe open does not hold the result.
 const drainGrace = 300 * time.Millisecond
 
-// Capture keeps a stream within bounds: the first wire.StreamCap bytes for those who follow, the last
-// wire.StreamCap bytes for the result. It reads on beyond, so that the command never blocks.
+// Capture keeps a stream within bounds: the first wire.StreamCap bytes for followers, the last wire.StreamCap bytes for
+// the result. It reads on beyond, so that the command never blocks.
 type Capture struct {
 	mu     sync.Mutex
 	head   []byte

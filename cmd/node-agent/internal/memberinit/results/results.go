@@ -61,7 +61,7 @@ func (r *Store) Put(result wire.RunResult) error {
 	return r.trim()
 }
 
-// Get reads a stored result; fs.ErrNotExist when there is none.
+// Get reads a stored result; fs.ErrNotExist without one.
 func (r *Store) Get(key string) (wire.RunResult, error) {
 	file, err := r.root.Open(key + ".json")
 	if err != nil {
@@ -110,8 +110,8 @@ func modified(entry os.DirEntry) time.Time {
 	return info.ModTime()
 }
 
-// Read reads a result from a member's folder of state, for an agent that finds the member's init gone. fs.ErrNotExist
-// means that there is none.
+// Read reads a result from a member's folder of state, for an agent that finds the member's init ended. It returns
+// fs.ErrNotExist without a result.
 func Read(state, key string) (wire.RunResult, error) {
 	file, err := os.OpenInRoot(state, filepath.Join(dir, key+".json"))
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package shim is the process that runs one command in a member. It is a part of the agent's binary, and of every program
-// that links package memberinit: with Arg as its first argument, such a program is the shim, and nothing else.
+// Package shim is the process that runs one command in a member. It is a part of the agent's binary, and of every
+// program that links package memberinit: with Arg as its first argument, such a program is only the shim.
 //
-// A command of a member, a probe among them, costs a start of this binary. What its packages prepare at their beginning for
-// the agent takes several times what the shim does, so that the shim begins before them: Go initialises a package as soon as
-// what it imports is initialised, and this one imports little. Keep it so.
+// Each command of a member, also a probe, costs a start of this binary. The initialisation of the agent's packages
+// takes several times what the shim does, so the shim begins before them: Go initialises a package as soon as its
+// imports are initialised, and this one imports little. Keep it so.
 package shim
 
 import (

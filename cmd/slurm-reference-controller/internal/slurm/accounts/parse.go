@@ -60,9 +60,8 @@ func parseRun(line string) (one run, ok bool) {
 	return one, errors.Join(wrong[:]...) == nil && !one.end.Before(one.start) && one.nodes > 0 && one.elapsed >= 0
 }
 
-// usage is what a run has used. Ids are made of the job's number, when the run began, and slurmdbd's number of the run:
-// a task of an array has a job number of its own, and a job that is queued again may begin again within the same
-// second.
+// usage is what a run has used. An id has the job's number, when the run began, and slurmdbd's number of the run: a
+// task of an array has a job number of its own, and a job that is queued again may begin again within the same second.
 func (r run) usage() []adapter.UsageRecord {
 	one := func(dimension string, quantity int) adapter.UsageRecord {
 		return adapter.UsageRecord{ID: strings.Join([]string{dimension, r.job, strconv.FormatInt(r.start.Unix(), 10),

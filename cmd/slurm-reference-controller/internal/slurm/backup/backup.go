@@ -1,6 +1,6 @@
 // Package backup copies what a cluster must not lose, and brings it back: what slurmctld saves, the database of its
-// accounts and the register of people. A copy is made while nothing of it is written, so that queue and accounts are of
-// one moment; jobs run on meanwhile. Each has its digests beside it, and none is restored that does not have them.
+// accounts and the register of people. Nothing writes to it during a copy, so that queue and accounts are of one
+// moment; jobs run on meanwhile. Each copy has its digests beside it, and is restored only if they match.
 package backup
 
 import (
@@ -122,7 +122,7 @@ func (k keeper) again(ctx context.Context, round string, more ...daemons.Step) e
 
 // Backup is one as the actions answer it.
 type Backup struct {
-	// Name is when it was made, and Digest that of its digests.
+	// Name is the time of the backup, and Digest the digest of its digests.
 	Name   string `json:"backup"`
 	Digest string `json:"digest"`
 	Saved  string `json:"savedAt"`
@@ -173,7 +173,7 @@ func ListCommand(dir string) adapter.RunCommand {
 	return adapter.RunCommand{Command: []string{"sh", "-c", listScript, "backups", dir}}
 }
 
-// AnyScript prints "backed" where slurmctld's saved state is gone and a backup is there, and fails otherwise.
+// AnyScript prints "backed" where slurmctld's saved state is lost and a backup exists, and fails otherwise.
 const AnyScript = `{ test ! -s ` + daemons.SavedState + ` && ls -1 ` + VolumeDir + ` ` + BesideDir + ` 2> /dev/null |
     grep -qE '` + namePattern + `' && echo backed; }`
 

@@ -12,8 +12,8 @@ const slurmctldUp = daemons.SlurmctldUp
 const before = layout.StateDir + "/before"
 
 // placeScript puts the backup $2 of the folder $1 in its place, while nothing of it runs, and has slurmctld give no
-// number below $3. It unpacks beside the place, as Slurm's user, and only then moves; what was there is kept until the next
-// restore. Lines of the register that came since stay.
+// number below $3. It unpacks beside the place, as Slurm's user, and only then moves; it keeps the old state until the
+// next restore. Lines of the register that came since stay.
 const placeScript = `umask 077
 from=$1/$2 state=` + layout.StateDir + ` database=` + daemons.DatabaseDir + ` fresh=` + layout.StateDir + `/.restored
 rm -rf "$fresh" && install -d -o slurm -g slurm -m 0700 "$fresh" || exit 1

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// unseen is how many numbers are left out beyond those that were found where slurmctld could not be asked: jobs of
-	// which nothing is left may have had them.
+	// unseen is how many more numbers are left out beyond the known ones where slurmctld does not answer: jobs of which
+	// nothing is left may have had them.
 	unseen = 1000
-	// parallelMembers is how many members are asked at once, and maxNamed how many jobs a refusal names.
+	// parallelMembers is how many members are read at once, and maxNamed how many jobs a refusal names.
 	parallelMembers = 8
 	maxNamed        = 20
 )
@@ -34,11 +34,11 @@ type request struct {
 	Force  bool   `json:"force"`
 }
 
-// lookScript checks the backup $2 of the folder $1 for the cluster $3 and prints it. It exits with 3 where there is none,
-// 4 where a file is not what its digest says, 5 where it is another cluster's, and 8 where a newer Slurm made it. Then come
-// the numbers of jobs that have been given here, as far as anything that is left tells: "up" where slurmctld answers, its
-// next number, the last one that the accounts have and that of the log; and each job that the backup does not know, of
-// those that slurmctld does and of those that run, whose numbers are the input.
+// lookScript checks the backup $2 of the folder $1 for the cluster $3 and prints it. It exits with 3 where it does not
+// exist, 4 where a file does not match its digest, 5 where it is another cluster's, and 8 where it is of a newer Slurm.
+// Then come the numbers of jobs given here, as far as anything left shows them: "up" where slurmctld answers, its next
+// number, the last one of the accounts and of the log; and each job that the backup does not know, of those that
+// slurmctld knows and of those that run, whose numbers are the input.
 const lookScript = entryScript + `cd "$1/$2" 2> /dev/null && test -s SHA256SUMS || exit 3
 sha256sum -c --strict --quiet SHA256SUMS >&2 || exit 4
 for file in state.tar.gz about people jobs; do grep -q " $file\$" SHA256SUMS || exit 4; done

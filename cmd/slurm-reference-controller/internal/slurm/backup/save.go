@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// beginScript notes in the folder $1 the jobs that Slurm knows, a number and the time of its submission each, and prints
+// beginScript notes in the folder $1 the jobs that Slurm knows, each by its number and time of submission, and prints
 // the number of the next job and how many have not ended. It fails with 3 where slurmctld does not answer: what it last
 // saved may be what a backup is there to replace.
 const beginScript = slurmctldUp + ` || exit 3
@@ -23,9 +23,9 @@ jobs=$(timeout 20 squeue -a -h -r -o %A) || exit 3
 next=$(timeout 20 scontrol show config | sed -n 's/^NEXT_JOB_ID *= *\([0-9]*\)$/\1/p')
 echo "$next $(printf '%s\n' "$jobs" | grep -c .)"`
 
-// saveScript makes a backup in the folder $1 of what is at rest now, and leaves $2 of them. $3 to $6 are what is noted of
-// it: the cluster's name, the app's version, the number of the next job and how many had not ended. It exits with 6 where
-// the space does not suffice for a copy that cannot be packed at all. A backup is there whole or not at all.
+// saveScript writes a backup in the folder $1 of what is at rest now, and keeps $2 backups. It notes $3 to $6 in it:
+// the cluster's name, the app's version, the number of the next job and how many had not ended. It exits with 6 where
+// the space may not suffice for a copy that cannot be packed at all. A backup is there whole or not at all.
 const saveScript = entryScript + `umask 077
 install -d -m 0700 "$1" && cd "$1" || exit 1
 find . -maxdepth 1 -name '.new.*' -exec rm -rf {} +
@@ -70,7 +70,7 @@ func save(ctx context.Context, k keeper) (any, error) {
 	return made, ended(made, err, k.again(clean, "-backup"))
 }
 
-// ended is what came of a backup, once Slurm was started again: why none was made comes before why Slurm did not start.
+// ended returns a backup's error once Slurm was started again: why the backup failed, else why Slurm did not start.
 func ended(made Backup, err, started error) error {
 	if err != nil || started == nil {
 		return err
@@ -99,7 +99,7 @@ func (k keeper) copied(ctx context.Context, keep, next, jobs int) (made Backup, 
 	return made, nil
 }
 
-// unsaved says why no backup was made.
+// unsaved returns why a backup failed.
 func unsaved(ok bool, result adapter.TaskResult) error {
 	switch {
 	case code(result) == 6:

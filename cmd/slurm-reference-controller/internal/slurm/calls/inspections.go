@@ -47,21 +47,21 @@ func listCommand(told detail, id string) adapter.RunCommand {
 	return adapter.RunCommand{Command: command}
 }
 
-// outputCommand reads the last bytes of what a job of nobody's has written, as that user: a job may have put a link
+// outputCommand reads the last bytes that a job of the user nobody has written, as that user: a job may have put a link
 // there.
 func outputCommand(job, bytes string) adapter.RunCommand {
 	return adapter.RunCommand{User: layout.JobUser, Command: []string{"sh", "-c", `test ! -r "$1" || tail -c "$2" "$1"`,
 		"output", outputPath(job), bytes}}
 }
 
-// partCommand reads a part of what a job of nobody's has written, from a place on, and may wait for it.
+// partCommand reads a part, from a byte on, of what a job of the user nobody has written, and may wait for it.
 func partCommand(job, suffix, from, bytes, wait string) adapter.RunCommand {
 	return adapter.RunCommand{User: layout.JobUser, Command: []string{"sh", "-c", partScript, "part",
 		layout.JobDir + "/" + job + suffix, job, from, bytes, wait}}
 }
 
-// ofPerson runs the script $4 as the account with the id $1, and no other's, on a file in its home: $2, or $3 where only
-// that is there.
+// ofPerson runs the script $4 as the account with the id $1, and no other's, on a file in its home: $2, or $3 where
+// only $3 exists.
 const ofPerson = `id=$1 script=$4 home=$(getent passwd "$1" | cut -d : -f 6)
 test "$id" -ge 1000 && test "$id" -le 59999 && test "${home#/home/}" != "$home" || exit 1
 one=$home/$2 other=$home/$3
@@ -75,7 +75,7 @@ test ! -e "$one" && test -e "$other" && one=$other
 set -- "$one" "$@"
 `
 
-// written is what a job has written, by the names that begin its files. A job of nobody's has no id.
+// written is what a job has written, by the names that begin its files. The id is empty for a job of the user nobody.
 type written struct{ id, job, own, native string }
 
 // command runs a script on one of the job's files, with more arguments.

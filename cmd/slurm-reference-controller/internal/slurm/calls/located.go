@@ -17,10 +17,10 @@ const (
 	streamErrors = "StdErr"
 )
 
-// locateScript has $file be where job $1 writes its stream $2, which Slurm says: a job's script and who submits it may
-// choose. A job that Slurm has forgotten is looked for by the names that begin with $3 and $4, in the home of who runs this where
-// they are no whole paths. $kind is empty, or why there is no such place: "terminal" of a job that is no batch, "joined"
-// where standard error goes into the output. What Slurm leaves of a pattern is what the node fills in.
+// locateScript sets $file to where job $1 writes its stream $2. Slurm says where: a job's script and its submitter may
+// choose. For a job that Slurm has forgotten, the names that begin with $3 and $4 are tried, in the home of the running
+// user unless they are whole paths. $kind is empty, or why there is no such place: "terminal" of a job that is not a
+// batch, "joined" where standard error goes into the output. The node fills in what Slurm leaves of a pattern.
 const locateScript = `job=$1 stream=$2 own=$3 native=$4 file= kind=
 told=$(LC_ALL=C timeout 10 scontrol show job "$job" 2>&1) || case $told in
 *"Invalid job id"*) told= ;;
@@ -55,7 +55,7 @@ fi
 `
 
 // locatedPartScript prints the kind and in base64 the place, the size and in base64 at most $6 bytes from byte $5 on of
-// what a job has written. While there are none and the job runs here, it waits up to $7 seconds.
+// what a job has written. While there is nothing from there on and the job runs here, it waits up to $7 seconds.
 const locatedPartScript = locateScript + `size() { { test -f "$file" && stat -L -c %s -- "$file"; } 2> /dev/null || echo 0; }
 i=0
 while test -z "$kind" && test "$(size)" -le "$5" && test $i -lt "$7" &&
@@ -114,7 +114,7 @@ func unread(on adapter.Member, result adapter.TaskResult) error {
 // maxShownPath is how many bytes of a path an answer shows: those of the longest that Linux has.
 const maxShownPath = 4096
 
-// refusal says why there is nothing to read; nil where there is, or may be: a job that goes on may still begin to write.
+// refusal returns why there is nothing to read; nil where there is, or may be: a job that runs may still write.
 func (l located) refusal(job report.Job, on adapter.Member) error {
 	refuse := func(code, format string, arguments ...any) error {
 		return adapter.Reject(code, "input.jobId", "job %s "+format, append([]any{job.JobID}, arguments...)...)

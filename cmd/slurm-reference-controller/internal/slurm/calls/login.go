@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// account returns the action with which somebody who is about to log in is let in, and told as whom.
+// account returns the action that lets in a person who is about to log in, and returns the account's name.
 func account(desk *people.Desk, keeper *login.Keeper) adapter.ActionFunc {
 	return func(ctx context.Context, call *adapter.Call) (any, error) {
 		logins := call.Of(layout.ComponentLogin)
@@ -89,7 +89,7 @@ func lookAtLogins(ctx context.Context, call *adapter.Call, seen *adapter.Observa
 	judgeLogins(seen, found)
 }
 
-// judgeLogins sums the logins up. Jobs run on without them, so that a cluster is no worse than degraded for it.
+// judgeLogins sums the logins up. Jobs run on without them, so that they make a cluster degraded at worst.
 func judgeLogins(seen *adapter.Observation, logins []adapter.MemberObservation) {
 	good := 0
 	for _, one := range logins {

@@ -31,7 +31,7 @@ grep -E "^NodeName=.* NodeAddr=" ` + layout.SlurmConfPath + ` | ` +
 }
 echo "=== nodes"; exec timeout 15 sinfo -a -N -h -o "` + report.NodeFormat + `"`
 
-// stateScript prints whether the controller still has what slurmctld saved: it is asked when slurmctld does not answer.
+// stateScript prints whether the controller still has what slurmctld saved: it runs when slurmctld does not answer.
 const stateScript = `if test -s ` + daemons.SavedState + `; then echo kept; else echo gone; fi`
 
 // observed is what observeScript printed.
@@ -64,8 +64,8 @@ func parseObserved(text string, workers []adapter.Member) observed {
 	return seen
 }
 
-// Observe returns what reads from the controller how it and its workers are, and tells of workers that Slurm has given
-// up. When the controller does not answer, the workers are unknown: nothing has reported on them.
+// Observe returns a function that reads the state of the controller and its workers, and passes workers that Slurm has
+// given up to tell. When the controller does not answer, the workers are unknown: nothing has reported on them.
 func Observe(tell func(mend.Lost)) func(context.Context, *adapter.Call) (adapter.Observation, error) {
 	return func(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
 		seen, err := observe(ctx, call, tell)
@@ -104,9 +104,9 @@ func observe(ctx context.Context, call *adapter.Call, tell func(mend.Lost)) (ada
 	return judge(controllers[0], workers, found), nil
 }
 
-// lost says that the cluster cannot come back: what slurmctld had saved is gone from the controller, and a recovery
-// would start another cluster, without the queue. Nil while it may come back, and when the controller cannot tell: an
-// instance of a manifest that does not name the command refuses it. With a backup it may, which the message says.
+// lost reports that the cluster cannot come back: the controller has lost what slurmctld saved, and a recovery would
+// start another cluster, without the queue. Nil while it may come back, and without an answer: an instance of a
+// manifest that does not name the command refuses it. With a backup it may, which the message says.
 func lost(ctx context.Context, call *adapter.Call, message string) (*adapter.OperationError, string) {
 	result, err := onController(ctx, call, "state", stateCommand(detailOf(call)))
 	if err != nil || result.State != adapter.TaskSucceeded {

@@ -82,8 +82,8 @@ func batchWorker(call *adapter.Call, members map[string]string, nodeList string)
 	return adapter.Member{}, false
 }
 
-// partScript prints the size of the file $1, and in base64 at most $4 bytes of it from byte $3 on. While there are none
-// and job $2 runs here, it waits up to $5 seconds.
+// partScript prints the size of the file $1, and in base64 at most $4 bytes of it from byte $3 on. While there is
+// nothing from there on and job $2 runs here, it waits up to $5 seconds.
 const partScript = `size() { stat -L -c %s "$1" 2> /dev/null || echo 0; }
 i=0
 while test "$(size "$1")" -le "$3" && test $i -lt "$5" && grep -qsa "^slurmstepd: .$2[.]" /proc/[0-9]*/cmdline; do
@@ -103,8 +103,8 @@ type part struct {
 	WaitSeconds int    `json:"waitSeconds"`
 }
 
-// partAnswer is the output of job.output. Whoever asks again from Next reads on, until Ended. Path and Why are where the
-// job writes, and why there is nothing of it yet, since version 1.6.
+// partAnswer is the output of job.output. A caller that calls again from Next reads on, until Ended. Path and Why are
+// where the job writes, and why there is nothing of it yet, since version 1.6.
 type partAnswer struct {
 	JobID string `json:"jobId"`
 	State string `json:"state"`
@@ -179,7 +179,7 @@ func readPartOf(ctx context.Context, call *adapter.Call, of right) (any, error) 
 	return answer, answer.take(input, rest)
 }
 
-// command reads the part of the stream that is asked for.
+// command returns the command that reads the requested part of the stream.
 func (p part) command(call *adapter.Call, job report.Job) adapter.RunCommand {
 	suffix, stream := outputSuffix, streamOutput
 	if p.Stream == "errors" {
@@ -228,7 +228,7 @@ func wholeCharacters(text []byte) []byte {
 }
 
 // theJob returns the job of this id among those that were found. The id of an array is that of one of its tasks too;
-// the others are asked for by their own.
+// the others have ids of their own.
 func theJob(jobs []report.Job, id string) (report.Job, error) {
 	for _, one := range jobs {
 		if one.JobID == id {

@@ -104,7 +104,7 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	return output, err
 }
 
-// readJobs returns the jobs, and the members by node. A job that is asked for by its id comes with its steps.
+// readJobs returns the jobs, and the members by node. A job that is read by its id comes with its steps.
 func readJobs(ctx context.Context, call *adapter.Call, id string) ([]report.Job, map[string]string, error) {
 	result, err := onController(ctx, call, "list", listCommand(detailOf(call), id))
 	if err != nil {

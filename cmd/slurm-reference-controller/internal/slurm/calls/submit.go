@@ -31,9 +31,9 @@ type submission struct {
 	SeparateErrors bool `json:"separateErrors"`
 }
 
-// command returns the sbatch call. Every value is an argument of its own and comes after a "=", so
-// that nothing a caller wrote can become an option or a command. The requester is noted in the job's comment. The job
-// is who's, in their home and charged to their project; without them it is nobody's.
+// command returns the sbatch call. Every value is an argument of its own and comes after a "=", so that nothing a
+// caller wrote can become an option or a command. The requester is noted in the job's comment. The job is who's, in
+// their home and charged to their project; without who it runs as the user nobody.
 func (s submission) command(instance, requester string, who *people.Person) []string {
 	dir, file, charged := layout.JobDir, path.Join(layout.JobDir, "%j"), ""
 	if who != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// ofAny ends the name of an action that is for anybody's job. It has a permission key of its own, that of operators: an
-// adapter is told who asks, and not what they may.
+// ofAny ends the name of an action on any person's job. It has a permission key of its own, that of operators: an
+// adapter receives who the requester is, and not what they may.
 const ofAny = ".any"
 
 // right is whose jobs an action is for.
@@ -45,8 +45,8 @@ func cancel(of right) adapter.ActionFunc {
 	}
 }
 
-// patiently runs scontrol on a job, and again while Slurm has the job not yet in its accounting: for a moment after it was
-// submitted, and after the controller has started.
+// patiently runs scontrol on a job, and again while Slurm does not have the job in its accounting yet: for a moment
+// after its submission, and after the controller has started.
 const patiently = `while ! said=$(scontrol "$1" "$2" 2>&1); do
 	case $said in
 	*"try again in a bit"*) sleep 0.5 ;;
@@ -54,8 +54,8 @@ const patiently = `while ! said=$(scontrol "$1" "$2" 2>&1); do
 	esac
 done`
 
-// verb returns the action that holds a job, releases it or queues it again, by scontrol. What Slurm refuses is told in
-// its words.
+// verb returns the action that holds a job, releases it or queues it again, by scontrol. A refusal has Slurm's own
+// text.
 func verb(name string, of right) adapter.ActionFunc {
 	return func(ctx context.Context, call *adapter.Call) (any, error) {
 		id, result, err := onJob(ctx, call, of, name, "timeout", "20", "sh", "-c", patiently, "sh", name)
@@ -74,8 +74,8 @@ func verb(name string, of right) adapter.ActionFunc {
 	}
 }
 
-// onJob runs a command on the controller, with the job's id as its last argument: as the requester, so that Slurm itself
-// decides whose the job is, or as an operator of the cluster.
+// onJob runs a command on the controller, with the job's id as its last argument: as the requester, so that Slurm
+// itself decides whose the job is, or as an operator of the cluster.
 func onJob(
 	ctx context.Context, call *adapter.Call, of right, step string, command ...string,
 ) (id string, result adapter.TaskResult, err error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// detail is how much an instance's manifest lets be told, and which commands it names. An instance of an earlier one is
-// answered as its manifest says, and by the commands that its manifest names.
+// detail is how much an instance's manifest lets the answers say, and which commands it names. The answers to an
+// instance of an earlier manifest keep to that manifest and its commands.
 type detail int
 
 const (

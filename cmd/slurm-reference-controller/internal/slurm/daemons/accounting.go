@@ -14,8 +14,8 @@ const (
 	JobAccount = "jobs"
 	// DatabaseDir has the database in its folder data, on the controller.
 	DatabaseDir = layout.StateDir + "/database"
-	// databaseSocket and databaseSetup are paths in the controller's sandbox. The socket is where the client library looks
-	// by default.
+	// databaseSocket and databaseSetup are paths in the controller's sandbox. The socket is the client library's
+	// default.
 	databaseSocket = "/run/mysqld/mysqld.sock"
 	databaseSetup  = "/etc/slurm/database.sql"
 )
@@ -49,7 +49,7 @@ const databaseReady = `mariadb --no-defaults -uroot --socket=` + databaseSocket 
 const setUpDatabase = `test ! -f ` + databaseSetup + ` || { mariadb --no-defaults -uroot --socket=` +
 	databaseSocket + ` < ` + databaseSetup + ` && rm -f ` + databaseSetup + `; }`
 
-// OwnDatabase has a database take the password that slurmdbd of this member has: it may have come from another instance.
+// OwnDatabase gives a database the password that slurmdbd of this member has: it may have come from another instance.
 // The password stays in the member.
 func OwnDatabase() Step {
 	return Step{"database-own", Shell(`pass=$(sed -n "s/^StoragePass=//p" /etc/slurm/slurmdbd.conf)

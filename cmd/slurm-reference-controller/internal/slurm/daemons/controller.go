@@ -107,8 +107,8 @@ func slurmctld(config layout.Config, round string) []Step {
 // slurmdbd, and that to its database.
 func ControllerProcesses() []string { return []string{"slurmctld", "slurmdbd", "mariadbd", "munged"} }
 
-// Again starts what a controller runs but munged, whose files are there, in the order in which nothing waits in vain. What
-// more is given is done once the database runs, and left out where there is none.
+// Again starts what a controller runs, except munged, over the files it has, each daemon after those that it waits for.
+// The steps in more run once the database is ready; a cluster without accounting has no database and skips them.
 func Again(config layout.Config, round string, more ...Step) []Step {
 	if !config.Accounted() {
 		return slurmctld(config, round)

@@ -10,9 +10,9 @@ import (
 // gpusFile holds the device nodes of a worker's GPUs, one a line, in the order in which Slurm numbers them.
 const gpusFile = "/etc/slurm/gpus"
 
-// taskProlog tells each task its GPUs. Slurm writes their numbers among those of the worker into the variable, while
-// the vendor's library reads places among all that the member sees: workers on one node see each other's. So the
-// numbers become identities where NVIDIA's driver publishes them, and else places. What is no number stays as it is.
+// taskProlog sets each task's GPUs. Slurm writes their numbers among those of the worker into the variable, while the
+// vendor's library reads places among all that the member sees: workers on one node see each other's. So the numbers
+// become identities where NVIDIA's driver publishes them, and else places. Other values stay as they are.
 const taskProlog = `#!/bin/sh
 identity() {
     grep -ls "Device Minor:[[:space:]]*${1##*/nvidia}\$" /proc/driver/nvidia/gpus/*/information |

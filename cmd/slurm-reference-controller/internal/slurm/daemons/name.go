@@ -12,8 +12,8 @@ import (
 const nameScript = `hosts=$(grep -v " ` + layout.ControllerName + `\$" /etc/hosts)
 printf "%s\n%s ` + layout.ControllerName + `\n" "$hosts" "$1" > /etc/hosts`
 
-// NameController has a member know the controller of a cluster whose controller may move. The name of the step ends with
-// round.
+// NameController makes the controller of a cluster whose controller may move known to a member. The name of the step
+// ends with round.
 func (w Work) NameController(ctx context.Context, member adapter.Member, round string) error {
 	controller, err := w.Controller()
 	if err != nil || !layout.HasVolume(controller, layout.SlotState) {

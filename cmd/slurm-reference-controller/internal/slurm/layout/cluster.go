@@ -61,7 +61,7 @@ type Cluster struct {
 	Busy []int
 }
 
-// ConfServer returns where slurm.conf is asked for.
+// ConfServer returns the address that serves slurm.conf.
 func (c Cluster) ConfServer() string { return fmt.Sprintf("%s:%d", c.Address, c.Port) }
 
 // Of returns a member's worker; ok is false when it has none.

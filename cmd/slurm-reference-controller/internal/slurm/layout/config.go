@@ -16,7 +16,7 @@ const (
 )
 
 const (
-	// JobUser is the user that jobs run as whose submitter has no account: a member's root is not for its tenants' scripts.
+	// JobUser runs the jobs of submitters without an account: a member's root is not for its tenants' scripts.
 	JobUser = "nobody"
 	// JobDir is where submitted jobs run and write, on every member.
 	JobDir = "/var/lib/slurm/jobs"
@@ -24,7 +24,7 @@ const (
 	PrincipalsDir = "/etc/ssh/principals"
 	// EndpointFile has, on a login, what everybody's certificate names.
 	EndpointFile = "/etc/ssh/endpoint"
-	// ConfServerName is the variable by which Slurm's commands find slurmctld where there is no slurm.conf.
+	// ConfServerName is the variable by which Slurm's commands find slurmctld without a slurm.conf.
 	ConfServerName = "SLURM_CONF_SERVER"
 	// FirstPerson and LastPerson are the ids of the accounts that the platform gives people.
 	FirstPerson, LastPerson = 1_000, 59_999

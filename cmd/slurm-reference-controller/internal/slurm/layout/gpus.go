@@ -77,7 +77,7 @@ func kindOf(path string) string { return strings.TrimRight(path, "0123456789") }
 
 func numberOf(path string) int { return Number(strings.TrimPrefix(path, kindOf(path))) }
 
-// gresMark begins the lines of slurm.conf that gres.conf is made of. To Slurm they are comments there.
+// gresMark begins the lines of slurm.conf that gres.conf is written from. To Slurm they are comments there.
 const gresMark = "# gres.conf: "
 
 // GresScript writes gres.conf again as slurm.conf says: the record stays one file.
@@ -86,8 +86,8 @@ const GresScript = `sed -n "s/^` + gresMark + `//p" ` + SlurmConfPath + ` > ` + 
 
 const gresConfPath = "/etc/slurm/gres.conf"
 
-// gresLine returns a worker's line of gres.conf: its device nodes, and by whose variables jobs are told theirs. Empty
-// for a worker that has none.
+// gresLine returns a worker's line of gres.conf: its device nodes, and the vendor whose variables name a job's devices.
+// Empty for a worker without devices.
 func gresLine(w Worker) string {
 	if len(w.Devices) == 0 {
 		return ""

@@ -8,15 +8,15 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// fresh is how long what a login knows of the people's authorities counts as so. The platform publishes a new one three
-// minutes before it signs with it, so that a login that is asked about less than that ago accepts every certificate.
+// fresh is how long a login's copy of the people's authorities counts as current. The platform publishes a new one
+// three minutes before it signs with it, so that a login updated since then accepts every certificate.
 const fresh = 2 * time.Minute
 
 // maxKept bounds the logins that are remembered; beyond it all are forgotten, and certified again when somebody comes.
 const maxKept = 4_096
 
-// Keeper keeps logins certified. It is asked whenever somebody is about to log in, and remembers whom it has certified
-// just now.
+// Keeper keeps logins certified. It is called whenever a person is about to log in, and remembers which logins it has
+// certified just now.
 type Keeper struct {
 	mu        sync.Mutex
 	certified map[string]time.Time

@@ -1,6 +1,6 @@
 // Package login sets up the SSH servers of a cluster's login members, by which people work in it with Slurm's own
-// commands. Whoever has an account in the cluster logs in to it with a certificate of the platform's, and with nothing
-// else: there are no passwords, no keys that people leave, and no root.
+// commands. A person with an account in the cluster logs in to it with a certificate of the platform's, and with
+// nothing else: it has no passwords, no keys that people leave, and no root.
 package login
 
 import (
@@ -21,7 +21,7 @@ const (
 	port = "2222"
 	// confFile is its configuration.
 	confFile = "/etc/ssh/sshd_config"
-	// hostKey is the server's key, which is made in the member and never leaves it.
+	// hostKey is the server's key, which is created in the member and never leaves it.
 	hostKey = "/etc/ssh/host_key"
 	// authorities are the keys that sign people's certificates.
 	authorities = "/etc/ssh/people_authorities"
@@ -31,7 +31,7 @@ const (
 func Requirements() []string { return []string{"sshd", "ssh-keygen"} }
 
 // conf is the server's configuration. Slurm's commands ask slurmctld for slurm.conf each time, so that they always know
-// the cluster's workers. Without PAM there is no other way in than the one that is written here.
+// the cluster's workers. Without PAM the only way in is the one that is written here.
 const conf = `# Written by slurm-reference-controller.
 Port ` + port + `
 HostKey ` + hostKey + `
@@ -87,13 +87,13 @@ func Ready(cluster layout.Cluster) string {
 type Do func(ctx context.Context, member adapter.Member, step string, task adapter.NodeTask,
 	options ...adapter.TaskOption) (adapter.TaskResult, error)
 
-// keyScript makes the server's key where there is none, and prints its public half.
+// keyScript creates the server's key where it does not exist, and prints its public half.
 const keyScript = `test -s ` + hostKey + ` || ssh-keygen -q -t ed25519 -N "" -C "" -f ` + hostKey + ` || exit 1
 cat ` + hostKey + `.pub`
 
-// certifyScript keeps what the platform has said: the authorities $1, the lines that certificates of the endpoint have
-// $2, and the host's certificate $3. The certificate is of 30 days; one of less than half of that stays, since the
-// server begins anew for another one.
+// certifyScript keeps what the platform has sent: the authorities $1, the lines that certificates of the endpoint have
+// $2, and the host's certificate $3. The certificate is of 30 days; one younger than half of that stays, since the
+// server reloads for another one.
 const certifyScript = `put() { printf "%s\n" "$2" > "$1.new" && chmod 0644 "$1.new" && mv "$1.new" "$1"; }
 put ` + authorities + ` "$1" && put ` + layout.EndpointFile + ` "$2" || exit 1
 test -z "$(find ` + hostKey + `-cert.pub -mtime -15 2> /dev/null)" || exit 0

@@ -94,8 +94,8 @@ func (m *Mender) due(lost Lost) bool {
 	return true
 }
 
-// replace requests the replacement, once for a member whoever restarts, and returns the operation. It requests
-// none where the platform itself has something against the member: repair and people have that in hand.
+// replace requests the replacement, once for a member across restarts, and returns the operation. It requests none for
+// a member that the platform itself does not call active: repair and people have that in hand.
 func replace(ctx context.Context, account *automation.Account, lost Lost) (operation string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

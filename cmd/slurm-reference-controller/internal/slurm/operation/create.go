@@ -61,7 +61,7 @@ func create(ctx context.Context, w work) error {
 	return w.prove(ctx, controller, workers)
 }
 
-// keptScript prints the name of the cluster whose state the controller finds: that of a volume that another cluster had.
+// keptScript prints the name of the cluster whose state the controller finds, as on a volume of another cluster.
 const keptScript = `test ! -s ` + daemons.SavedState + ` || cat ` + daemons.SavedState
 
 // checkKept refuses to start over the state of a cluster of another name: slurmctld would end.

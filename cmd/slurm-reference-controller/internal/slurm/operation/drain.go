@@ -283,8 +283,8 @@ func (w work) putBack(ctx context.Context, cluster layout.Cluster, members []ada
 	}
 }
 
-// forceOut cancels the jobs on workers, and keeps in the evidence which jobs were lost. Jobs that
-// do not end, because their node does not answer, end when slurmctld is told that the node is down.
+// forceOut cancels the jobs on workers, and keeps in the evidence which jobs were lost. Jobs that do not end, because
+// their node does not answer, end when it reports the node to slurmctld as down.
 func (w work) forceOut(ctx context.Context, cluster layout.Cluster, members []adapter.Member, verb string) error {
 	controller, err := w.Controller()
 	if err != nil {

@@ -57,8 +57,8 @@ func recoverMember(ctx context.Context, w work) error {
 	return w.Evidence("recovered", names(cluster, targets))
 }
 
-// recoverController starts the controller's daemons again over the files and the state it has, or that a volume has kept.
-// A controller that never wrote its files is brought up like a new one.
+// recoverController starts the controller's daemons again over its files and its state, or the state that a volume
+// kept. A controller that never wrote its files is brought up like a new one.
 func recoverController(ctx context.Context, w work, controller adapter.Member) error {
 	unlock, err := w.turns.Lock(ctx, w.Instance().ID)
 	if err != nil {
@@ -84,8 +84,8 @@ func recoverController(ctx context.Context, w work, controller adapter.Member) e
 	return err
 }
 
-// join brings workers up until slurmctld reaches them, and logins until people do. A reason, if there is one, keeps work from
-// them: they are drained with it before they come up.
+// join brings workers up until slurmctld reaches them, and logins until people do. A reason, if there is one, keeps
+// work from the workers: they are drained with it before they come up.
 func (w work) join(ctx context.Context, targets []adapter.Member, reason string, percent int) (layout.Cluster, error) {
 	var config layout.Config
 	if err := w.Config(&config); err != nil {

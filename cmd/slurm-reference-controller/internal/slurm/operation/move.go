@@ -12,8 +12,8 @@ import (
 )
 
 // moveController has another member run what the controller runs, over the state on the volume that both have. The old
-// one ends first: two of them would spoil the state of both. Jobs run on meanwhile, and their ends are told to the new
-// one. A node that is lost is waited for, unless forced: whoever forces says that it does not run any more.
+// one ends first: two of them would spoil the state of both. Jobs run on meanwhile, and report their ends to the new
+// one. It waits for a node that is away, unless forced: force states that the old one does not run any more.
 func moveController(ctx context.Context, w work, old, fresh adapter.Member) error {
 	var config layout.Config
 	if err := w.Config(&config); err != nil {
@@ -108,8 +108,8 @@ func (w work) startOver(ctx context.Context, controller adapter.Member, facts da
 	return cluster, w.StartController(ctx, controller, cluster)
 }
 
-// tellAll has all other members know where the controller is, and returns those whose nodes do not answer: they are told
-// when they are brought up again.
+// tellAll makes the controller's address known to all other members, and returns those whose nodes do not answer: they
+// receive it when they are brought up again.
 func (w work) tellAll(ctx context.Context, round string) (missed []string, err error) {
 	missed = []string{}
 	others := slices.Concat(w.reachable(layout.ComponentWorker), w.reachable(layout.ComponentLogin))

@@ -17,7 +17,7 @@ type Turns struct {
 	joining map[string]int           // by member
 }
 
-// NewTurns returns turns that nobody has taken.
+// NewTurns returns turns that no operation has taken.
 func NewTurns() *Turns { return &Turns{seats: map[string]chan struct{}{}, joining: map[string]int{}} }
 
 // Lock waits for the instance's turn; unlock ends it. The channel stays for the life of the

@@ -71,7 +71,7 @@ func (w work) reachable(component string) []adapter.Member {
 	})
 }
 
-// withGPUs returns the workers whose nodes have GPUs and can be asked which.
+// withGPUs returns the workers whose nodes have GPUs and can be reached.
 func (w work) withGPUs() []adapter.Member {
 	return slices.DeleteFunc(w.reachable(layout.ComponentWorker), func(member adapter.Member) bool { return member.Node.GPUs == 0 })
 }

@@ -17,14 +17,14 @@ const (
 	taskTime = 30 * time.Second
 	// admitTime bounds what the controller does: an association takes slurmdbd a moment.
 	admitTime = 80 * time.Second
-	// parallelMembers is how many members are told at once.
+	// parallelMembers is how many members receive an account at once.
 	parallelMembers = 8
-	// maxTold bounds what is remembered; beyond it all is forgotten, and members are told again without harm.
+	// maxTold bounds what is remembered; beyond it all is forgotten, and members receive accounts again without harm.
 	maxTold = 100_000
 )
 
-// Desk lets people in. It remembers which members it has told of whom, so that a person who is known everywhere costs
-// the controller alone; what it forgets with its process it does again.
+// Desk lets people in. It remembers which members have whose account, so that a person who is known everywhere costs a
+// call of the controller alone; what it forgets with its process it does again.
 type Desk struct {
 	mu   sync.Mutex
 	told map[told]bool
@@ -35,11 +35,11 @@ type told struct {
 	id     int
 }
 
-// NewDesk returns a desk that has told nobody.
+// NewDesk returns a desk that has let no one in yet.
 func NewDesk() *Desk { return &Desk{told: map[told]bool{}} }
 
-// Admit makes who asks known in the whole cluster, and returns them; nil for a requester without an account. A worker or
-// a login that does not answer now is told when the person comes again, or when it is brought up again.
+// Admit makes the requester known in the whole cluster, and returns them; nil for a requester without an account. A
+// worker or login that does not answer now gets the account when the person or the member itself comes again.
 func (d *Desk) Admit(ctx context.Context, call *adapter.Call) (*Person, error) {
 	p, err := Of(call)
 	if err != nil || p == nil {
@@ -70,7 +70,7 @@ func refused(p Person, result adapter.TaskResult) error {
 		Message: "the account of " + p.Name + " could not be made: " + why}
 }
 
-// tell makes the account on the other members that have not been told of it.
+// tell creates the account on the other members that do not have it yet.
 func (d *Desk) tell(ctx context.Context, call *adapter.Call, p Person, controller string) {
 	var group errgroup.Group
 	group.SetLimit(parallelMembers)

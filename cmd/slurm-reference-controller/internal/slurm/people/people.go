@@ -17,12 +17,12 @@ import (
 const (
 	// HomeDir is the folder of all homes. It may be a volume that the members share.
 	HomeDir = "/home"
-	// registerFile has a line for each account: name, id, id of the group, and whose it is by their id of the platform. It
-	// lies beside what slurmctld saves, so that it is wherever that is.
+	// registerFile has a line for each account: name, id, id of the group, and the platform's id of its owner. It lies
+	// beside what slurmctld saves, so that it is wherever that is.
 	registerFile = layout.StateDir + "/people"
 )
 
-// Person is who asks for something, by their account: a person or a service account of the platform.
+// Person is a requester's account in the cluster: of a person or of a service account of the platform.
 type Person struct {
 	Name     string
 	UID, GID int
@@ -38,7 +38,7 @@ var name = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,30}$`)
 // account is an id of the platform, which is also a name of an account for Slurm.
 var account = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,63}$`)
 
-// Of returns who asks for an action; nil where the requester has no account, as on a platform or with a manifest of
+// Of returns the requester of an action; nil where the requester has no account, as on a platform or with a manifest of
 // before identities, and for requesters that are neither a person nor a service account.
 func Of(call *adapter.Call) (*Person, error) {
 	given := call.Requester.Posix
@@ -62,7 +62,7 @@ func Of(call *adapter.Call) (*Person, error) {
 // Home returns the person's home.
 func (p Person) Home() string { return HomeDir + "/" + p.Name }
 
-// tagLength is how much of an instance's id tells its files from another's.
+// tagLength is how much of an instance's id distinguishes its files from another's.
 const tagLength = 6
 
 // OutputName begins the name of what a job of the platform's writes in its owner's home. Homes may outlast a cluster,
@@ -84,9 +84,9 @@ func (p Person) As(command ...string) []string {
 		"USER=" + p.Name, "LOGNAME=" + p.Name, "SHELL=/bin/sh"}, command...)
 }
 
-// accountsScript makes an account, and a home where there is none, for each line that it reads, and on a login lets this
-// very person's certificate open the account. It does so again without harm. A home is made whole beside its place and then put there: another member may look at the same volume.
-// It exits with 6 where a name or an id is somebody else's in this member.
+// accountsScript creates an account, and a home if needed, for each line that it reads, and on a login lets only this
+// person's certificate open the account. A repeat does no harm. A home is filled beside its place and then moved:
+// another member may read the same volume. It exits with 6 where a name or an id is another account's in this member.
 const accountsScript = `umask 022
 exec 9> /run/lock-people && flock 9 && mkdir -p ` + HomeDir + ` || exit 1
 shell=$(command -v bash || echo /bin/sh)

@@ -8,13 +8,13 @@ import (
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 )
 
-// Details are what jobs tell since version 1.4; all of it is empty for an instance of an earlier one.
+// Details are what jobs report since version 1.4; all of it is empty for an instance of an earlier one.
 type Details struct {
 	// ArrayID is the task of an array, "4_0", or those that still wait, "4_[1-3]".
 	ArrayID string `json:"arrayId,omitempty"`
-	// Owner is who asked for it by the platform; empty for a job from within the cluster.
+	// Owner is the requester at the platform; empty for a job from within the cluster.
 	Owner string `json:"owner,omitempty"`
-	// GPUs is how many it has on all its nodes, or asks for.
+	// GPUs is how many it has on all its nodes, or requests.
 	GPUs *int `json:"gpus,omitempty"`
 	// Dependency is what it waits for, as Slurm writes it.
 	Dependency string `json:"dependency,omitempty"`
@@ -38,7 +38,7 @@ type Step struct {
 // ownerMark begins the comment of a job that was submitted by the platform.
 const ownerMark = "platform:"
 
-// OwnerComment is the comment of a job that somebody submits by the platform. It says who asked; within the cluster a
+// OwnerComment is the comment of a job that is submitted by the platform. It names the requester; within the cluster a
 // comment can be changed, so it proves nothing.
 func OwnerComment(requester string) string { return ownerMark + requester }
 
@@ -65,7 +65,7 @@ var detailFields = slices.Insert(slices.Clone(queueFields), len(queueFields)-1,
 	queueField{"Dependency", 60, func(j *Job, s string) { j.Dependency = none(s) }},
 )
 
-// peopleFields are those with whose a job is; a name has room for all that the platform gives.
+// peopleFields add whose a job is; the name's field is as wide as the longest name that the platform gives.
 var peopleFields = append([]queueField{
 	{"UserID", 12, func(j *Job, s string) { j.UID = layout.Number(s) }},
 	{"UserName", 32, func(j *Job, s string) { j.User = s }},
@@ -94,8 +94,8 @@ func gpusOf(tres string) *int {
 	return &count
 }
 
-// ask notes what a job asks for, such as "gres:gpu:2", so many times. It counts where Slurm has not counted what the
-// job was given: without accounting it does not.
+// ask adds what a job requests, such as "gres:gpu:2", so many times. It counts only where Slurm has not counted what
+// the job was given: without accounting it does not.
 func (j *Job) ask(text string, times int) {
 	rest, found := strings.CutPrefix(text, "gres:gpu")
 	if !found || *j.GPUs > 0 {
@@ -153,7 +153,7 @@ func (j *Job) zone(offset string) {
 	}
 }
 
-// Zoned returns a time of Slurm's as RFC 3339 has it, in UTC; what is no time stays as it is.
+// Zoned returns a time of Slurm's as RFC 3339 has it, in UTC; what does not parse as a time stays as it is.
 func Zoned(text, offset string) string {
 	at, err := time.Parse("2006-01-02T15:04:05-0700", text+strings.TrimSpace(offset))
 	if err != nil {

@@ -17,7 +17,7 @@ type Job struct {
 	JobID string `json:"jobId"`
 	Name  string `json:"name"`
 	User  string `json:"user"`
-	// UID is the id of the user; 0 where nobody has asked.
+	// UID is the id of the user; 0 where it was not read.
 	UID       int    `json:"-"`
 	Partition string `json:"partition"`
 	State     string `json:"state"`
@@ -162,7 +162,7 @@ func MergeJobs(live, completed []Job) []Job {
 	return live
 }
 
-// none returns an empty text for every way in which Slurm writes that there is no value.
+// none returns an empty text for every way in which Slurm writes that a value is missing.
 func none(text string) string {
 	switch text {
 	case "N/A", "None", "(null)", "Unknown", "None assigned":

@@ -20,7 +20,7 @@ type Node struct {
 	MemoryMiB int    `json:"memoryMiB"`
 	Partition string `json:"partition"`
 	Reason    string `json:"reason"`
-	// GPUs is how many it offers; nil where nobody has asked.
+	// GPUs is how many it offers; nil where that was not read.
 	GPUs *int `json:"gpus,omitempty"`
 }
 
@@ -63,7 +63,7 @@ func CountGPUs(nodes []Node, text string) {
 	}
 }
 
-// NodeReason returns the reason that sinfo printed; empty when it printed that there is none.
+// NodeReason returns the reason that sinfo printed; empty when it printed "none".
 func NodeReason(text string) string {
 	if text == "none" {
 		return ""

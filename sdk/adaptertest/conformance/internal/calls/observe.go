@@ -71,8 +71,8 @@ func observePatient(c *trial.Check) {
 	c.Require(whole.Lost == nil, "every node task of one member fails, and the instance is called lost: %v", whole.Lost)
 }
 
-// unasked observes an instance of which one member cannot be asked, and returns what the adapter reports; of that
-// member it is checked. A refusal to observe reports nothing, and is right.
+// unasked observes an instance of which one member does not answer, and returns what the adapter reports; check gets
+// the report on that member. A refusal to observe reports nothing, and is right.
 func unasked(c *trial.Check, check func(adapter.MemberObservation)) adapter.Observation {
 	i, _ := c.Create()
 	lost := i.Members[0].ID

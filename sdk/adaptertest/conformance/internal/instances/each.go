@@ -37,8 +37,8 @@ func Each() []trial.Clause {
 	}
 }
 
-// crowd creates an instance with two members at least, and one more than the least, of the component that has most room,
-// and returns the members of that component by index.
+// crowd creates an instance with at least two members, and one more than the minimum, of the first component of byRoom
+// that allows it, and returns the members of that component by index.
 func crowd(c *trial.Check) (*trial.Instance, []adapter.Member, adapter.Component) {
 	for _, component := range byRoom(c) {
 		if component.Max <= component.Min {
@@ -170,8 +170,8 @@ func labelEach(c *trial.Check) {
 	})
 }
 
-// removeEach removes members from the lowest index on, down to the least that must stay. Then what could be called
-// before must still work: an instance whose leader has gone and left nobody to lead is found by that.
+// removeEach removes members from the lowest index on, down to the minimum. Then what could be called before must
+// still work: that finds an instance whose leader was removed and left no leader.
 func removeEach(c *trial.Check) {
 	c.Supports(adapter.MemberRemove)
 	i, members, component := crowd(c)

@@ -45,15 +45,15 @@ func Member() []trial.Clause {
 	}
 }
 
-// byRoom returns the app's components, that with most room between least and most members first: one that bears only
-// some numbers of members, because they vote, has little.
+// byRoom returns the app's components, sorted by the difference between maximum and minimum of members, the largest
+// first: a component that allows only some numbers of members, because they vote, has a small one.
 func byRoom(c *trial.Check) []adapter.Component {
 	components := slices.Clone(c.App.Components)
 	slices.SortStableFunc(components, func(a, b adapter.Component) int { return (b.Max - b.Min) - (a.Max - a.Min) })
 	return components
 }
 
-// roomy returns the component with most room that may have one member more than its least.
+// roomy returns the first component of byRoom that may have one member more than its minimum.
 func roomy(c *trial.Check) string {
 	for _, component := range byRoom(c) {
 		if component.Max > max(component.Min, c.CountOf(component, nil)) {

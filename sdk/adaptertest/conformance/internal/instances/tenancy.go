@@ -85,8 +85,8 @@ func tasksOf(c *trial.Check, instances ...*trial.Instance) int {
 	return n
 }
 
-// actionBody returns a call of the first action that changes something and for which an input can
-// be made.
+// actionBody returns a call of the first action that changes something and for which an input is
+// known.
 func actionBody(c *trial.Check, i *trial.Instance, key, token string) (name string, body []byte, ok bool) {
 	for _, action := range c.App.Actions {
 		input, has := c.Input(action)

@@ -30,7 +30,7 @@ func Work() []trial.Clause {
 	}
 }
 
-// drainAsks holds back every node task of the drain: one that ends meanwhile has asked nobody.
+// drainAsks holds back every node task of the drain: a drain that ends without one has not read what runs there.
 func drainAsks(c *trial.Check) {
 	c.Supports(adapter.MemberDrain)
 	i, member := spare(c)

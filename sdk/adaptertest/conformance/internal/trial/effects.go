@@ -73,9 +73,9 @@ func (i *Instance) objectOf(entry standin.Entry) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// repeated returns the first effect that was brought about more often than by a clean create; empty
-// when there is none. A command that even a clean create runs several times is the adapter's way of
-// waiting for something, and does not count.
+// repeated returns the first effect that occurred more often than in a clean create; empty when no
+// effect did. A command that even a clean create runs several times is the adapter's way of waiting
+// for something, and does not count.
 func (p Profile) repeated(found Profile) string {
 	for one, count := range found {
 		allowed := max(p[one], 1)

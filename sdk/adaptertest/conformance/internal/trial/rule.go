@@ -45,7 +45,7 @@ func (c *Check) AwaitCaught(r *standin.Rule, id string) {
 	}
 }
 
-// ended is how an operation ended, and why where it says so.
+// ended returns the state in which an operation ended, with its error where it has one.
 func ended(status adapter.Status) string {
 	if status.Error == nil {
 		return string(status.State)

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Input returns a good input of an action: the configured one, or one made from its schema.
+// Input returns a valid input of an action: the configured one, or one generated from its schema.
 func (c *Check) Input(action adapter.Action) (json.RawMessage, bool) {
 	if given, ok := c.Options.Inputs[action.Name]; ok {
 		return given, true
@@ -65,7 +65,7 @@ func Fits(schema json.RawMessage, value any) bool {
 	return err == nil && compiled.Validate(loose) == nil
 }
 
-// sampleConfig returns a config that fits: an empty one if it fits, else one made from the schema.
+// sampleConfig returns a config that fits: an empty one if it fits, else one generated from the schema.
 func sampleConfig(schema json.RawMessage) json.RawMessage {
 	if value, ok := sample(schema); ok && !Fits(schema, map[string]any{}) {
 		if raw, err := json.Marshal(value); err == nil {

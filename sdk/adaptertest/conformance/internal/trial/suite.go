@@ -246,7 +246,7 @@ func (s *Suite) Run(clause Clause) run.Result {
 	return result
 }
 
-// Once does work outside all clauses: nothing is settled afterwards, so that what it made stays.
+// Once does work outside all clauses: nothing is settled afterwards, so that what it created stays.
 func (s *Suite) Once(ctx context.Context, id string, work func(*Check)) run.Result {
 	c := &Check{Suite: s, Ctx: ctx, clause: Clause{ID: id, Run: work}, began: s.Platform.Requested()}
 	result := run.Result{ID: id, Outcome: run.Passed}

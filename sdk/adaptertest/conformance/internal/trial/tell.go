@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxDiffs is how many differences between two bodies a report shows, maxValue how much of a value in one, in bytes.
+	// maxDiffs is how many differences between two bodies a report shows, maxValue how many bytes of a value in one.
 	maxDiffs = 12
 	maxValue = 200
 	// maxTasks is how many of a clause's failed node tasks a report shows.
@@ -26,8 +26,8 @@ type letterSent struct {
 	status     int
 }
 
-// differ notes what differs from the last request of the clause to the same route: a repeat is told apart from what it
-// repeats by these lines, not by reading two bodies.
+// differ records what differs from the last request of the clause to the same route: these lines show whether a request
+// repeats that one, without reading two bodies.
 func (c *Check) differ(l Letter, answer Reply, exchange *run.Exchange) {
 	route := l.Method + " " + l.Target
 	c.mu.Lock()
@@ -44,8 +44,8 @@ func (c *Check) differ(l Letter, answer Reply, exchange *run.Exchange) {
 	c.sent[route] = letterSent{sent: l.Body, came: answer.Body, status: answer.Status}
 }
 
-// diff returns what differs between two JSON bodies, a line for each place: its path, what was and what is. Bodies that
-// are no JSON, or the same, have no lines.
+// diff returns what differs between two JSON bodies, a line for each place: its path, the old and the new value. Bodies
+// that are not JSON, or the same, have no lines.
 func diff(before, after []byte) (lines []string) {
 	var was, is any
 	if bytes.Equal(before, after) || json.Unmarshal(before, &was) != nil || json.Unmarshal(after, &is) != nil {

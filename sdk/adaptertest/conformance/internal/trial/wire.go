@@ -112,8 +112,8 @@ type watch struct {
 	Leak, Odd, Large string
 	// logged is the clause after which a token was first seen in the adapter's log.
 	Logged string
-	// misfits are the first answers that broke a definition of the contract's schema, by its name; now are the definitions
-	// that were broken during the present clause, reported those that were during one that failed.
+	// misfits are the first answers that broke a definition of the contract's schema, by its name; now are the
+	// definitions that were broken during the present clause, reported those that were during one that failed.
 	misfits       map[string]string
 	now, reported map[string]bool
 }
