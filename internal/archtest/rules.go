@@ -82,5 +82,6 @@ func Rules() []Rule {
 		{"every state and move is made", Unmade, unmade},
 		{"states in SQL are the lifecycle's", MisspeltStates, misspeltStates},
 		{"every fault code is answered with", Unraised, unraised},
+		{"comments use the words of docs/style.md", Wordings, wordings},
 	}
 }

@@ -2,6 +2,7 @@ package archtest_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -142,6 +143,12 @@ var offences = []offence{
 		"package x\nconst q = `UPDATE member SET status = 'ACTVE'`", 1},
 	{"a code that nothing answers with", archtest.Unraised, "domain/fault/catalogue.go",
 		"package fault\nconst Never Code = \"NEVER\"\n", 1},
+	{"a comment with a word that we do not use", archtest.Wordings, "service/x/x.go",
+		"// Package x is for whoever\n// is told.\npackage x\n", 2},
+	{"a comment that is too wide", archtest.Wordings, "service/x/x.go",
+		"package x\nfunc f() {\n\t// " + strings.Repeat("wide ", 24) + "\n}\n", 1},
+	{"a comment on a name", archtest.Wordings, "service/x/x.go",
+		"package x\n// told returns it.\nfunc told() {}\n// " + strings.Repeat("wide ", 23) + "\n", 0},
 	{"a test runs beside others", archtest.Serial, "service/x/x_test.go",
 		"package x\nfunc TestX(t *testing.T) { t.Parallel() }\n", 0},
 }

@@ -1,0 +1,78 @@
+package archtest
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// unused are words of the table in docs/style.md that no comment needs, each with what to write.
+var unused = map[string]string{
+	"nobody":    "no one, no caller",
+	"whoever":   "the caller, the worker",
+	"those who": "callers that, people who",
+	"told":      "reported, returned",
+	"heard":     "received, reported",
+	"anew":      "again",
+	"its word":  "its answer, its report",
+	"says so":   "states it",
+	"loser":     "the subscription that ends",
+}
+
+var unusedWord = regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(unused)), "|") + `)\b`)
+
+// columnLimit bounds a line of a comment; a tab counts as four columns.
+const columnLimit = 120
+
+// Wordings finds comments on lines of their own that are too wide, or that use a word of the table which is not a name
+// in the file's code. Tests are left out.
+func Wordings(tree *Tree) (found []Finding) {
+	for _, file := range tree.Written() {
+		if file.Test {
+			continue
+		}
+		names, lines := namesIn(file.AST), bytes.Split(file.Source, []byte("\n"))
+		for _, group := range file.AST.Comments {
+			for _, comment := range group.List {
+				at := tree.line(comment.Pos())
+				line := strings.TrimLeft(string(lines[at-1]), "\t")
+				if strings.HasPrefix(line, "// ") { // code and pictures in comments begin with a tab
+					indent := 4 * (len(lines[at-1]) - len(line))
+					found = append(found, wording(file, at, strings.Repeat(" ", indent)+line, names)...)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// wording returns what is wrong with one line.
+func wording(file *File, at int, line string, names map[string]bool) (found []Finding) {
+	if utf8.RuneCountInString(line) > columnLimit {
+		found = append(found, Finding{file.Path, at, file.Path, fmt.Sprintf("the comment is wider than %d columns", columnLimit)})
+	}
+	for _, word := range unusedWord.FindAllString(line, -1) {
+		if !names[word] {
+			found = append(found, Finding{file.Path, at, file.Path + " " + word,
+				fmt.Sprintf("write %s instead of %q: see docs/style.md", unused[word], word)})
+		}
+	}
+	return found
+}
+
+// namesIn returns every name in a file's code.
+func namesIn(file *ast.File) map[string]bool {
+	names := map[string]bool{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if name, ok := node.(*ast.Ident); ok {
+			names[name.Name] = true
+		}
+		return true
+	})
+	return names
+}
