@@ -16,8 +16,8 @@ import (
 )
 
 // MoveDatabase does what docs/operations.md describes for a dump that is restored elsewhere: the database goes on as a
-// copy on a new server, which here takes the old one's address. What uses the database is stopped before, and sessions
-// that a killed program left there are ended first. Not for concurrent use.
+// copy on a new server, which here takes the old one's address. All sessions in it are ended first, those that a killed
+// program left too. Not for concurrent use.
 func (r *Rig) MoveDatabase(ctx context.Context) error {
 	if r.server == nil {
 		return errors.New("the database server is not this rig's")

@@ -18,7 +18,7 @@ type Bound struct {
 	Health lifecycle.Health
 	// Message says why; empty for HEALTHY.
 	Message string
-	// Unserved reports whether a component has fewer members in service than the manifest demands.
+	// Unserved reports whether a component with FAILED members has fewer in service than the manifest demands.
 	Unserved bool
 }
 
