@@ -73,7 +73,7 @@ func (s *small) object() Object {
 	return object
 }
 
-// instant is none, past, now or to come.
+// instant returns no time, a past one, now or one to come.
 func (s *small) instant() time.Time {
 	return pick(s, []time.Time{{}, {}, now.Add(-time.Hour), now, now.Add(time.Nanosecond), now.Add(time.Hour)})
 }
@@ -188,7 +188,7 @@ func TestExplanationAgreesWithEnforcement(t *testing.T) {
 	}
 }
 
-// loses takes away the rows that were said to give the key: enforcement must then refuse.
+// loses removes the rows that the verdict names as giving the key: enforcement must then refuse.
 func (s *small) loses(t *testing.T, c Case, said Verdict) {
 	t.Helper()
 	if c.Subject.Kind != KindUser {
@@ -209,7 +209,7 @@ func (s *small) loses(t *testing.T, c Case, said Verdict) {
 	require.False(t, enforced(c), "without %v\n%+v", said.Because, c)
 }
 
-// gains gives a person the first role that was said to be missing: enforcement must then allow.
+// gains gives a person the first role that the verdict names as missing: enforcement must then allow.
 func (s *small) gains(t *testing.T, c Case, said Verdict) {
 	t.Helper()
 	for _, ground := range said.Missing {

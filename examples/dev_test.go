@@ -67,7 +67,7 @@ decommission
 expect accepted
 quit`
 
-// told are lines that the timeline of it must have.
+// told holds lines that the timeline of the session must have.
 var told = []string{
 	"operation instance.create succeeded", "verdict MEMBER-1 passes the readiness probe", "fault the reply was lost",
 	"fault the adapter was killed", "adapter it answers again", "fault the cancel was answered canceled",
@@ -90,7 +90,7 @@ func processesOf(t *testing.T, mark string) (found []string) {
 	return found
 }
 
-// sessionOf runs the faults over an adapter, and returns what was told.
+// sessionOf runs the faults over an adapter, and requires that the session reports the lines of told.
 func sessionOf(t *testing.T, name, start, manifest, component string) {
 	t.Helper()
 	document, err := os.ReadFile(manifest)

@@ -17,8 +17,8 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
-// olderPlatform is a played platform of version 1 of the API: it refuses what the frozen SDL does not have, as that
-// platform did, and answers the rest from the types, with values that no client has heard of.
+// olderPlatform serves version 1 of the API: it refuses what the frozen SDL does not have, as that platform did, and
+// answers the rest from the types, with values that no client knows.
 func olderPlatform(t *testing.T) (environment []string) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/api/v1/schema.graphql")
@@ -45,7 +45,7 @@ func olderPlatform(t *testing.T) (environment []string) {
 	return []string{"OLDER_PLATFORM=" + server.URL, "NEWER_OPERATIONS=" + newer}
 }
 
-// answered is an object with a value for each field that is asked for.
+// answered returns an object with a value for each requested field.
 func answered(schema *ast.Schema, set ast.SelectionSet) map[string]any {
 	object := map[string]any{}
 	for _, selection := range set {

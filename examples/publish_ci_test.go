@@ -39,7 +39,7 @@ func (d *desk) note(what string) {
 	d.done = append(d.done, what)
 }
 
-// in lists an object when it is in one of the stages that are asked for.
+// in lists an object when it is in one of the requested stages.
 func (d *desk) in(id string, call clienttest.Call) any {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,7 +56,7 @@ func (d *desk) in(id string, call clienttest.Call) any {
 	return object{"edges": edges}
 }
 
-// promote takes the step that a call asks for.
+// promote takes the step that a call requests.
 func (d *desk) promote(id string) clienttest.Resolver {
 	return func(call clienttest.Call) (any, error) {
 		to := call.Input()["to"].(string)
@@ -72,7 +72,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{Server: clienttest.New(t, "../graph/schema/*.graphql"), stages: map[string]string{}, verdict: "NO_WORSE"}
 	d.RequireToken(token)
-	// made answers a new object as a draft, and the same one again to a repeat.
+	// made returns a new object as a draft, and the same one again to a repeat.
 	made := func(id string, keep func(clienttest.Call)) clienttest.Resolver {
 		return func(call clienttest.Call) (any, error) {
 			keep(call)

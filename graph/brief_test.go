@@ -19,7 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// selecting returns a selection of all fields, with what of below stands under them.
+// selecting returns a selection of all fields; an object in below is selected with the text there.
 func selecting(fields rows.Fields, below map[string]string) string {
 	deeper := map[string][]string{}
 	for path := range fields {
@@ -73,7 +73,7 @@ func TestABriefListSaysWhatAWholeOneSays(t *testing.T) {
 	require.Equal(t, string(brief.Data), strings.NewReplacer(`,"repair":{"budget":7}`, "", `,"repair":{"budget":3}`, "").Replace(string(whole.Data)))
 }
 
-// filled gives every column that a page shows of an instance and its neighbours a value that is none of the empty ones.
+// filled gives every column that a page shows of an instance and its neighbours a value that is not an empty one.
 func filled(kit *platformtest.Kit, id string) {
 	documented(kit, id)
 	kit.SQL(`UPDATE instance SET last_operation_id = (SELECT max(id) FROM operation WHERE instance_id = $1), failure_retryable = true,

@@ -26,7 +26,7 @@ func TestAValueThatAnEnumDoesNotHaveReachesNoResolver(t *testing.T) {
 			continue
 		}
 		enums++
-		// A field of any type stands in: only the operation's variables are checked here.
+		// Any selected field does: only the operation's variables are checked here.
 		for _, declared := range []string{name, name + "!", "[" + name + "!]"} {
 			document := fmt.Sprintf(`query($v: %s) { viewer { user { id } } }`, declared)
 			for _, bad := range []any{"", "nonsense", "nonsense ", 3, true, map[string]any{}} {

@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 )
 
-// TestWhatAGroupExecutesAsksForNothing holds the contract to what live groups rest on: what a live event shows is in
-// the event, so that one execution, with nobody's rights, serves all who watch.
+// TestWhatAGroupExecutesAsksForNothing checks the contract that live groups rest on: all that a live event shows is in
+// the event, so that one execution, without any caller's rights, serves all subscribers.
 func TestWhatAGroupExecutesAsksForNothing(t *testing.T) {
 	t.Parallel()
 	resolvers := reflect.TypeFor[exec.ResolverRoot]()

@@ -26,7 +26,7 @@ var columns = []authz.Role{"tenant_admin", "project_admin", "project_member", "p
 	"platform_operator",
 	"app_publisher", "operation", "node"}
 
-// kindFields are the mutations that ask for the operations of each kind.
+// kindFields are the mutations that request the operations of each kind.
 var kindFields = map[lifecycle.OperationKind]string{
 	lifecycle.InstanceCreate: "launchInstance", lifecycle.InstanceDecommission: "decommissionInstance",
 	lifecycle.InstanceUpgrade:  "upgradeInstance",
@@ -51,7 +51,7 @@ func fieldKeys(field *ast.FieldDefinition) []string {
 	return keyNames.FindAllString(said, -1)
 }
 
-// keyOf is the key of a name; one of a family stands for all of them, which are held alike.
+// keyOf returns the key of a name; one key of a family represents all of them, which are granted alike.
 func keyOf(t *testing.T, name string) authz.Key {
 	t.Helper()
 	key, err := authz.ParseKey(strings.Replace(name, "<family>", "apps", 1))
@@ -118,7 +118,7 @@ func TestTheIAMMatrixIsWhatTheCodeSays(t *testing.T) {
 		"who may do what has changed: read the difference, then run go test ./graph -run IAMMatrix -update-matrix")
 }
 
-// actions are the lines of what an app declares by itself: the keys of its family that are no field's.
+// actions returns the lines of what only apps declare: the keys of their family that no field requires.
 func actions(t *testing.T) string {
 	t.Helper()
 	var lines strings.Builder

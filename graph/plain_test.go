@@ -227,11 +227,11 @@ type documents struct {
 	schema *ast.Schema
 	tables map[string]*plain.Type
 	asked  map[string]bool
-	// project is what fields are asked about that want one.
+	// project is the argument of the fields that require a project.
 	project ids.ID
 }
 
-// alone are fields that elements of a list are not asked for.
+// alone are fields that are not selected for the elements of a list.
 var alone = []string{"members", "operations", "events", "manifest", "actions", "allocations", "steps"}
 
 // mostSpreads keeps documents within what the transport takes.
@@ -288,7 +288,7 @@ func (d *documents) field(of string, field *ast.FieldDefinition, listed bool, de
 	return text
 }
 
-// missing are fields that were never asked for.
+// missing returns the fields that no document has selected.
 func (d *documents) missing() (names []string) {
 	for name, table := range d.tables {
 		for field := range table.Fields {

@@ -27,7 +27,7 @@ func reached(schema *ast.Schema, from *ast.Definition, found map[string]*ast.Def
 	return found
 }
 
-// Answers of queries are compressed, so none may hold a credential: its length would tell of it.
+// Answers of queries are compressed, so none may hold a credential: its length would reveal something about it.
 func TestCredentialsAreAnswersOfMutationsAlone(t *testing.T) {
 	t.Parallel()
 	schema := exec.NewExecutableSchema(exec.Config{Resolvers: &graph.Resolver{}}).Schema()

@@ -44,8 +44,8 @@ func newAviary(t *testing.T) *aviary {
 	return a
 }
 
-// house makes the project that secrets are issued in: an instance with a member on a node whose agent is real, made of
-// a manifest that pins an artifact in a guarded registry.
+// house creates the project that secrets are issued in: an instance with a member on a node whose agent is real,
+// launched from a manifest that pins an artifact in a guarded registry.
 func (a *aviary) house() *world {
 	a.t.Helper()
 	tenant := a.Tenant()

@@ -158,7 +158,7 @@ type world struct {
 	admin, operator, viewer                                 string
 }
 
-// populate plants what is made without an agent: a session, a key, an enrolment, a webhook's secret, sealed boxes.
+// populate plants the secrets that need no agent: a session, a key, an enrolment, a webhook's secret, sealed boxes.
 func (a *aviary) populate() *world {
 	a.t.Helper()
 	w := a.house()
@@ -240,7 +240,7 @@ func (a *aviary) search(name string) (found []string) {
 	return found
 }
 
-// run asks for a command and waits for its end.
+// run requests a command and waits for its end.
 func (a *aviary) run(w *world, key string, spec any) *gql.NodeTask {
 	a.t.Helper()
 	raw, err := json.Marshal(spec)

@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/service/identity"
 )
 
-// In development an administrator of a tenant logs in as anybody of it, by a link: nobody but this machine may reach
-// such a server.
+// In development an administrator of a tenant logs in as anyone of it, by a link: only this machine may reach such a
+// server.
 func TestDevelopmentIsRefusedWhereOthersReach(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){

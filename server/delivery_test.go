@@ -127,7 +127,7 @@ func (s *serverProcess) open(credential string, task ids.ID) opened {
 	return answer.Data.OpenArtifactDelivery
 }
 
-// get asks for a part from an offset on.
+// get requests a part from an offset on.
 func (o opened) get(t *testing.T, offset int) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.URL+o.Parts[0].Digest, nil)

@@ -158,7 +158,7 @@ func TestAKeyEndsWithTheRoleOfWhoeverMadeIt(t *testing.T) {
 	require.Equal(t, string(fault.Unauthenticated), i.works(key), "its maker reads it no more")
 }
 
-// An account outlives whoever made it when somebody else answers for it; the keys that its maker knows do not.
+// An account outlives its maker when someone else answers for it; the keys that the maker knows do not.
 func TestAnAccountGoesOnUnderWhoeverAnswersForIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -178,7 +178,7 @@ func TestAnAccountGoesOnUnderWhoeverAnswersForIt(t *testing.T) {
 	require.Equal(t, string(fault.Unauthenticated), i.works(old))
 }
 
-// Under break-glass nobody widens an account that goes on afterwards.
+// Under break-glass no one widens an account that goes on afterwards.
 func TestAnAccountThatGoesOnIsNotWidenedUnderBreakGlass(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -191,7 +191,7 @@ func TestAnAccountThatGoesOnIsNotWidenedUnderBreakGlass(t *testing.T) {
 	require.Equal(t, 1, b.Count("service_account", `permission_keys = '["project.read"]'`))
 }
 
-// A key has a longest life, also where nobody names an end.
+// A key has a longest life, also where the request names no end.
 func TestKeysHaveALongestLife(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Config) { c.KeyLife = 48 * time.Hour })

@@ -44,8 +44,8 @@ func roots(schema *ast.Schema) []root {
 	return all
 }
 
-// document calls a root field with the arguments named, each as a variable, and asks for every field
-// within reach that needs no argument.
+// document calls a root field with the arguments named, each as a variable, and selects every field within reach that
+// needs no argument.
 func document(schema *ast.Schema, r root, arguments map[string]any) string {
 	var declared, passed []string
 	for _, argument := range r.field.Arguments {
@@ -71,15 +71,15 @@ func document(schema *ast.Schema, r root, arguments map[string]any) string {
 	return text + selection(schema, schema.Types[r.field.Type.Name()], depth) + " }"
 }
 
-// flat are types with lists in lists in lists: all of that at once is more than a document may ask for. What lies
-// deeper is asked for where their pages are.
+// flat are types with lists in lists in lists: all of that at once is more than a document may select. What lies deeper
+// is selected where their pages are.
 var flat = map[string]bool{"Manifest": true, "Artifact": true}
 
-// reaching are types that are read from a node, which these tests have none of, and whose every reading is in the
-// audit. Strangers are told nothing of them: the subscription's recipe asks, and TestWhoMayNotReadLearnsNothing.
+// reaching are types that are read from a node, which these tests do not have; the audit has every reading of them.
+// Strangers learn nothing of them: the subscription's recipe and TestWhoMayNotReadLearnsNothing check that.
 var reaching = map[string]bool{"LogPage": true, "MemberMetrics": true}
 
-// selection asks for what a type has, down to a depth; a page and its edges do not count.
+// selection selects what a type has, down to a depth; a page and its edges do not count.
 func selection(schema *ast.Schema, of *ast.Definition, depth int) string {
 	if !of.IsCompositeType() {
 		return ""
@@ -107,8 +107,8 @@ func selection(schema *ast.Schema, of *ast.Definition, depth int) string {
 	return text + " }"
 }
 
-// scalars asks for the plain fields of a type, but for those that another type has with another type of
-// value: one answer cannot hold both.
+// scalars selects the plain fields of a type, except those that another type has with another type of value: one answer
+// cannot hold both.
 func scalars(schema *ast.Schema, of *ast.Definition) (text string) {
 	for _, field := range of.Fields {
 		if schema.Types[field.Type.Name()].IsLeafType() && !strings.HasPrefix(field.Name, "__") && !needsArgument(field) &&

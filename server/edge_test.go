@@ -56,7 +56,7 @@ func (b *bench) sent(document string, headers ...string) (*http.Response, string
 	return response, string(answer)
 }
 
-// crossings are pages that may or may not act with the session cookie. HOST stands for the server's.
+// crossings are pages that may or may not act with the session cookie. HOST is replaced by the server's host.
 var crossings = map[string]struct {
 	headers []string
 	allowed bool
@@ -86,7 +86,7 @@ var crossings = map[string]struct {
 	"an allowed page's other port": {[]string{"Origin", "https://console.test"}, false},
 }
 
-// at puts the server's host where HOST stands.
+// at replaces HOST by the server's host.
 func (b *bench) at(headers []string) []string {
 	out := make([]string, len(headers))
 	for i, text := range headers {

@@ -15,8 +15,8 @@ import (
 
 const addsUser = `mutation($input: CreateUserInput!) { createUser(input: $input) { id email displayName tenantId invitedAt acceptedAt disabledAt lastLoginAt } }`
 
-// An admin of a tenant of their own asks for addresses: of another tenant's admin, of its people, of the platform's
-// staff, and of nobody. All answers are the same, and none keeps those whom it concerns from anything.
+// An admin adds addresses to a tenant of their own: of another tenant's admin, of its people, of the platform's staff,
+// and an unknown one. All answers are the same, and none keeps the owner of an address from anything.
 func TestAnswersAboutAnAddressDoNotTellWhoIsElsewhere(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -133,7 +133,7 @@ func (r *reachable) serveApp(w http.ResponseWriter, request *http.Request) {
 	_, _ = io.WriteString(w, "hello from the app")
 }
 
-// agent plays the node's agent at one server until ctx ends: whoever asks for a port gets it.
+// agent plays the node's agent at one server until ctx ends: every request for a port gets it.
 func (r *reachable) agent(ctx context.Context, at *serverProcess) {
 	r.t.Helper()
 	conn, err := tunnel.Dial(ctx, at.url+tunnel.NodePath, r.credential, nil)
@@ -175,7 +175,7 @@ func (r *reachable) agent(ctx context.Context, at *serverProcess) {
 		10*time.Millisecond)
 }
 
-// playCommand plays a command that says what it was asked for, echoes its input, and ends by itself with code 5.
+// playCommand plays a command that prints its spec, echoes its input, and ends by itself with code 5.
 func playCommand(open tunnel.Open, stream *tunnel.Stream) error {
 	if err := stream.Granted(); err != nil {
 		return err

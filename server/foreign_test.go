@@ -47,7 +47,7 @@ func newWatched(t *testing.T) *watched {
 // host is where it listens.
 func (w *watched) host() string { return strings.TrimPrefix(w.URL, "http://") }
 
-// asked takes the paths for which a name was shown.
+// asked returns the paths for which a name was shown since the last call.
 func (w *watched) asked() (paths []string) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -58,9 +58,9 @@ func (w *watched) asked() (paths []string) {
 	return paths
 }
 
-// A tenant's admin points a source at a repository of another tenant's in the platform's registry. The platform shows
-// its own name to it for the platform's artifacts, and for the tenant's below the tenant's own path; else it asks as
-// nobody.
+// A tenant's admin points a source at another tenant's repository in the platform's registry. The platform shows its
+// own name there for the platform's artifacts, and for the tenant's below the tenant's own path; otherwise it reads
+// anonymously.
 func TestThePlatformsNameReadsNoOtherTenantsRepository(t *testing.T) {
 	t.Parallel()
 	registry := newWatched(t)
@@ -135,7 +135,7 @@ func TestAManifestNamesThePlaceOfTheArtifactThatItPins(t *testing.T) {
 	require.Empty(t, honest.Errors, honest.Raw)
 }
 
-// What a tenant has not released is nobody else's to read, by whatever way one asks; what it has is everybody's.
+// What a tenant has not released no other tenant can read, by any way; what it has released everyone can.
 func TestDraftsAndWhatOnlyTheyPinAreTheirPublishers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -186,7 +186,7 @@ func TestDraftsAndWhatOnlyTheyPinAreTheirPublishers(t *testing.T) {
 	require.True(t, tells(ways["an artifact by id"](viewer)), "once it is released")
 }
 
-// Whether an id is another tenant's or nobody's makes no difference to what an explanation says.
+// Whether an id is another tenant's or does not exist makes no difference to an explanation.
 func TestAnExplanationDoesNotTellWhetherAForeignIDExists(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

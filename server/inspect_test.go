@@ -16,7 +16,7 @@ import (
 )
 
 // An adapter whose calls are narrowed holds, while it only looks, a token that runs what the manifest names: with that
-// token it can neither run a command of its own, nor write a file, nor redeem a secret. The audit names who asked.
+// token it can neither run a command of its own, nor write a file, nor redeem a secret. The audit names the requester.
 func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

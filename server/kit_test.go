@@ -25,8 +25,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// frugal is the configuration before flags with few connections: a process of the database's for each costs a test more than
-// what it does there.
+// frugal is the configuration before flags, with few connections: each costs a process of the database's, which takes a
+// test longer than its statements.
 func frugal() *Config {
 	config := Defaults()
 	config.Connections = 4
@@ -109,7 +109,7 @@ type refusal struct {
 	}
 }
 
-// code is that of the first error; "" when there is none.
+// code returns the code of the first error; "" without one.
 func (a answer) code() string {
 	if len(a.Errors) == 0 {
 		return ""

@@ -19,8 +19,8 @@ const limitsDocument = `mutation($input: UpdateServiceAccountInput!) { updateSer
 const planLimitsDocument = `query($input: UpdateServiceAccountInput!) { planServiceAccountUpdate(input: $input) {
 	permissionKeys limits { objectIds maxRisk operationsPerHour } widens narrows } }`
 
-// An admin who raises one limit of an account leaves the others as they are; what is to go is named, and what widens is
-// said by the plan and kept by the audit.
+// An admin who raises one limit of an account leaves the others as they are. A limit to lift is named; the plan shows
+// what widens, and the audit records it.
 func TestOneLimitIsChangedAndTheOthersStay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -75,7 +75,7 @@ func TestOneLimitIsChangedAndTheOthersStay(t *testing.T) {
 	require.Equal(t, before, b.fingerprint())
 }
 
-// A limit is loosened by nobody who lacks a key of the account: it would get more of each. It may be tightened.
+// No one who lacks a key of the account may loosen its limit: it would get more of each key. It may be tightened.
 func TestALimitIsWidenedByWhoeverHoldsWhatTheAccountMay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -93,8 +93,8 @@ func TestALimitIsWidenedByWhoeverHoldsWhatTheAccountMay(t *testing.T) {
 	require.Empty(t, change(object{"limits": object{"maxRisk": "READ"}}).Errors)
 }
 
-// A list is of the whole project: an account that is limited to objects is told that its own limit is in the way, and
-// not that it lacks a key that it has.
+// A list is of the whole project: an account that is limited to objects gets an error that names its own limit, and not
+// a key that it has.
 func TestListsByALimitedAccountNameItsLimit(t *testing.T) {
 	t.Parallel()
 	b, schema := newBench(t), sdl(t)
@@ -123,7 +123,7 @@ func TestListsByALimitedAccountNameItsLimit(t *testing.T) {
 	require.Len(t, lists, tried)
 }
 
-// A key that was good once is expired, and its holder is told so; a revoked one is unknown.
+// The holder of a key that was good once learns that it has expired; a revoked key is unknown.
 func TestAnExpiredKeyIsToldSoToItsHolder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

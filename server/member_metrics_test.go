@@ -33,7 +33,7 @@ func (m measured) Series(query nodemetrics.Query) ([]nodemetrics.Point, error) {
 	return []nodemetrics.Point{point(m.now-20, 0.5), point(m.now, 1)}, nil
 }
 
-// scraped asks for a project's numbers as a scraper does.
+// scraped requests a project's numbers as a scraper does.
 func (r *reachable) scraped(project, credential string) (status int, body string) {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.far.url+"/v1/projects/"+project+"/metrics",

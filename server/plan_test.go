@@ -11,7 +11,7 @@ import (
 )
 
 // The plan of a harmless drain is shown to somebody, and its hash is sent with force at the deadline: over the API,
-// with the caller's own session, that is another change, which nobody has seen.
+// with the caller's own session, that is another change, which no one has seen.
 func TestTheHashOfAHarmlessPlanDoesNotAuthoriseForce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

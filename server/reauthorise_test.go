@@ -23,7 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/transport/wsapi"
 )
 
-// endsWithin is how soon what rests on a right that is gone must end: 5 s, with room for a busy machine.
+// endsWithin is how soon what rests on a right that has ended must end: 5 s, with a margin for a busy machine.
 const endsWithin = 8 * time.Second
 
 // The live documents, each with the variables it needs.
@@ -107,7 +107,7 @@ func (l *listener) state() (events int, code string, closed int) {
 	return l.events, l.code, l.closed
 }
 
-// happen writes events of the house's instance until every listener has heard of something.
+// happen writes events of the house's instance until every listener has received one.
 func (b *bench) happen(h *house, heard ...*listener) {
 	b.t.Helper()
 	row, err := b.Ent.Instance.Get(b.t.Context(), h.Instance)

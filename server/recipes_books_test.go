@@ -78,7 +78,7 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 	},
 }
 
-// addBooks makes an account, a budget and a closed period of the house, with a run that made nothing of it.
+// addBooks creates an account, a budget and a closed period of the house, with a run whose one line costs nothing.
 func (b *bench) addBooks(h *house) {
 	h.Budget = ids.New(ids.Budget)
 	b.SQL(`INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at)

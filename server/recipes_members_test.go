@@ -35,8 +35,8 @@ var recipesOfMembers = map[string]func(v, a *house) []arguments{
 	}),
 }
 
-// triaged are the ids by which a report can be requested. In one's own house nothing was ever requested of the free
-// allocation and the task: there is no report on them.
+// triaged are the ids by which a report can be requested. In one's own house no request named the free allocation or
+// the task: no report on them exists.
 func triaged(v, a *house) []arguments {
 	all := []arguments{{"id": v.Operation}, {"id": v.Instance}, {"id": v.Member}}
 	if v != a {

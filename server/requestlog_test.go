@@ -43,7 +43,7 @@ func (l *requestLog) all(t *testing.T) (lines []map[string]any, text string) {
 	return lines, text
 }
 
-// one returns the line with that verb; there is no other.
+// one returns the only line with that verb.
 func (l *requestLog) one(t *testing.T, verb string) map[string]any {
 	t.Helper()
 	var found []map[string]any

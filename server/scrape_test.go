@@ -118,13 +118,13 @@ func (w *running) raw(accept string) string {
 	return string(text)
 }
 
-// ask sends a document; its answer is looked at by whoever wants to.
+// ask sends a document and returns its answer.
 func (w *running) ask(token, document string, variables any) answer {
 	w.t.Helper()
 	return w.over(w.client, token, document, variables)
 }
 
-// value is that of the only series of a family whose labels are those; false when there is none.
+// value returns the value of the only series of a family with those labels; false without one.
 func value(families map[string]*dto.MetricFamily, name string, labels map[string]string) (float64, bool) {
 	for _, one := range families[name].GetMetric() {
 		found := 0
@@ -251,7 +251,7 @@ var rare = map[string][]string{
 	"app_platform_feed_holder_seconds": {"kind", "name", "database", "user", "application"},
 }
 
-// exposes checks that what alerts and dashboards ask for is there, under the labels that they name.
+// exposes checks that the series that alerts and dashboards read are there, under the labels that they name.
 func exposes(t *testing.T, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	for where, text := range expressions(t) {

@@ -23,11 +23,10 @@ import (
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
 
-// someKey is a public key whose private half nobody has kept.
+// someKey is a public key whose private half no one has kept.
 const someKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEPWAUKk1hrNN5Oz0CDjmGkN1DjJ/e8KRMSRxBrbVi2H"
 
-// playLogin plays the SSH server of a member: it says what it was asked for and the certificate of its host, and
-// echoes.
+// playLogin plays the SSH server of a member: it prints its spec and the certificate of its host, and echoes.
 func playLogin(open tunnel.Open, stream *tunnel.Stream) error {
 	if err := stream.Granted(); err != nil {
 		return err
@@ -53,7 +52,7 @@ type issued struct {
 	ExpiresAt                              time.Time
 }
 
-// issue asks for a certificate; the code is that of a refusal.
+// issue requests a certificate; code is that of a refusal.
 func (r *reachable) issue(credential string, input map[string]any) (got issued, code, message string) {
 	r.t.Helper()
 	body, err := json.Marshal(map[string]any{"variables": map[string]any{"i": input}, "query": `

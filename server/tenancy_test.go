@@ -190,9 +190,8 @@ func (b *bench) unchangedBut(before map[string]string, tables []string, what str
 	}
 }
 
-// audited fails when a refusal left no trace: who tried, with which key, and what it was answered. A
-// node and an enrolment are not looked for: the database refuses their login role before any key is
-// asked for.
+// audited fails when a refusal left no trace: who tried, with which key, and what the answer was. A node and an
+// enrolment are not checked: the database refuses their login role before any key is required.
 func (b *bench) audited(refused map[string]bool, attacker *house) {
 	b.t.Helper()
 	kinds := map[string]string{"USER": "person", "SERVICE_ACCOUNT": "robot", "OPERATION": "operation", "NODE": "node"}
@@ -216,7 +215,7 @@ func (b *bench) audited(refused map[string]bool, attacker *house) {
 	}
 }
 
-// withheld are reads that a tenant's own admin is refused, by root field and the house's id it asks for.
+// withheld are reads that a tenant's own admin is refused, by root field and the house's id that it names.
 var withheld = map[string]string{
 	"query auditChain":         "audit.verify is the platform's",
 	"query auditCheckpoints":   "audit.verify is the platform's",

@@ -77,7 +77,7 @@ func give(w http.ResponseWriter, content, digest string) {
 	w.Header().Set(volumefiles.ReprDigest, digest)
 }
 
-// ask asks for a path of the volume at the process without the tunnel; pairs are headers.
+// request requests a path of the volume at the process without the tunnel; pairs are headers.
 func (s *shelf) request(credential, method, path, body string, pairs ...string) (*http.Response, string) {
 	s.t.Helper()
 	return s.address(credential, method, volumefiles.Prefix+string(s.volume)+"/files/"+path, body, pairs...)
@@ -101,7 +101,7 @@ func (s *shelf) address(credential, method, address, body string, pairs ...strin
 	return response, string(got)
 }
 
-// refused asserts a refusal by code and words, and that no agent was asked.
+// refused asserts a refusal by code and words, and that no agent was called.
 func (s *shelf) refused(body, code, words string, before int64) {
 	s.t.Helper()
 	require.Contains(s.t, body, `"`+code+`"`)

@@ -36,8 +36,8 @@ type house struct {
 	admin, robot, node, token string
 }
 
-// secrets are the ids that nobody outside of the house may be shown. What the platform owns (apps,
-// manifests, artifacts) is not among them; nodes are, since only operators see nodes.
+// secrets are the ids that no one outside of the house may be shown. What the platform owns (apps, manifests,
+// artifacts) is not among them; nodes are, since only operators see nodes.
 func (h *house) secrets() []string {
 	var found []string
 	for name, value := range fields(h) {
@@ -122,7 +122,7 @@ func (b *bench) enrolment() string {
 	return text
 }
 
-// find learns the ids of rows that the fixtures made beside those they answered.
+// find reads the ids of rows that the fixtures created beside those they returned.
 func (b *bench) find(h *house) {
 	one := func(to *ids.ID, statement string, args ...any) {
 		require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), statement, args...).Scan(to))

@@ -155,7 +155,7 @@ func (l *lab) allEnded(t *testing.T) {
 		"every operation ends")
 }
 
-// endedAsTold requires that every operation ended as the adapter said, once, and that no step of any is open.
+// endedAsTold requires that every operation ended once, as the adapter reported, and that no step of any is open.
 func (l *lab) endedAsTold(t *testing.T, s *script) {
 	t.Helper()
 	for _, op := range l.own.Operation.Query().Order(dboperation.ByID()).AllX(t.Context()) {

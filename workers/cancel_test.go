@@ -117,7 +117,7 @@ func TestCancelAtAnAdapterThatIsDownWaitsForItsWord(t *testing.T) {
 	require.Equal(t, "CANCELED CANCELED"+asBefore, c.world(), op.ErrorMessage)
 }
 
-// An adapter that answers for an attempt which nobody sent says nothing about the one that was.
+// An adapter's answer for an attempt that was never sent says nothing about the attempt that was.
 func TestAnAnswerForAnAttemptThatWasNeverSentEndsNothing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

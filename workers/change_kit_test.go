@@ -126,7 +126,7 @@ func (c *cluster) ask(a asked) ids.ID {
 	return c.op
 }
 
-// arrive makes a member PENDING in the free allocation, which the operation asked for unless it was brought.
+// arrive creates a member PENDING in the free allocation, which the operation requested unless it was brought.
 func (c *cluster) arrive(a asked, private map[string]any) ids.ID {
 	c.newcomer = ids.New(ids.Member)
 	node := *c.own.Allocation.GetX(c.Context(), c.free).NodeID
@@ -141,7 +141,7 @@ func (c *cluster) arrive(a asked, private map[string]any) ids.ID {
 	return c.newcomer
 }
 
-// want is how many peers the instance's roles ask for.
+// want sets how many peers the instance's roles desire.
 func (c *cluster) want(desired int) {
 	c.own.Instance.UpdateOneID(c.instance).SetRoles(json.RawMessage(
 		fmt.Sprintf(`[{"componentKey":"peer","displayName":"Peer","desired":%d,"current":2,"healthy":0,"summary":""}]`,
@@ -162,8 +162,8 @@ func (c *cluster) newVersion(change, private map[string]any) {
 	private["to"] = map[string]any{"manifestId": c.to, "version": "2.0.0", "config": now["config"]}
 }
 
-// says has the adapter speak of the operation's current dispatch: a state, and of the second member and
-// the newcomer where they stand; empty for nothing.
+// says has the adapter report on the operation's current dispatch: a state, and the statuses of the second member and
+// the newcomer; empty for none.
 func (c *cluster) says(state adapter.State, second, newcomer adapter.MemberStatus) {
 	c.Helper()
 	all := c.script.dispatched(string(c.op))

@@ -237,7 +237,7 @@ func (l *lab) rob(id ids.ID) (stop func()) {
 	})
 }
 
-// once requires that each of the types was told exactly once.
+// once requires that there is exactly one event of each of the types.
 func (l *lab) once(it launched, types ...string) {
 	l.Helper()
 	counts := map[string]int{}

@@ -45,7 +45,7 @@ func newPair(t testing.TB, synchronous bool) pair {
 	return p
 }
 
-// reader follows a project's feed from its beginning, and begins again when it is told that its place was lost.
+// reader follows a project's feed from its beginning, and begins again when its cursor has expired.
 type reader struct {
 	mu      sync.Mutex
 	got     []ids.ID

@@ -305,7 +305,7 @@ func TestAdapterThatAnswersItsFeedAtOnceIsNotAskedWithoutPause(t *testing.T) {
 	require.Greater(t, time.Since(began), 500*time.Millisecond, "five polls have at least four pauses between them")
 }
 
-// A deadline that passes while people's work runs names the work, and is theirs to clear and nobody's fault.
+// A deadline that passes while people's work runs names the work: it is theirs to clear, and no one's fault.
 func TestADeadlineThatPassesWhileWorkRunsIsTheUsers(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

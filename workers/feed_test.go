@@ -15,8 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// atOnce makes the adapter end every operation as soon as it has accepted it. Before it answers, whoever waits for its
-// word is woken for nothing.
+// atOnce makes the adapter end every operation as soon as it has accepted it. Before it answers, it wakes the waiter
+// for its status, which finds nothing.
 func (s *script) atOnce(hub *event.Hub) {
 	s.with(func() {
 		s.onPut = func(d adapter.Dispatch) (int, any) {
@@ -77,8 +77,8 @@ func TestAStatusThatCannotBeStoredLeavesTheOthersOfItsPage(t *testing.T) {
 	require.Equal(t, lifecycle.OperationSucceeded, l.ended(bad.create).State, "and its next one is stored")
 }
 
-// What the adapter's feed brings is stored without a wait for the disk where it tells no timeline: a crash forgets it
-// together with how far the feed was read, or not at all.
+// What the adapter's feed brings is stored without a wait for the disk where it appends no event: a crash forgets it
+// together with the feed's cursor, or not at all.
 func TestWhatTheFeedBroughtIsThereAgainAfterACrashOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	server := alone{pgtest.NewCluster(t)}

@@ -19,9 +19,9 @@ import (
 	"github.com/gpuaas/app-platform/internal/dial"
 )
 
-// firstContract narrows an adapter to the contract as it was first published, by its document: it announces 1.0 alone, has
-// no other routes, and answers with no other fields. Requests are signed as a whole and reach it as they are, which every
-// version of the contract has to bear: unknown fields are ignored.
+// firstContract narrows an adapter to the contract as it was first published, by its document: it announces 1.0 alone,
+// has no other routes, and answers with no other fields. Requests reach it as they were signed, with all fields, since
+// every version of the contract has to ignore unknown ones.
 type firstContract struct {
 	next    http.Handler
 	paths   map[string]any

@@ -251,7 +251,7 @@ func TestWordOfAnEarlierOperationProvesNothing(t *testing.T) {
 	require.Equal(t, "EVIDENCE_MISSING", c.end().ErrorCode)
 }
 
-// A task that is asked for after the agents had looked, and before the operation ends, sends it back.
+// A task that is requested after the agents' check, and before the operation ends, sends the operation back.
 func TestTaskThatComesAfterTheAgentsHaveLookedIsSeen(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

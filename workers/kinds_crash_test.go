@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// stumbles makes the database refuse, once for every step, the transaction that notes the step's end:
-// what the step did outside has happened, and nobody knows.
+// stumbles makes the database refuse, once for every step, the transaction that records the step's end: what the step
+// did outside has happened, and no one knows.
 func (c *cluster) stumbles() {
 	c.Helper()
 	owner, err := pgx.Connect(c.Context(), c.pg.OwnerDSN())
@@ -75,8 +75,8 @@ func TestEveryKindIsTakenBackThoughEachStepOfThatFailsOnce(t *testing.T) {
 	})
 }
 
-// The worker that has committed what the adapter is to be asked for is dropped before it can ask: the
-// next one asks for the same, with the same attempt.
+// The worker that has committed a dispatch is dropped before it receives the answer: the next one sends the same
+// dispatch, with the same attempt.
 func TestEveryKindIsTakenOverBetweenItsCommitAndTheCall(t *testing.T) {
 	t.Parallel()
 	for _, r := range rules {

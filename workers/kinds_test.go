@@ -21,7 +21,7 @@ type rule struct {
 	rejected         string               // after a refusal for safety
 	canceled         string               // after a cancel that the adapter follows; empty when it cannot be canceled
 	late             string               // after the deadline, when the adapter then stops
-	// events are told exactly once at a good end.
+	// events are appended exactly once at a good end.
 	events []string
 	steps  int
 }
@@ -118,7 +118,7 @@ func each(t *testing.T, run func(t *testing.T, c *cluster, r rule)) {
 	eachOf(t, func(rule) bool { return true }, run)
 }
 
-// cancelable are the kinds that can be asked to stop.
+// cancelable reports whether a kind can be canceled.
 func cancelable(r rule) bool { return r.canceled != "" }
 
 func eachOf(t *testing.T, which func(rule) bool, run func(t *testing.T, c *cluster, r rule)) {

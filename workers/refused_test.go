@@ -73,7 +73,7 @@ func TestAnAdditionThatCannotBeTurnedBackEndsWithItsOrphansListed(t *testing.T) 
 	c.once(c.launched, string(lifecycle.EventMemberFailed), string(lifecycle.EventOrphanFound), "apps.operation.failed")
 }
 
-// What takes back would have asked the adapter to stop; it does not run.
+// The compensation would have canceled the adapter's work; it does not run.
 func TestAnAdapterThatWorksOnWhatEndsBareIsAskedToStop(t *testing.T) {
 	t.Parallel()
 	l := newRefusing(t)
@@ -206,7 +206,7 @@ func TestAnEndOfWhichNoStateIsTakenIsCountedAndEndsOnceItIs(t *testing.T) {
 	require.Equal(t, lifecycle.OperationFailed, op.State)
 }
 
-// The adapter has finished, and the success cannot be recorded: whoever asks to stop it then has an answer.
+// The adapter has finished, and the success cannot be recorded: a cancel that is requested then gets an answer.
 func TestACancelDuringTheFinishingStepIsAnswered(t *testing.T) {
 	t.Parallel()
 	l := newRefusing(t)

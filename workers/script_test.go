@@ -13,8 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// script is an adapter that does what a test tells it, for faults that the server kit does not have.
-// It verifies every request's signature like any other.
+// script is an adapter that a test scripts, for faults that the server kit does not have. It verifies every request's
+// signature like any other.
 type script struct {
 	lab      *lab
 	url      string
@@ -122,7 +122,7 @@ func (s *script) answerPlan(_ *http.Request, body []byte) (int, any) {
 	return http.StatusOK, s.plan
 }
 
-// say changes an operation's status, which the feed tells.
+// say changes an operation's status, which the feed reports.
 func (s *script) say(status adapter.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +219,7 @@ func (s *script) dispatched(operation string) []adapter.Dispatch {
 	return found
 }
 
-// oneEffect requires that every dispatch of an operation asks for the same, with the same attempt.
+// oneEffect requires that every dispatch of an operation has the same spec and the same attempt.
 func (s *script) oneEffect(operation string) {
 	s.lab.Helper()
 	all := s.dispatched(operation)
@@ -239,7 +239,7 @@ func (s *script) succeed(operation string, attempt int) {
 		Phase: "done"})
 }
 
-// failedStatus is an end that says so.
+// failedStatus returns the status of an operation that failed.
 func failedStatus(operation string) adapter.Status {
 	return adapter.Status{OperationID: operation, Attempt: 1, State: adapter.StateFailed,
 		Error: &adapter.OperationError{Code: "BROKEN", Message: "broken", Owner: adapter.OwnerAdapter}}

@@ -15,11 +15,11 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// patientApp carries every kind out with the product's server kit: it says of each member where it
-// stands, and while held it waits as an adapter waits for running work.
+// patientApp carries every kind out with the product's server kit: it reports each member's status, and while held it
+// waits as an adapter waits for running work.
 type patientApp struct {
 	held atomic.Bool
-	// front stands before the kit; nil for nothing.
+	// front wraps the kit's handler; nil for nothing.
 	front func(http.Handler) http.Handler
 }
 
@@ -99,7 +99,7 @@ func (l *lab) serverKit(name string, app *patientApp) string {
 	return server.URL
 }
 
-// kitCluster is a cluster whose adapter is made with the server kit.
+// kitCluster is a cluster whose adapter is built with the server kit.
 func (l *lab) kitCluster(name string) (*cluster, *patientApp) {
 	l.Helper()
 	app := &patientApp{}

@@ -19,7 +19,7 @@ var troubles = []struct {
 	name  string
 	begin func(t *testing.T, victim *exec.Cmd, proxy *pgtest.Proxy)
 	end   func(t *testing.T, victim *exec.Cmd, proxy *pgtest.Proxy)
-	// replaced says that others take over, which is so while the trouble lasts.
+	// replaced reports whether other workers take over while the stall lasts.
 	replaced bool
 }{
 	{

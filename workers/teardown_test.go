@@ -191,7 +191,7 @@ func TestDecommissionDuringALaunchTakesItsPlace(t *testing.T) {
 	require.Equal(t, "canceled", steps[0].Superseded[0].Outcome)
 }
 
-// teardown asks for a decommission as the verbs do.
+// teardown requests a decommission as the verbs do.
 func (l *lab) teardown(it launched) ids.ID {
 	l.Helper()
 	id := ids.New(ids.Operation)
@@ -255,7 +255,7 @@ func TestUnusedAllocationIsReleasedAtOnce(t *testing.T) {
 	require.Nil(t, told.InstanceID)
 }
 
-// release asks for the release of a world's allocation, as its verb does.
+// release requests the release of a world's allocation, as its verb does.
 func (l *lab) release(w world) ids.ID {
 	l.Helper()
 	id := ids.New(ids.Operation)

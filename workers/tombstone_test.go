@@ -18,7 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// between puts a way to an adapter that lets dispatches through as it is told to: hold is asked before each.
+// between puts a proxy in front of an adapter: it calls hold before each dispatch, which decides if it goes through.
 func (l *lab) between(to string, hold func(w http.ResponseWriter, r *http.Request) (through bool)) string {
 	l.Helper()
 	target, err := url.Parse(to)

@@ -158,8 +158,8 @@ func TestReplacementThatFailsAfterTheOldOneLeftKeepsTheNewOne(t *testing.T) {
 		"generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 }
 
-// Force makes do without an adapter that failed, but not without a member that serves. The dead node of the old one
-// keeps nobody from taking the new one back.
+// Force ends an operation without an adapter that failed, but not without a member that serves. The dead node of the
+// old member does not keep the new one from being taken back.
 func TestReplacementOfADeadMemberWhoseNewOneNeverServesEnds(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 )
 
-// yesterday holds the sources of this program at commit a3d4938, which stand for every adapter that was written against
-// the SDK of that day. They are never edited.
+// yesterday holds the sources of this program at commit a3d4938. They represent every adapter that was written against
+// the SDK of that day, and are never edited.
 const yesterday = "testdata/a3d4938"
 
 func TestYesterdaysAdapterIsUntouched(t *testing.T) {

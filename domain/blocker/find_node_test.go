@@ -11,7 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// node is one whose agent was heard so long ago.
+// node returns a node whose agent reported last so long ago.
 func node(id string, status lifecycle.NodeStatus, heard time.Duration) Node {
 	return Node{ID: id, Name: "name of " + id, Status: status, Seen: ago(heard)}
 }

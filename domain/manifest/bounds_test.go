@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
-// reasonsOf are code and path of every reason of a refusal; nil when there is none.
+// reasonsOf returns code and path of every reason of a refusal; nil without an error.
 func reasonsOf(t *testing.T, err error) (found []string) {
 	t.Helper()
 	if err == nil {

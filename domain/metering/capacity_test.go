@@ -67,7 +67,7 @@ func TestNothingIsRecordedBeforeItIsProved(t *testing.T) {
 	require.Equal(t, metering.Metered{}, a.Meter(time.Time{}, after(300), 100))
 }
 
-// Silence is nobody's until the node is back, or until it is written off.
+// A silence is charged to no one until the node is back, or until it is written off.
 func TestSilenceIsResolvedByProofOrWrittenOff(t *testing.T) {
 	t.Parallel()
 	a := slice(30, state(0, "READY", ""))

@@ -61,7 +61,7 @@ func TestFactsOfOneSecondAreTheLastOfThem(t *testing.T) {
 	require.True(t, gone.Ended)
 }
 
-// Who has asked for a deletion does not pay for a node that is away longer than an agent can answer for.
+// A tenant that requested a deletion does not pay for a node that is away longer than an agent can answer for.
 func TestADeletionThatWaitsLongIsThePlatforms(t *testing.T) {
 	t.Parallel()
 	v := stored(kept(0, metering.VolumePresent, 1), kept(60, metering.VolumeDeleting, 1),

@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// The model is as plain as can be: sets of two values as bit masks. Every document that can be written over it
-// stands on every level, in every combination, and the real thing must say what the model says.
+// The model is as plain as can be: sets of two values as bit masks. Every document that can be written over it is set
+// on every level, in every combination, and the real code must answer as the model does.
 var universe = []string{"a1", "b1"}
 
 const everything = 0b11

@@ -15,7 +15,7 @@ import (
 
 var day = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 
-// arrival is a record with when it reached the platform, in the order of commits, and what the platform's clock said.
+// arrival is a record and the platform's clock when it arrived; arrivals are in the order of commits.
 type arrival struct {
 	rating.Record
 	clock time.Time

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Who is in at a percentage is in at every higher one, nobody at 0, everybody at 100, and the choice is for ever: a
-// few of them stand here as they must stay.
+// A project that is in at a percentage is in at every higher one; no project is in at 0, and all are at 100. The choice
+// never changes: the test pins three.
 func TestChosenIsStableAndGrows(t *testing.T) {
 	t.Parallel()
 	for i := range 500 {
@@ -77,7 +77,7 @@ func near(t *testing.T, got, of int, share float64) {
 	assert.Less(t, (float64(got)-mean)*(float64(got)-mean), 25*mean*(1-share)+1, "%d of %d at %.2f", got, of, share)
 }
 
-// run makes launches of two arms, seeded, and tells after how many of the canary's it was halted; 0 when it was not.
+// run simulates seeded launches of two arms, and returns after how many of the canary's it was halted; 0 if it was not.
 func run(seed uint64, active, canary, share float64, launches int) int {
 	random := rand.New(rand.NewPCG(7, seed))
 	test, ended := New(share < 1), 0
@@ -143,7 +143,7 @@ func TestWorseVersionsAreHaltedInTime(t *testing.T) {
 	}
 }
 
-// A failure rate that moves over time moves for both, and halts nobody; neither does a share that grows.
+// A failure rate that changes over time changes for both arms, and halts no canary; nor does a share that grows.
 func TestTimesThatChangeHaltNobody(t *testing.T) {
 	t.Parallel()
 	halted := 0

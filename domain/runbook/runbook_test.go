@@ -87,7 +87,7 @@ func TestConditionsAreAboutKnownFactsAndActionsAreOfTheAPI(t *testing.T) {
 	}
 }
 
-// asks is what alone an edge is about, in words; empty for anything that may be asked.
+// asks returns the one request that an edge is restricted to, in words; empty for an edge of any request.
 func asks(edge runbook.Edge) string {
 	for _, condition := range edge.When {
 		if condition.Fact == "asked" && condition.Op == facts.OpIs {
@@ -97,7 +97,7 @@ func asks(edge runbook.Edge) string {
 	return ""
 }
 
-// A code that a runbook goes by exists, and leads to one place only: in a step, of what was asked, or in all.
+// A code in a runbook exists, and leads to one place only: one check, or one edge for each step and request.
 func TestCodesAreKnownAndLeadToOnePlace(t *testing.T) {
 	t.Parallel()
 	known := func(code string) bool {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Changes a skeleton as its author would: members drain and come back, and an instance is upgraded and rolled back.
 
-change.py LANGUAGE FOLDER changes the app and its manifest. It stands for an author's editor."""
+change.py LANGUAGE FOLDER changes the app and its manifest. It plays the part of an author's editor."""
 
 import json
 import sys

@@ -25,12 +25,12 @@ own = SimpleNamespace()  # what the adapter keeps on its disk beside the journal
 
 
 def verb(*words: str, seconds: int = 10) -> Task:
-    """verb runs a verb of the script. Where it was never written nothing can have happened: it prints nothing."""
+    """verb runs a verb of the script. A script that was never written has done nothing: the task prints nothing."""
     return tasks.run(["sh", "-c", GUARD, "redkeep", *words], seconds=seconds)
 
 
 def seen(ask: Ask, member: Member) -> dict[str, str]:
-    """seen is what a server says of itself; empty when it does not answer."""
+    """seen returns what a server reports of itself; empty when it does not answer."""
     result = ask(member, "state", verb("state"))
     lines = result.stdout.splitlines() if result is not None and result.succeeded else []
     return dict(line.split("=", 1) for line in lines)
@@ -42,13 +42,13 @@ def serving(members: Sequence[Member]) -> list[Member]:
 
 
 def launch(run: Run, member: Member, leader: Member | None, version: str, config: Json, of: str = "") -> None:
-    """launch brings a server to these settings, whatever it ran with before, as the primary or as a replica."""
+    """launch starts a server with these settings, whatever it ran with before, as the primary or as a replica."""
     disk, memory = "yes" if config.get("appendOnly", True) else "no", config.get("memoryMiB", 64)
     settings = (f"# version {version}\nbind {member.host}\nreplica-announce-ip {member.host}\n"
                 f"maxmemory {memory}mb\nappendonly {disk}\n")
     words = "".join(f"{who} {own.keys.password(run.instance.id, who)}\n" for who in ("keeper", "client"))
     sealed = seal(member.node.sealing_key, run.instance.id, words.encode())
-    first = 6379 if member.address else 20000 + zlib.crc32(member.id.encode()) % 12000  # others may be on this address
+    first = 6379 if member.address else 20000 + zlib.crc32(member.id.encode()) % 12000  # others may share this address
     where = ["lead"]
     if leader is not None:  # a step, so that a resumed launch follows to the same place
         where = ["follow", leader.host, run.do(leader, of + "port", verb("port", "0")).stdout.strip()]
@@ -79,19 +79,19 @@ def bring_up(run: Run, members: Sequence[Member], leader: Member | None) -> None
 
 
 def forget(run: Run, members: Sequence[Member]) -> None:
-    """forget stops what came up of an operation that failed; the nodes are the platform's to clean."""
+    """forget stops the servers that a failed operation started; the platform cleans the nodes."""
     for member in members:
         run.attempt(member, "forget", tasks.stop_process(PROCESS))
         run.member(member.id, "failed", "unknown")
 
 
 def answering(run: Run, without: Sequence[Member]) -> dict[Member, dict[str, str]]:
-    """answering is what the other servers say of themselves."""
+    """answering returns what each other server reports of itself."""
     return {m: said for m in serving(run.members) if m not in without and (said := seen(run.ask, m))}
 
 
 def primary(run: Run, without: Sequence[Member] = (), promote: bool = False) -> Member | None:
-    """primary is the server that leads now. With promote a replica takes over where none does."""
+    """primary is the server that leads now. With promote, a replica takes over where no server leads."""
     states = answering(run, without)
     leads = [m for m, s in states.items() if s["role"] == "master"]
     if leads:
@@ -166,21 +166,21 @@ def empty(run: Run, members: Sequence[Member]) -> None:
 
 
 def evict(run: Run, members: Sequence[Member]) -> None:
-    """evict cuts clients off; the evidence says which, and whom nobody could ask."""
+    """evict cuts clients off; the evidence names them, and the members that did not answer."""
     answers = {m: run.ask(m, "evict", verb("evict")) for m in members}
     run.evidence("workLost", [work["id"] for m, result in answers.items() if result for work in work_of(m, result)])
     run.evidence("notAsked", [m.name for m, result in answers.items() if result is None])
 
 
 def reopen(run: Run) -> None:
-    """reopen takes back what this operation has shut, and nothing that somebody else has."""
+    """reopen opens the servers that this operation has shut, and none that another caller has shut."""
     for member in run.targets:
         run.attempt(member, "reopen", verb("reopen", f"drain-{run.op.id}"))
         run.member(member.id, "active", "healthy")
 
 
 def leave(run: Run, members: Sequence[Member]) -> None:
-    """leave counts once more, stops servers in good order, and has their nodes prove that nothing is left."""
+    """leave reads the counters a last time, stops the servers, and has their nodes prove that nothing is left."""
     meter(run.instance.id, members, run.ask)
     for member in members:
         try:
@@ -203,7 +203,7 @@ def create(run: Run) -> None:
 
 @app.operation("members.add")
 def add(run: Run) -> None:
-    """add starts the targets as replicas; when that fails nothing of them stays."""
+    """add starts the targets as replicas; when that fails, they are stopped."""
     with run.undoing(lambda: forget(run, run.targets)):
         bring_up(run, run.targets, primary(run, run.targets))
     run.evidence("added", [m.name for m in run.targets])
@@ -277,7 +277,7 @@ def change(run: Run) -> None:
 
 @app.operation("member.cordon", "member.uncordon")
 def cordon(run: Run) -> None:
-    """cordon lets no new client in, and those that are there go on; uncordon takes back whatever shut the server."""
+    """cordon lets no new client in, and connected clients go on; uncordon opens the server, whatever shut it."""
     for member in run.targets:
         run.do(member, "door", verb("shut", "cordon") if run.dispatch.kind == "member.cordon" else verb("unbolt"))
         if run.dispatch.kind == "member.uncordon" and member.status == "drained":
@@ -287,7 +287,7 @@ def cordon(run: Run) -> None:
 
 @app.operation("member.label")
 def label(run: Run) -> None:
-    """label writes the labels down where the member's own programs can read them."""
+    """label writes the labels where the member's own programs can read them."""
     text = "".join(f"{name}={value}\n" for name, value in sorted(run.change.get("labels", {}).items()))
     for member in run.targets:
         run.do(member, "labels", tasks.write_file(f"{FOLDER}/labels", text))
@@ -296,7 +296,7 @@ def label(run: Run) -> None:
 
 @app.operation("instance.decommission")
 def decommission(run: Run) -> None:
-    """decommission waits for no client. It works on an instance that never came up, too."""
+    """decommission waits for no client. It also works on an instance that never started."""
     run.progress("stopping", 10, f"stopping {len(run.members)} servers")
     evict(run, run.members)
     leave(run, run.members)
@@ -304,7 +304,7 @@ def decommission(run: Run) -> None:
 
 @app.check
 def check(asked: Asked) -> None:
-    """check refuses what could not be done safely."""
+    """check refuses an operation that cannot be done safely."""
     check_counts(app, asked)
     change = asked.change if isinstance(asked.change, dict) else {}
     if asked.kind == "member.replace" and isinstance(asked, Dispatch):
@@ -314,7 +314,7 @@ def check(asked: Asked) -> None:
 
 @app.observe
 def observe(call: Call) -> Mapping[str, Json]:
-    """observe says which server leads, and which ones follow it in step."""
+    """observe reports which server leads, and which replicas are linked to it."""
 
     def one(member: Member) -> tuple[Health, str]:
         found = seen(call.ask, member)
@@ -370,7 +370,7 @@ def meter(instance: str, members: Sequence[Member], ask: Ask) -> None:
 
 @app.action("redkeep.status")
 def status(call: Call) -> Mapping[str, Json]:
-    """status is what each server says of itself."""
+    """status returns what each server reports of itself."""
     found = {m.name: seen(call.attempt, m) for m in call.of("server")}
     return {"servers": [{"server": name, "role": said.get("role", "unknown"), "keys": int(said.get("keys", "0"))}
                         for name, said in found.items()]}
@@ -378,7 +378,7 @@ def status(call: Call) -> Mapping[str, Json]:
 
 @app.action("redkeep.put")
 def put(call: Call) -> Mapping[str, Json]:
-    """put stores a value at the primary. A repeat asks by the same tasks: it finds the same server, and stores once."""
+    """put stores a value at the primary. A repeat runs the same tasks: it finds the same server, and stores once."""
     for member in call.of("server"):
         if seen(call.attempt, member).get("role") == "master":
             call.do(member, "put", verb("put", call.input["key"], call.input["value"]))
@@ -387,7 +387,7 @@ def put(call: Call) -> Mapping[str, Json]:
 
 
 def make(folder: Path) -> App:
-    """make opens what outlives restarts."""
+    """make opens the files that outlive restarts."""
     own.keys, own.usage = Keys(folder / "key"), UsageLog(folder / "usage")
     return app
 

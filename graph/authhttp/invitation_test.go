@@ -51,8 +51,8 @@ func (o *opened) endsIn(ended *http.Response, code fault.Code, what string) {
 	require.Equal(o.t, string(code), ended.Request.URL.Query().Get("error"), what)
 }
 
-// A tenant's admin takes the address of another company's officer: nothing is told by it, nobody else is kept from
-// adding it, and the officer's login goes where the officer belongs.
+// A tenant's admin adds the address of another company's officer: the answer reveals nothing, every other tenant can
+// still add it, and the officer's login goes where the officer belongs.
 func TestAnAddressThatAStrangerTookIsNobodysUntilItIsAccepted(t *testing.T) {
 	t.Parallel()
 	o := withProvider(t)

@@ -56,7 +56,7 @@ func TestAPersonLogsInAtTheProviderAndIsKnownByItsSubjectFromThenOn(t *testing.T
 		"method = 'oidc' AND origin = '127.0.0.1' AND length(agent) = 120 AND agent LIKE 'Browser/1 %'"))
 	require.Equal(t, 1, o.kit.Count("person", "id = $1 AND last_login_at IS NOT NULL", person.ID))
 
-	// The address is no authority: it changes at the provider, and the person stays who they are.
+	// The address does not identify a person: it changes at the provider, and the person stays the same.
 	o.people.add("subject-1", "somebody-else@example.test", false)
 	second := o.browser()
 	ended = second.login("subject-1", "")

@@ -108,7 +108,7 @@ func withProvider(t *testing.T) *opened {
 	return o
 }
 
-// between stands between the provider and everybody else.
+// between is a proxy in front of the provider: on demand it is away, or forges ID tokens.
 func (o *opened) between(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		forge := o.forge.Load()
@@ -168,7 +168,7 @@ func (o *opened) resigned(change map[string]any) func(string) string {
 	}
 }
 
-// browser is a person's browser; it stops in front of the platform's callback when it is told to.
+// browser is a person's browser; with holds, it stops in front of the platform's callback.
 type browser struct {
 	*http.Client
 	o *opened

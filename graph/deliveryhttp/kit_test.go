@@ -29,7 +29,7 @@ import (
 
 const password = "the-source-password"
 
-// registry stands in for a source: it has bytes by their digest, asks for a name, and fails as it is told to.
+// registry is a source for tests: it has bytes by their digest, requires a password, and fails as a test sets it.
 type registry struct {
 	*httptest.Server
 	mu       sync.Mutex

@@ -23,7 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// executorOnly answers without the plain path, so that every answer is made from what is read for it.
+// executorOnly answers without the plain path, so that every answer is computed from what is read for it.
 type executorOnly struct{ graph.Extension }
 
 // InterceptResponse gives the response its loaders and nothing else.
@@ -203,7 +203,7 @@ func TestAKeptAnswerIsTheExecutors(t *testing.T) {
 			h.SQL(what.sql, h.instances[of].ID, h.people[who].ID)
 			history = append(history, fmt.Sprintf("%s of %d, %d", what.name, of, who))
 		}
-		// Few instances and documents, so that much is asked again.
+		// Few instances and documents, so that many queries repeat.
 		of := h.instances[random.IntN(3)*4+2+random.IntN(2)]
 		document := documents[random.IntN(7)] // errors of two fields come in any order
 		want := h.ask(t, h.executor, h.callers[who], document, of)
@@ -216,7 +216,7 @@ func TestAKeptAnswerIsTheExecutors(t *testing.T) {
 	require.Greater(t, answers.Fresh(), int64(50))
 }
 
-// Each single change is noticed: asked, changed, asked again.
+// Each single change is noticed: query, change, query again.
 func TestEveryChangeIsNoticed(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 1<<20)

@@ -29,7 +29,7 @@ func console(t *testing.T, path string, fragments ...string) string {
 	return document
 }
 
-// The lists that console and command line ask for again and again are shown again, and never once they have changed.
+// The lists that console and command line read again and again come from what is kept, until they have changed.
 func TestTheListsOfTheClientsAreKept(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 1<<20)

@@ -74,8 +74,8 @@ func TestNothingIsProvedWithoutABindingOfOnesOwn(t *testing.T) {
 	}
 }
 
-// A share gives nothing that is kept: beside a binding in the owner's project, whatever that gives, an answer is the same
-// with the share and after it.
+// No kept answer rests on a share: for a caller with a binding in the owner's project, whatever it gives, kept and
+// computed answers agree before a share, with it and after it.
 func TestAShareIsNoPartOfARight(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 1<<20)

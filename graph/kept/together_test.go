@@ -71,7 +71,7 @@ func TestProofsMadeTogetherAreThoseMadeAlone(t *testing.T) {
 	}
 }
 
-// What is asked after a right has ended is never proved by a statement that began before, however many ask.
+// A proof after a right has ended never comes from a statement that began before, however many callers share it.
 func TestNoProofOutlivesARightAmongOthers(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 1<<20)
@@ -105,7 +105,7 @@ func TestNoProofOutlivesARightAmongOthers(t *testing.T) {
 	others.Wait()
 }
 
-// Of what has a thousand rows to prove nothing is proved, so that nobody waits long for another's.
+// A subject with a thousand rows to prove is not proved, so that no caller waits long for another's proof.
 func TestWhatIsLongToProveIsNotProved(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 1<<20)

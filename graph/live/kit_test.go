@@ -117,7 +117,7 @@ func (b *bench) run(part func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// counts is how often the sources were asked.
+// counts is how often the sources were read.
 type counts struct {
 	mu            sync.Mutex
 	reads, replay int
@@ -178,7 +178,7 @@ func (b *bench) append(messages ...string) {
 	}))
 }
 
-// told is an event as a subscriber gets it.
+// told is an event as a subscriber receives it.
 type told struct {
 	Seq             int
 	Cursor, Message string

@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
-// within is how soon a right that is gone must end what rests on it, with room for a busy machine.
+// within is how soon a right that has ended must end what rests on it, with a margin for a busy machine.
 const within = 8 * time.Second
 
 func TestSubscriptionsEndWithTheirCodeWhenTheRightIsGone(t *testing.T) {

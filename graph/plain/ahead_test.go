@@ -21,7 +21,7 @@ var crowd = gqlparser.MustLoadSchema(&ast.Source{Input: `
 
 type person struct{ n int }
 
-// meeting lets nobody go on before so many have come, again and again; it gives up with its context.
+// meeting blocks its callers until so many have come, again and again; it gives up with its context.
 type meeting struct {
 	of    int
 	mu    sync.Mutex
@@ -47,8 +47,8 @@ func (m *meeting) join(ctx context.Context) error {
 	}
 }
 
-// peopleTables answer three people. Friends and ages are had only by all who stand beside each other at once; the last
-// person has no friend.
+// peopleTables answer three people. Friends and ages come only once all requests of a level have come together; the
+// last person has no friend.
 func peopleTables(m *meeting) *plain.Type {
 	table := &plain.Type{Name: "Person"}
 	of := func() *plain.Type { return table }
@@ -92,7 +92,7 @@ func TestGatheredFieldsAreTakenOfAllAtOnce(t *testing.T) {
 		// Those below meet too: none, one and two friends are three.
 		`{ people { friends { age name } } }`: {3,
 			`{"people":[{"friends":[]},{"friends":[{"age":101,"name":"101"}]},{"friends":[{"age":102,"name":"102"},{"age":202,"name":"202"}]}]}`},
-		// A field in between that asks nobody hides nothing.
+		// A field in between that waits for nothing does not separate those below it.
 		`{ people { first { age } } }`: {3, `{"people":[{"first":{"age":0}},{"first":{"age":1}},{"first":{"age":2}}]}`},
 		// Of one object its fields meet.
 		`{ one { age friend { name } } }`: {2, `{"one":{"age":1,"friend":{"name":"11"}}}`},

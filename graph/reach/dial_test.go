@@ -60,8 +60,8 @@ func (c *cut) arrived(t *testing.T) {
 	require.NoError(t, stream.Close())
 }
 
-// An app that notices that its caller has gone ends its answer as usual; so it does when the caller's right ends. Read
-// after that, the end would make half an answer look whole.
+// An app that notices that its caller has left ends its answer as usual; it does so too when the caller's right ends.
+// If that end were read, half an answer would look whole.
 func TestAnAnswerThatIsCutNeverLooksWhole(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string][2]string{

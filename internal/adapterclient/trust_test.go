@@ -114,7 +114,7 @@ func TestOffThisMachineNothingIsSentWithoutTLSThatProvesWhoAnswers(t *testing.T)
 
 func TestTheOperatorsSwitchLetsAdaptersWithoutTLSGoOn(t *testing.T) {
 	t.Parallel()
-	// Nothing listens there: what is tried is told from what is refused untried.
+	// Nothing listens there: Unavailable means that the address was dialled, and not refused before.
 	client := trusting(t, "127.0.0.0/8", adapterclient.Trust{Insecure: true})
 	_, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: "http://localhost.invalid:9"}, "op_1",
 		adapterclient.Trace{})

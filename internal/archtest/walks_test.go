@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/archtest"
 )
 
-// clients are written for those who call the platform or carry its operations out: a new verb or kind works without
-// them.
+// clients holds the folders of programs that call the platform or carry its operations out. A new verb or kind needs no
+// change there.
 var clients = []string{"cmd/", "web/", "examples/", "sdk/client/", "sdk/adaptertest/", "rig/"}
 
 // storageAndContract are the folders that could have to name a column before it is stored and published.

@@ -9,7 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/contracttest"
 )
 
-// first is a small contract; each change below is made to it.
+// first is a small contract; each change below is applied to it.
 const first = `
 interface Node { id: ID! }
 type Thing implements Node { id: ID! name: String! note: String tags: [String]! parts(first: Int = 10, after: String, kind: Kind): [Part!] }

@@ -41,7 +41,7 @@ func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
 	require.Greater(t, links, 30)
 }
 
-// existing is a file that stands for the target: itself, or for a folder any file in it.
+// existing returns the file to check for a target: itself, or for a folder the first file in it.
 func existing(target string) string {
 	entries, err := os.ReadDir(target)
 	if err != nil || len(entries) == 0 {

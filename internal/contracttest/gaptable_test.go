@@ -20,7 +20,7 @@ var (
 	classPattern = regexp.MustCompile(`(?m)^\| ([^|]+) \| (core primitive needed|adapter-owned concern|prove with first example app|deferred until proven) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
 )
 
-// Each link leads to a file that is there, and each test that is named is a function of the file that its link leads to.
+// Each link leads to a file that exists, and each test that is named is a function of the file that its link leads to.
 func TestTheGapTableIsAlive(t *testing.T) {
 	t.Parallel()
 	for _, page := range alive {

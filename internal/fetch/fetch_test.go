@@ -23,7 +23,7 @@ import (
 
 var digest = "sha256:" + strings.Repeat("a", 64)
 
-// serve is a source at its address, asked over plain HTTP by the operator's word.
+// serve starts a source, and returns its address and a Reach that allows plain HTTP to it.
 func serve(t *testing.T, handler http.HandlerFunc) (host string, reach fetch.Reach) {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -171,8 +171,8 @@ func TestATokenServerMustBeAllowedLikeAnyOther(t *testing.T) {
 		fetch.Credential{User: "me", Secret: "secret"})
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "secret")
-	// The library lets token servers at private addresses through under the registry's own address alone; a name is judged
-	// when it is dialled.
+	// The library lets token servers at private addresses through only under the registry's own address; a name is
+	// judged when it is dialled.
 	name := "tokens.test" + tokens[strings.LastIndexByte(tokens, ':'):]
 	named, namedReach := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer a-token" {

@@ -24,8 +24,8 @@ const (
 	storeRegion = "eu-west-7"
 )
 
-// store stands in for an object store: it keeps objects by path and refuses a request whose signature it does not come
-// to by itself. It is no object store, and was written from the description of the signature, not from the signer here.
+// store is a stand-in for an object store: it keeps objects by path and refuses a request whose signature differs from
+// the one it computes itself. It was written from the description of the signature, not from the signer here.
 type store struct {
 	objects map[string]string // by decoded path
 }

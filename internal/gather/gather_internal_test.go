@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who has given up is passed over: after a time without an answer those who still wait come first.
+// Elements whose callers have given up are skipped: after a time without an answer, callers that still wait come first.
 func TestNobodyIsServedWhoHasGivenUp(t *testing.T) {
 	t.Parallel()
 	const most = 32
@@ -29,7 +29,7 @@ func TestNobodyIsServedWhoHasGivenUp(t *testing.T) {
 	require.Zero(t, g.leading, "who comes next leads")
 }
 
-// Each element is served once, never more together than asked for, and never by more calls at once.
+// Each element is served once. Neither the batches nor the number of calls at once exceed their bounds.
 func TestEachIsServedOnceWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -46,7 +46,7 @@ func schema() map[string]string {
 	return verbs
 }
 
-// TestSeriesAreBoundedWhateverIsCounted counts texts that nobody knows, and more of each kind than there can be.
+// TestSeriesAreBoundedWhateverIsCounted counts unknown texts, and more of each kind than there can be.
 func TestSeriesAreBoundedWhateverIsCounted(t *testing.T) {
 	t.Parallel()
 	set := metrics.New(schema())
@@ -83,7 +83,7 @@ func TestSeriesAreBoundedWhateverIsCounted(t *testing.T) {
 	require.False(t, values["inst_3_4999"])
 }
 
-// TestANilSetCountsNothing: whatever is not told where to count works as well.
+// TestANilSetCountsNothing: code that has no set to count in works as well.
 func TestANilSetCountsNothing(t *testing.T) {
 	t.Parallel()
 	var set *metrics.Set

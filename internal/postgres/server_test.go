@@ -106,7 +106,7 @@ func TestStalePIDFileDoesNotKeepTheServerFromStarting(t *testing.T) {
 	t.Parallel()
 	cfg := postgres.Config{DataDir: filepath.Join(shortDir(t), "data"), Profile: postgres.Throwaway}
 	require.NoError(t, start(t, cfg).Stop())
-	// The number in the file belongs to a live program that is no postgres: this test.
+	// The number in the file belongs to a live program that is not postgres: this test.
 	stale := strings.Join([]string{strconv.Itoa(os.Getpid()), cfg.DataDir, "1", "5432", "/tmp", "", "", "ready"}, "\n")
 	require.NoError(t, os.WriteFile(filepath.Join(cfg.DataDir, "postmaster.pid"), []byte(stale), 0o644))
 	require.False(t, start(t, cfg).Attached())
@@ -164,7 +164,7 @@ func TestWrongSettingFailsWithTheServersOwnWords(t *testing.T) {
 	require.ErrorContains(t, err, "no_such")
 }
 
-// TestServerEndsWithItsParent re-runs this test program as the parent, kills it, and expects the server to be gone.
+// TestServerEndsWithItsParent re-runs this test program as the parent, kills it, and expects the server to have ended.
 func TestServerEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	const env = "POSTGRES_TEST_DATA_DIR"

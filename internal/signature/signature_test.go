@@ -96,7 +96,7 @@ func golden(t *testing.T, name string) []byte {
 	return data
 }
 
-// goldenKey is the key that made the golden files of an algorithm.
+// goldenKey returns the public key for the golden signatures of an algorithm.
 func goldenKey(t *testing.T, algorithm string) signature.Key {
 	t.Helper()
 	public, fingerprint, _, err := signature.ParsePublicKey(golden(t, algorithm+".pub"))

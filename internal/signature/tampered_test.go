@@ -24,7 +24,7 @@ const (
 	missing   = lifecycle.SignatureMissing
 )
 
-// resign changes what a bundle says and signs it anew: all but what it says is as it should be.
+// resign changes the statement of a bundle and signs it again: everything except for the statement is as it should be.
 func resign(by crypto.Signer, change func(*signing.InToto)) func(*testing.T, *signing.Bundle) {
 	return func(t *testing.T, bundle *signing.Bundle) {
 		var statement signing.InToto
@@ -45,7 +45,7 @@ func signed(t *testing.T, by crypto.Signer, message []byte) []byte {
 	return made
 }
 
-// tampered is a bundle that was changed after it was made, and what is said of it.
+// tampered is a bundle that was changed after it was signed, and the check's answer to it.
 type tampered struct {
 	bundle func(*testing.T, *signing.Bundle)
 	state  lifecycle.SignatureState

@@ -101,7 +101,7 @@ func TestRowsCannotBeWrittenIntoAnotherTenant(t *testing.T) {
 		return err
 	})
 	require.Error(t, err)
-	// the name is taken there: the policy refuses before the index tells
+	// the name is taken there: the policy refuses before the index reveals it
 	err = k.DB.Write(ctx, func(ctx context.Context, w *tx.Tx) error {
 		_, err := w.Exec(ctx, `INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_new',
 			'name', $1::text, 'tenant_id', $2::text, 'project_id', $3::text))).*
@@ -136,7 +136,7 @@ func TestSecondWallHoldsWhereTheFirstIsSwitchedOff(t *testing.T) {
 	actor, err := k.DB.Read(k.As(k.admin))
 	require.NoError(t, err)
 	require.True(t, actor.AllowsOn(authz.AppsInstanceRead, authz.Object{TenantID: k.ourTenant.ID, ProjectID: k.mine.ID}))
-	// As a tenant's login role, with the scope that platform.enter sets for them, no permission is asked.
+	// As a tenant's login role, with the scope that platform.enter sets for them, no permission is checked.
 	conn, err := k.DB.API().Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()

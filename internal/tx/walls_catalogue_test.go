@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
-// definers are the functions that run as the owner and so see every tenant's rows, each with what it may tell.
+// definers are the functions that run as the owner and so see every tenant's rows, each with what it may reveal.
 var definers = map[string]string{
 	"scope":              "the transaction's own scope, if its seal fits",
 	"set_scope":          "nothing; for platform.enter alone",

@@ -94,7 +94,7 @@ func (w *wall) newSide() *side {
 	return s
 }
 
-// readCatalogue lists the tables of the platform with their columns, and refuses one that nobody has thought about.
+// readCatalogue lists the tables of the platform with their columns, and refuses one of unknown ownership.
 func (w *wall) readCatalogue() {
 	rows, err := w.Admin.Query(w.t.Context(), `SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
 		NOT a.attnotnull,
@@ -124,7 +124,7 @@ func (w *wall) readCatalogue() {
 	slices.Sort(w.tables)
 }
 
-// dropChecks drops the checks of values: rows here are made up, and are about whose they are.
+// dropChecks drops the checks of values: rows here have invented values, and only their owners matter.
 func (w *wall) dropChecks() {
 	w.SQL(`DO $$ DECLARE c record; BEGIN
 		FOR c IN SELECT conrelid::regclass AS relation, conname FROM pg_constraint
@@ -134,7 +134,7 @@ func (w *wall) dropChecks() {
 		END LOOP; END $$`)
 }
 
-// fill makes the side's row of a table, past triggers and foreign keys; what only has to be there is made up.
+// fill inserts the side's row of a table, past triggers and foreign keys; values that do not matter are invented.
 func (w *wall) fill(s *side, table string, nth int) {
 	tag := fmt.Sprintf("%s_%d", table, nth)
 	row := map[string]any{}
@@ -212,8 +212,8 @@ func (w *wall) owner(s *side, table string) (condition string, value any) {
 	return "", nil
 }
 
-// inside runs do as the callers' login role in a transaction that entered as the side's admin: no permission is asked
-// there, so that the second wall stands alone. Nothing of it stays.
+// inside runs do as the callers' login role in a transaction that entered as the side's admin: no permission is checked
+// there, so that the second wall is tested alone. The transaction is rolled back.
 func (w *wall) inside(s *side, do func(ctx context.Context, begun pgx.Tx)) {
 	w.t.Helper()
 	ctx, session := w.t.Context(), w.Session(s.admin)

@@ -62,7 +62,7 @@ func TestBehindTheFirstWallNoTablesRowsOfOthersAreWritten(t *testing.T) {
 			touched, code := try(t, begun, `DELETE FROM `+table+` WHERE `+other, stranger)
 			require.Contains(t, []string{"", denied}, code, "DELETE of %s", table)
 			require.Zero(t, touched, "DELETE of %s", table)
-			// The copy has the row's own id and every unique value of it: the policy must refuse before an index tells.
+			// The copy has the row's own id and unique values: the policy must refuse before an index reveals them.
 			list := w.insertable(begun, table)
 			touched, code = try(t, begun, `INSERT INTO `+table+` (`+list+`) SELECT `+list+` FROM jsonb_populate_record(NULL::`+
 				table+`, $1)`, row)

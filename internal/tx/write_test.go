@@ -22,7 +22,7 @@ import (
 // patience bounds every wait for a state.
 const patience = 20 * time.Second
 
-// heard gathers hints.
+// heard collects hints.
 type heard struct {
 	mu     sync.Mutex
 	topics []string

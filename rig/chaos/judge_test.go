@@ -70,7 +70,7 @@ func (c *court) broken(look func(on querier), statements ...string) {
 	transaction, err := c.Admin.Begin(c.t.Context())
 	require.NoError(c.t, err)
 	defer func() { require.NoError(c.t, transaction.Rollback(context.Background())) }()
-	// Guards of the database that would not let it come to be are not asked.
+	// The database's triggers and foreign keys, which would not let this come to be, are off.
 	c.must(transaction.Exec, `SET LOCAL session_replication_role = replica`)
 	for _, statement := range statements {
 		c.must(transaction.Exec, statement)

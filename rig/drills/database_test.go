@@ -182,7 +182,7 @@ func (w *ward) cursor(instance string) (last string) {
 	return last
 }
 
-// once opens a live timeline and returns what it ends with, or nil once it has shown an event or been quiet for a while.
+// once opens a live timeline and returns what it ends with, or nil after an event or three quiet seconds.
 func (w *ward) once(caller recorder, instance, cursor string) error {
 	ctx, cancel := context.WithTimeout(w.ctx, 3*time.Second)
 	defer cancel()

@@ -24,7 +24,7 @@ const (
 	burst, burstBytes = 6_000, 2_000
 )
 
-// subscriber is a client of somebody else's making: it reads when it is told to, and does not resume by itself.
+// subscriber is a client that is not the SDK's: it reads only when a drill has it read, and does not resume by itself.
 type subscriber struct {
 	*websocket.Conn
 }
@@ -63,7 +63,7 @@ type frame struct {
 	}
 }
 
-// reads takes the next message; errors of the payload are none of the drill's.
+// reads takes the next message; errors in its payload do not concern the drill.
 func (s subscriber) reads() (frame, error) {
 	var got frame
 	if err := s.SetReadDeadline(time.Now().Add(soon)); err != nil {

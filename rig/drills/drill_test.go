@@ -193,7 +193,7 @@ func (w *ward) await(of runbook.Runbook, place string, taken bool) {
 	})
 }
 
-// eventually waits until there is no error any more.
+// eventually waits until try returns nil.
 func (w *ward) eventually(what string, try func() error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, max(*patience, w.patience))

@@ -58,7 +58,7 @@ func (w *ward) walled(flags ...string) (name string) {
 	return w.machine(shared.URL, append(flags, "--member-network=false", "--member-root", root)...)
 }
 
-// needsRoot leaves a drill out on a machine where nobody may make containers.
+// needsRoot skips a drill where the user may not create containers.
 func (w *ward) needsRoot() {
 	w.t.Helper()
 	if os.Geteuid() != 0 {

@@ -27,7 +27,7 @@ func (w *ward) agent(name, platform string) []string {
 // plain are the flags of an agent whose members are plain processes.
 var plain = []string{"--no-namespaces", "--single-tenant"}
 
-// heard reports why a node is not online.
+// heard returns nil if a node is online, and errNotYet or the cause if not.
 func (w *ward) heard(name string) error {
 	listed, err := gql.ListNodes(w.ctx, w.operator, 100, "")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // keeps the contract by the kit, and does what the drill says.
 type player struct {
 	url string
-	// create and gone are what it does with a launch and a teardown; nil for what an ordinary app does.
+	// create and gone carry out a launch and a teardown; nil for what an ordinary app does.
 	create, gone atomic.Pointer[adapter.OperationFunc]
 	// front answers in place of the kit where it is set.
 	front atomic.Pointer[http.HandlerFunc]

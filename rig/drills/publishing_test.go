@@ -19,8 +19,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
-// registry is one of a publisher's, which the platform may ask: it stores what is pushed, and a drill may stand in its
-// way.
+// registry is a publisher's registry, which the platform may read: it stores what is pushed, and a drill may break its
+// answers.
 type registry struct {
 	w     *ward
 	store http.Handler
@@ -58,7 +58,7 @@ func (r *registry) breaks(with http.HandlerFunc) {
 	})
 }
 
-// push stores an image that nobody has.
+// push stores an image that exists nowhere else.
 func (r *registry) push() {
 	r.w.t.Helper()
 	content := filepath.Join(r.w.t.TempDir(), "content")

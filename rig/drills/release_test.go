@@ -24,7 +24,7 @@ type release struct {
 	number   int
 }
 
-// releases makes an app that nobody has launched. change may change its manifest's document.
+// releases creates an app that no one has launched. change may change its manifest's document.
 func (w *ward) releases(change func(document map[string]json.RawMessage)) *release {
 	w.t.Helper()
 	out := &release{registry: w.opens().covered(gql.SignaturePolicyOptional), slug: "drill-" + client.NewKey()[:10]}

@@ -1,4 +1,4 @@
 package drills_test
 
-// undrilled are the edges without a drill, each with the reason. There is none: one is added at a review alone.
+// undrilled are the edges without a drill, each with the reason. It is empty: one is added only at a review.
 var undrilled = map[string]string{}

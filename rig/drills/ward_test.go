@@ -37,7 +37,7 @@ type ward struct {
 	mend    func()       // corrects the request, or ends the fault
 	did     []string     // mutations since the fault
 	cured   time.Time    // when the cure was done
-	// patience is how long the drill waits where it takes longer than others by its nature; zero for as long as they do.
+	// patience is how long the drill waits if it takes longer than others by its nature; zero for the usual wait.
 	patience time.Duration
 	// operator and admin are a platform operator and an administrator of the demo's tenant.
 	operator, admin recorder
@@ -118,7 +118,7 @@ func (w *ward) explain() {
 	}
 }
 
-// later takes away what a drill has made, with a context of its own.
+// later undoes what a drill has done, with a context of its own.
 func (w *ward) later(undo func(ctx context.Context)) {
 	w.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

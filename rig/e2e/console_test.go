@@ -31,8 +31,8 @@ func TestTheConsoleAddsDrainsAndRemovesAMember(t *testing.T) {
 	}
 }
 
-// walking is bounded for a walk through the console. Each of its steps has a bound of its own (web/e2e), and all of them
-// together judge some fifty pages, which is work and no waiting: how long that takes is the machine's.
+// walking returns a context with the bound of a walk through the console. Each step has a bound of its own (web/e2e).
+// All together judge some fifty pages, which is work and not waiting: how long that takes is the machine's.
 func walking(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
@@ -52,8 +52,8 @@ func bill(t *testing.T, ctx context.Context) {
 	require.NoError(t, err)
 }
 
-// walkConsole runs the walk through the console with an app, restarts the server where the walk asks for it, and
-// answers what happened, in order. Photographs are kept in the folder that E2E_SHOTS names.
+// walkConsole runs the walk through the console with an app, restarts the server where the walk requests it, and
+// returns what happened, in order. Photographs are kept in the folder that E2E_SHOTS names.
 func walkConsole(t *testing.T, ctx context.Context, app string, more ...string) []string {
 	t.Helper()
 	_, code, err := shared.LoginLink(ctx, shared.Demo.AdminID)

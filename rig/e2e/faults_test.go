@@ -54,9 +54,9 @@ func nodeOf(t *testing.T, member gql.Member) *stack.Node {
 	return nil
 }
 
-// killInit ends a member's init, as the node's agent has it on record, and with it all that runs in the member, and waits
-// until it has ended: the kernel lets it go after everything else in the member, and what is writing to a slow disk ends
-// with its write. Its processes' environment does not tell it: a job has that of the member in which it was submitted.
+// killInit ends a member's init, as the node's agent has it on record, and with it all that runs in the member. It
+// waits until init has ended: the kernel ends it after all else, and a process that writes to a slow disk ends with its
+// write. The environment does not identify a member's processes: a job has that of the member where it was submitted.
 func killInit(t *testing.T, ctx context.Context, node *stack.Node, member string) {
 	t.Helper()
 	_, err := node.Exec(ctx, "/bin/sh", "-c", `pid=$(sed -n 's/.*"initPid": *\([0-9]*\).*/\1/p' "$1") && kill -9 "$pid" || exit 1

@@ -76,7 +76,7 @@ func (w *walker) builds() {
 	w.writes("model.bin", "a model of the signing guide")
 }
 
-// pushesModel has an image and a file in sources that take what nobody has signed.
+// pushesModel has an image and a file in sources that accept unsigned artifacts.
 func (w *walker) pushesModel() {
 	w.registry("artifacts")
 	w.writes("v1.bin", "weights of the artifacts' guide")
@@ -165,7 +165,7 @@ func (w *walker) database(name string) (url string) {
 	return url
 }
 
-// freeAddress is an address of this machine that nobody listens on.
+// freeAddress returns an address of this machine where nothing listens.
 func freeAddress(t require.TestingT) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

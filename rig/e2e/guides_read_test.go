@@ -47,7 +47,7 @@ func blocksOf(t *testing.T, file string) (blocks [][]string) {
 	return blocks
 }
 
-// commandsOf drops what is no command: what a program of another language or an answer looks like.
+// commandsOf drops lines that are not commands: those of another language's program or of an answer.
 func commandsOf(block []string) (lines []string) {
 	for _, line := range block {
 		line = remark.ReplaceAllString(line, "")
@@ -76,7 +76,7 @@ func among(line string, parts []string) bool {
 	return false
 }
 
-// wholeWord finds a word that is no part of a longer one.
+// wholeWord returns a pattern of a word that is not part of a longer one.
 func wholeWord(word string) *regexp.Regexp {
 	return regexp.MustCompile(`\b` + regexp.QuoteMeta(word) + `\b`)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// goCaches are the caches of whoever runs the tests: in a home of its own a program would be built from nothing.
+// goCaches are the caches of the tests' user: with a home of its own a program would be built from nothing.
 var goCaches = sync.OnceValue(func() (set []string) {
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
 		if at, err := exec.Command("go", "env", name).Output(); err == nil {
@@ -61,8 +61,7 @@ set -a
 export -p > "$HOME/variables"
 `
 
-// runs runs lines as one script at a terminal, where everything that is asked is confirmed, and requires that each
-// succeeds.
+// runs runs lines as one script at a terminal, where every question is confirmed, and requires that each line succeeds.
 func (w *walker) runs(who string, lines []string) {
 	w.t.Helper()
 	if len(lines) == 0 {

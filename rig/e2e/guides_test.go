@@ -28,7 +28,7 @@ type walk struct {
 	makes  map[string]func(*walker) string // makes what a placeholder stands for, by its prefix
 }
 
-// walker is a person at a terminal, with what the placeholders of a document stand for.
+// walker is a person at a terminal, with the values for a document's placeholders.
 type walker struct {
 	t       *testing.T
 	ctx     context.Context
@@ -169,7 +169,7 @@ func (one walk) person(line string) string {
 	return who
 }
 
-// unknown reports whether a line has a placeholder that stands for something that lines before it may make.
+// unknown reports whether a line has a placeholder whose value lines before it may create.
 func (w *walker) unknown(line string) bool {
 	for _, found := range placeholder.FindAllStringSubmatch(line, -1) {
 		if w.known[kindOf(found[1])] == "" {
@@ -179,7 +179,7 @@ func (w *walker) unknown(line string) bool {
 	return false
 }
 
-// id is what a placeholder of a prefix stands for: what the walk knows, or makes for it, or has seen last.
+// id returns the value for placeholders of a prefix: what the walk knows, or creates, or has seen last.
 func (w *walker) id(prefix string) string {
 	w.t.Helper()
 	if w.known[prefix] != "" {
@@ -188,7 +188,7 @@ func (w *walker) id(prefix string) string {
 	return cmp.Or(w.made(prefix), w.seen[prefix])
 }
 
-// filled is a line with its placeholders and the words that stand for something filled in.
+// filled returns a line with the values of its placeholders and of the document's words.
 func (w *walker) filled(line string) string {
 	w.t.Helper()
 	for word, id := range w.known {
@@ -209,7 +209,7 @@ func (w *walker) filled(line string) string {
 
 func longestFirst(a, b string) int { return len(b) - len(a) }
 
-// made makes what a placeholder stands for, where a document has made none before.
+// made creates the value of a placeholder, where a document has not created one before.
 func (w *walker) made(prefix string) string {
 	w.t.Helper()
 	if do := w.makes[prefix]; do != nil {

@@ -1,7 +1,7 @@
 package e2e_test
 
-// walks are documents whose commands are run as they stand, block by block, by a person at a terminal who confirms what
-// is asked. Of a line only the ids are filled in that a document cannot know ("op_…").
+// walks are documents whose commands are run unchanged, block by block, by a person at a terminal who confirms each
+// question. Only the ids that a document cannot know ("op_…") are filled in.
 var walks = []walk{
 	{file: "docs/runbooks/README.md", left: map[string]string{
 		"--plan": "nothing is wrong with the operation", "--do": "as above",

@@ -30,9 +30,9 @@ type incident struct {
 	since    time.Time
 }
 
-// TestOneIdLeadsFromAnErrorToItsCure has a member's init die on its node, and an action fail for it. The correlation id of
-// that error alone leads through the logs of server and agent, the trace, the timeline, the node's task and the audit to
-// the cause, while every worker is dead, and the action that the report names cures it: in the
+// TestOneIdLeadsFromAnErrorToItsCure has a member's init die on its node, and an action fail because of it. The
+// correlation id of that error alone leads through the logs of server and agent, the trace, the timeline, the node's
+// task and the audit to the cause, while every worker is dead, and the action that the report names cures it: in the
 // console, and then by the command line alone.
 func TestOneIdLeadsFromAnErrorToItsCure(t *testing.T) {
 	needsRoot(t)
@@ -134,7 +134,7 @@ func (i *incident) logged(file, correlation string, texts ...string) {
 	}, noticed, 100*time.Millisecond, "no line of %s has %s and %v", file, correlation, texts)
 }
 
-// traced requires that the request, the task that it made on the node and the adapter's calls are one trace.
+// traced requires that the request, its task on the node and the adapter's calls are one trace.
 func (i *incident) traced(correlation string) {
 	i.t.Helper()
 	require.Eventually(i.t, func() bool {

@@ -75,8 +75,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// printLogs shows what every program logged last that is no ordinary progress: what a failed run leaves behind is gone
-// with its folder, and a record of a run keeps only so much.
+// printLogs shows what every program logged last that is not ordinary progress: what a failed run leaves behind is
+// deleted with its folder, and a record of a run keeps only so much.
 func printLogs(dir string) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.log"))
 	for _, file := range files {

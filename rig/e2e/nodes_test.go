@@ -77,7 +77,7 @@ func (l *lodging) deletedAtLast(name string) {
 	})
 }
 
-// rentOn takes one GPU on a node: all others are cordoned meanwhile, since nobody names a node.
+// rentOn takes one GPU on a node: all others are cordoned meanwhile, since a request does not name a node.
 func (l *lodging) rentOn(name string) (allocation string) {
 	l.t.Helper()
 	page, err := gql.ListNodes(l.ctx, shared.Operator, 100, "")
@@ -146,8 +146,8 @@ func (l *lodging) becomes(node string, status gql.MemberStatus) (found gql.Membe
 	return found
 }
 
-// hears waits until the timeline has an event about a member, or about none, after a moment and within the time in
-// which whatever dies is noticed, and returns it. Its payload has the keys that are named.
+// hears waits until the timeline has an event about a member ("" for none) after a moment, and returns it. It waits no
+// longer than a death takes to be noticed. The event's payload has the keys that are named.
 func (l *lodging) hears(member, kind string, since time.Time, with ...string) (found *gql.Event) {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool {
@@ -300,8 +300,8 @@ func (l *lodging) restartBringsItsMembersBack() {
 	require.Equal(l.t, member.Id, l.becomes("node-1", gql.MemberStatusActive).Id)
 }
 
-// lostNodeIsReplacedAndWrittenOff kills a node for good: it is told within seconds, an operator writes it off, its
-// member fails, and the platform puts another in its place.
+// lostNodeIsReplacedAndWrittenOff kills a node for good: the timeline reports it within seconds, an operator writes it
+// off, its member fails, and the platform puts another in its place.
 func (l *lodging) lostNodeIsReplacedAndWrittenOff(doomed *stack.Node) {
 	l.t.Helper()
 	member, since := l.on(doomed.Name()), time.Now()
@@ -325,8 +325,8 @@ func (l *lodging) lostNodeIsReplacedAndWrittenOff(doomed *stack.Node) {
 	}
 }
 
-// budgetIsSpent lets the platform do no more than it has done, and requires that it says so and leaves the rest to
-// people.
+// budgetIsSpent lets the platform do no more repairs than it has done, and requires that it reports this and leaves the
+// rest to people.
 func (l *lodging) budgetIsSpent() {
 	l.t.Helper()
 	l.repairs(1)

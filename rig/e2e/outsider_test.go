@@ -16,7 +16,7 @@ import (
 )
 
 // TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay is the walk of examples/outsider by the publisher that every local
-// installation has, in the language that builds nothing: from a skeleton to an app that nobody else sees, and back.
+// installation has, in the language that builds nothing: from a skeleton to an app that no one else sees, and back.
 func TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay(t *testing.T) {
 	const python = "/usr/bin/python3"
 	if exec.Command(python, "-c", "import nacl, jsonschema, websocket").Run() != nil {

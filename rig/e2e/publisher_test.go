@@ -266,7 +266,7 @@ func TestWhatAPublisherMayNotPublishLeavesNothingBehind(t *testing.T) {
 		outside.breaks(p.app+"/"+tag, test.fault)
 		p.refused(test.code, 6, "artifact", "publish", ref, "--idempotency-key", "publish-"+tag)
 		p.nothing(digest)
-		// Once it is in order the same command goes through: nothing of the first try stands in its way.
+		// Once it is in order the same command goes through: nothing of the first try is in its way.
 		outside.breaks(p.app+"/"+tag, nil)
 		p.signing = trusted
 		p.must("artifact", "sign", ref, "--plain-http", "--classic")

@@ -23,8 +23,8 @@ import (
 var releases = flag.Bool("e2e.releases", false, "release a patch of a real app's controller: make app-release")
 
 // An app's team releases a patch of its controller and manifest while the platform runs: it is published, smoked and
-// promoted, a running cluster goes to it and back, with jobs before and after, and the server is the same process of the
-// same program from beginning to end.
+// promoted, and a running cluster goes to it and back, with jobs before and after. The server is the same process of
+// the same program from beginning to end.
 func TestAnAppsReleaseNeedsNoReleaseOfThePlatform(t *testing.T) {
 	if !*releases {
 		t.Skip("it builds a controller and replaces the one that other tests use: make app-release")

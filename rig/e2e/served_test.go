@@ -56,7 +56,7 @@ func serve(t *testing.T, ctx context.Context, c *client.Client, app, name, alloc
 	return s
 }
 
-// ask calls the endpoint with a key's short token, as the guide of endpoints says; without a key as nobody.
+// ask calls the endpoint with a key's short token, as the guide of endpoints says; without a key, anonymously.
 func (s *served) ask(key, method, path, body string) (status int, answer string) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.ctx, method, s.origin+path, strings.NewReader(body))
@@ -109,9 +109,9 @@ func diskOf(node, volume string) string {
 	return filepath.Join(filepath.Dir(shared.LogDir()), "nodes", node, "volumes", volume+".img")
 }
 
-// TestANotebookKeepsItsWorkOnTheDiskOfANode writes cells through the endpoint of a notebook whose volume is on its node's
-// own disk. They outlast the instance there and on no other node, they are the image's user's, and they take no more than
-// the volume has.
+// TestANotebookKeepsItsWorkOnTheDiskOfANode writes cells through the endpoint of a notebook whose volume is on its
+// node's own disk. They outlast the instance there and on no other node, they are the image's user's, and they take no
+// more than the volume has.
 func TestANotebookKeepsItsWorkOnTheDiskOfANode(t *testing.T) {
 	needsRoot(t)
 	ctx, c := bounded(t), automation(t)
@@ -156,8 +156,8 @@ func TestANotebookKeepsItsWorkOnTheDiskOfANode(t *testing.T) {
 	}
 }
 
-// fillsItsVolume fills the volume to its size, which the notebook then says to who writes a cell; nothing of what it has
-// kept is lost.
+// fillsItsVolume fills the volume to its size, which the notebook then reports to the writer of a cell; nothing of what
+// it has kept is lost.
 func (s *served) fillsItsVolume(admin, key string) {
 	t := s.t
 	printed := s.does(admin, 0, "dd if=/dev/zero of=/work/fill bs=1M 2>&1 && echo it was not full; sync; "+

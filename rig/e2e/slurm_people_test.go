@@ -161,8 +161,8 @@ func (p *person) here(dir string) func(program string, args ...string) string {
 	}
 }
 
-// worksByFiles copies a script in by this machine's scp, has it run, and copies out what it has written: as a user of any
-// cluster does, by no command of the platform's.
+// worksByFiles copies a script in by this machine's scp, has it run, and copies out what it has written: as on any
+// cluster, without a command of the platform's.
 func (p *person) worksByFiles() {
 	p.t.Helper()
 	dir := p.t.TempDir()
@@ -187,7 +187,7 @@ func (p *person) worksByFiles() {
 	}, time.Minute, time.Second, "the accounts have it")
 }
 
-// noneTouchesAnothers requires that nobody ends or reads another's job, and that everybody reads their own as it runs.
+// noneTouchesAnothers requires that no one ends or reads another's job, and that everybody reads their own as it runs.
 func noneTouchesAnothers(k *clusterUnderTest, ada, bea *person, jobs []string) {
 	k.t.Helper()
 	for _, one := range []struct {
@@ -210,7 +210,7 @@ func noneTouchesAnothers(k *clusterUnderTest, ada, bea *person, jobs []string) {
 	require.Contains(k.t, said, "RUNNING", "it is read as it runs")
 }
 
-// strangerFindsNothing requires that a person of another project is told of nothing there is.
+// strangerFindsNothing requires that a person of another project sees nothing of what exists.
 func strangerFindsNothing(k *clusterUnderTest, cyd *person, job string) {
 	k.t.Helper()
 	for _, command := range [][]string{

@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// launch asks for an instance of an app and answers it with its operation.
+// launch requests an instance of an app and returns it with its operation.
 func launch(t *testing.T, ctx context.Context, c *client.Client, app, name, allocation string) (instance,
 	operation string) {
 	t.Helper()
@@ -147,7 +147,7 @@ func requireCounted(t *testing.T, ctx context.Context, instance, meter, id strin
 }
 
 // requireToldOfMemory lets a job take all memory of its member's slice, and requires that the kernel ends what takes it
-// and nothing else, and that the instance's timeline says so.
+// and nothing else, and that the instance's timeline reports it.
 func requireToldOfMemory(t *testing.T, ctx context.Context, c *client.Client, instance string) {
 	t.Helper()
 	var submitted struct {

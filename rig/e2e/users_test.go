@@ -24,7 +24,7 @@ func appctl(t *testing.T, ctx context.Context, args ...string) string {
 	return out
 }
 
-// appctlAs runs the command line with a token, and answers what it said and its exit code.
+// appctlAs runs the command line with a token, and returns its output, its errors and its exit code.
 func appctlAs(t *testing.T, ctx context.Context, token string, args ...string) (said, complaint string, code int) {
 	t.Helper()
 	command := exec.CommandContext(ctx, "../../bin/appctl", args...)
@@ -139,8 +139,8 @@ func TestAClientInAnotherLanguageTailsATimeline(t *testing.T) {
 	decommission(t, ctx, c, instance)
 }
 
-// TestTheConsoleCarriesTheWholeJobOverARestart drives real headless Chromium, and restarts the server while the launch is
-// open in it. Its pages are judged in every size and scheme by TestTheConsoleAddsDrainsAndRemovesAMember.
+// TestTheConsoleCarriesTheWholeJobOverARestart drives real headless Chromium, and restarts the server while the launch
+// is open in it. Its pages are judged in every size and scheme by TestTheConsoleAddsDrainsAndRemovesAMember.
 func TestTheConsoleCarriesTheWholeJobOverARestart(t *testing.T) {
 	ctx, c := walking(t), automation(t)
 	rent(t, ctx, c)

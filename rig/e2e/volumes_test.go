@@ -65,7 +65,7 @@ func folderOf(volume string) string {
 }
 
 // TestFilesOutlastTheirMembers follows a file on a volume: a member writes it, one on another node reads it with the
-// same owner, it is there for a second instance, and is gone, with proof, when the volume is deleted.
+// same owner, it is there for a second instance, and is deleted, with proof, with the volume.
 func TestFilesOutlastTheirMembers(t *testing.T) {
 	needsRoot(t)
 	ctx, c := bounded(t), automation(t)
@@ -132,8 +132,8 @@ func deletesVolume(t *testing.T, ctx context.Context, volume string) {
 	require.NotNil(t, found.DeletedAt)
 }
 
-// TestTheConsoleBringsFilesInAndOut does so in a real Chromium, with a volume that no member has had, after it has made,
-// grown and deleted one.
+// TestTheConsoleBringsFilesInAndOut does so in a real Chromium, with a volume that no member has had, after it has
+// created, grown and deleted one.
 func TestTheConsoleBringsFilesInAndOut(t *testing.T) {
 	needsRoot(t)
 	ctx := bounded(t)
@@ -150,8 +150,8 @@ func TestTheConsoleBringsFilesInAndOut(t *testing.T) {
 	require.Empty(t, waiting)
 }
 
-// filesIn brings a folder with a large file into a volume that no member has had, with the program killed on the way. It
-// returns the file, and the id of who it belongs to on the volume.
+// filesIn brings a folder with a large file into a volume that no member has had, and kills the program on the way. It
+// returns the file, and the id of its owner on the volume.
 func filesIn(t *testing.T, ctx context.Context, admin, volume string) (content []byte, owner string) {
 	t.Helper()
 	content = make([]byte, 64<<20)

@@ -134,7 +134,7 @@ func (w *walker) state() string {
 		"entitlements list -q",
 		"policy show -q", "admin service-account list -q", "instances generations demo -q", "instances repair demo -q",
 		"webhooks list -q", "secrets list demo -q", "control-planes list -q",
-		// Of what others make meanwhile in the same tenant, only what slips would have made is asked for.
+		// Others create objects in the same tenant meanwhile: of these, only what slips would have created is read.
 		"source list | grep wrong || true", "artifact list | grep wrong || true",
 		"budget list | grep $APPCTL_PROJECT || true", "volumes list | grep -i wrong || true",
 	} {

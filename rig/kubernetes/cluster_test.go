@@ -115,8 +115,8 @@ func (k *cluster) adds(component string, allocations ...string) {
 	k.succeeds(added.AddMembers.Operation)
 }
 
-// drainsAsTheBudgetAllows drains the agent with the only pod, whose budget allows no disruption: the operation waits and
-// names both. A second pod on the other agent lets the first one go.
+// drainsAsTheBudgetAllows drains the agent with the only pod, whose budget allows no disruption: the operation waits
+// and names both. A second pod on the other agent lets the first one go.
 func (k *cluster) drainsAsTheBudgetAllows() {
 	k.t.Helper()
 	host := k.kubectl("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].spec.nodeName}")
@@ -193,7 +193,7 @@ func (k *cluster) losesAKubelet() {
 	k.ready("web", "2")
 }
 
-// losesAServer kills everything of Kubernetes on a server at once: the others serve on, and the platform starts it again.
+// losesAServer kills all of Kubernetes on a server at once: the others serve on, and the platform starts it again.
 func (k *cluster) losesAServer() {
 	k.t.Helper()
 	name, member := one(k.members("server"))

@@ -25,7 +25,7 @@ func (k *cluster) devices(member gql.Member) (ids []string) {
 }
 
 // schedulesGPUs runs the stand-in of NVIDIA's device plugin on an agent with the devices of its allocation, which are
-// simulated: a pod that asks for one gets exactly one of them, and one that asks for more than there are waits.
+// simulated: a pod that requests one gets exactly one of them, and one that requests more than there are waits.
 func (k *cluster) schedulesGPUs() {
 	k.t.Helper()
 	name, member := one(k.members("agent"))

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// guide is what tenants are told.
+// guide is the guide for tenants.
 const guide = "../../docs/guides/kubernetes.md"
 
 // says is the one line of the guide's blocks that begins so, as a person types it.

@@ -41,8 +41,8 @@ func (k *cluster) publishes(program string) (digest string) {
 	return digest
 }
 
-// bringsAnImage has every node hold an image of the tenant's, which the registry gives to nobody without a token, and
-// runs a pod of it. The cluster has no credential: the nodes' agents have, for minutes.
+// bringsAnImage has every node hold an image of the tenant's, which the registry serves only with a token, and runs a
+// pod of it. The cluster has no credential: the nodes' agents have one, for minutes.
 func (k *cluster) bringsAnImage() {
 	k.t.Helper()
 	const name = "registry.example/team/tool:1"

@@ -74,7 +74,7 @@ func begin(t *testing.T, nodes int) *cluster {
 	return &cluster{t: t, ctx: ctx, c: c, s: s, bin: bin}
 }
 
-// showLogs shows the end of what every program logged that is no ordinary progress.
+// showLogs shows the end of what every program logged that is not ordinary progress.
 func showLogs(t *testing.T, dir string) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(dir, "*.log"))
@@ -175,7 +175,7 @@ func (k *cluster) on(member gql.Member, script string) (string, error) {
 	return k.node(member).Exec(ctx, "/bin/sh", "-c", script)
 }
 
-// kubectl runs kubectl as the administrator on the first server that answers: the test's own look, beside the platform's.
+// kubectl runs kubectl as the administrator on the first server that answers: the test's check beside the platform's.
 func (k *cluster) kubectl(args ...string) string {
 	k.t.Helper()
 	out, err := k.tryKubectl("", args...)

@@ -120,7 +120,7 @@ func (k *cluster) upgradesAndGoesBack(p *person) {
 	k.ready("stays", "1")
 }
 
-// restoresASnapshot saves etcd by the action, and goes back to it: what came later is gone.
+// restoresASnapshot saves etcd by the action, and goes back to it: what came later is lost.
 func (k *cluster) restoresASnapshot() {
 	k.t.Helper()
 	var saved struct{ Name string }

@@ -38,8 +38,8 @@ func oneStep(returned error) App {
 	return app
 }
 
-// The end of an operation must not wait for the next start of the adapter: the disk has space again, and nobody knows
-// that somebody waits.
+// The end of an operation must not wait for the next start of the adapter: the disk has space again, and no one knows
+// that a platform waits.
 func TestAnEndThatAFullDiskDoesNotTakeIsJournalledOnceThereIsSpace(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -154,7 +154,7 @@ func (l *lab) hold(step string)    { l.mu.Lock(); l.held[step] = true; l.mu.Unlo
 func (l *lab) release(step string) { l.mu.Lock(); delete(l.held, step); l.mu.Unlock() }
 func (l *lab) setDown(down bool)   { l.mu.Lock(); l.down = down; l.mu.Unlock() }
 
-// steps lists the tasks made so far, by the last part of their keys.
+// steps lists the tasks created so far, by the last part of their keys.
 func (l *lab) steps() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

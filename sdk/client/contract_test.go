@@ -90,7 +90,7 @@ func stringConstants(t *testing.T, file string) map[string]string {
 	return found
 }
 
-// topLevelCodes are the names of the catalogue's entries that have an HTTP status, so that they can stand at the
+// topLevelCodes are the names of the catalogue's entries that have an HTTP status, so that they can be the code at the
 // top of an error.
 func topLevelCodes(t *testing.T, file string) []string {
 	t.Helper()

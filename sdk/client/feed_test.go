@@ -46,7 +46,7 @@ func tail(t *testing.T, feed func(func(*gql.Event, error) bool), n int) (seqs []
 	return seqs, nil
 }
 
-// cursors are those that the server was asked to resume after.
+// cursors returns the cursors that clients resumed after.
 func cursors(server *clienttest.Server, field string) (after []string) {
 	for _, call := range server.CallsOf(field) {
 		cursor, _ := call.Args["after"].(string)

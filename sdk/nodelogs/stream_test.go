@@ -115,7 +115,7 @@ func TestFollowerThatGoesEndsTheReading(t *testing.T) {
 	require.ErrorIs(t, <-served, context.Canceled)
 }
 
-// A node need not be what it was: what it sends is bounded, plain, and about what was asked.
+// A node may be compromised: what is taken from it is bounded, plain, and about the query.
 func TestHostileNodeIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	answer := func(texts ...string) func(net.Conn) {

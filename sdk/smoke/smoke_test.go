@@ -44,7 +44,7 @@ func pushed(t *testing.T, program string) smoke.Subject {
 	return smoke.Subject{Ref: made.Ref, Digest: made.Digest, Kind: smoke.Image}
 }
 
-// engine is a container engine that writes what it was asked into a file, and runs a line of a shell for "run".
+// engine is a container engine that writes its arguments into a file, and runs a line of a shell for "run".
 func engine(t *testing.T, run string) (words []string, asked func() string) {
 	t.Helper()
 	dir := t.TempDir()

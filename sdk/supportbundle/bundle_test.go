@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// The golden file is the allow-list: whoever reviews a new field sees it here.
+// The golden file is the allow-list: the reviewer of a new field sees it here.
 func TestTheListOfFieldsIsGolden(t *testing.T) {
 	t.Parallel()
 	var printed strings.Builder

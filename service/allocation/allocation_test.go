@@ -44,13 +44,13 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// slice asks for slices of some GPUs each.
+// slice requests slices of some GPUs each.
 func (b *bench) slice(key string, count, gpus int) allocation.RequestInput {
 	return allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeGPUSlice, Count: count, GPUCount: &gpus,
 		IdempotencyKey: key}
 }
 
-// whole asks for whole nodes.
+// whole requests whole nodes.
 func (b *bench) whole(key string, count int) allocation.RequestInput {
 	return allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeBaremetal, Count: count,
 		IdempotencyKey: key}

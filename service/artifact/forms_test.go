@@ -187,7 +187,7 @@ func (z *zeroFile) Seek(offset int64, whence int) (int64, error) {
 	return z.at, nil
 }
 
-// alone tells the process that measures itself from the one that starts it.
+// alone is the variable that is set in the process that measures itself, and not in the one that starts it.
 const alone = "ARTIFACT_TEST_ALONE"
 
 func TestALargeFileIsReadInLittleMemory(t *testing.T) {

@@ -38,7 +38,7 @@ const (
 	indexType = "application/vnd.oci.image.index.v1+json"
 )
 
-// bench is the service under test before a registry that can be made to lie.
+// bench is the service under test before a registry that can lie.
 type bench struct {
 	*platformtest.Kit
 	verbs               *artifact.Service

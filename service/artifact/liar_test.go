@@ -150,7 +150,7 @@ func TestALyingRegistryIsFoundOutAndNothingIsWritten(t *testing.T) {
 	require.NoError(t, b.publish(ref, "k"))
 }
 
-// probe passes on all but a teapot's status, which stands for the truth.
+// probe passes on all but a teapot's status, which means that the honest registry answers.
 type probe struct {
 	http.ResponseWriter
 	told *httptest.ResponseRecorder

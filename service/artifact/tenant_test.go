@@ -18,7 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
-// house is a tenant with those who publish in it.
+// house is a tenant with the callers that publish in it.
 type house struct {
 	tenant         *db.Tenant
 	project        *db.Project

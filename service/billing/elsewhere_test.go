@@ -12,8 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/service/billing"
 )
 
-// Transaction numbers mean nothing on another server. What a run was made from is known there all the same, and runs go
-// on.
+// Transaction numbers mean nothing on another server. The input of a run is known there all the same, and runs go on.
 func TestRunsGiveTheSameBytesAfterADumpIsRestoredOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	here, there := pgtest.NewCluster(t), pgtest.NewCluster(t)

@@ -138,8 +138,8 @@ func TestATeardownThatIsEndedCanBeAskedForAgain(t *testing.T) {
 	require.Equal(t, 1, b.Count("orphan", "kind = 'NODE_RESIDUE'"))
 }
 
-// The member that comes in another's place is no target of its replacement; it is settled with it all the same, and
-// what may be left of it is listed, so that its capacity is not held by a member that nothing carries on.
+// The member that replaces another is not a target of the operation. It is settled all the same, and what may be left
+// of it is listed, so that a member that nothing carries on does not keep its capacity.
 func TestAReplacementThatIsEndedSettlesTheNewcomer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

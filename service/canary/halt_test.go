@@ -122,7 +122,7 @@ func TestOfHaltsAtOnceOneHalts(t *testing.T) {
 	assert.Len(t, b.Audit(), 1)
 }
 
-// A promotion that holds the app is waited for; what it made of the canary is not halted.
+// A halt waits for a promotion that has locked the app, and does not halt a manifest that is not a canary any more.
 func TestAPromotionThatComesFirstIsNotUndone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

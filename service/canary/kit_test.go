@@ -116,7 +116,7 @@ func (b *bundle) viewer(project *db.Project) context.Context {
 	return b.As(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
 }
 
-// seenBy is how many launches a login role is told of.
+// seenBy returns how many launches a login role can see.
 func (b *bundle) seenBy(from *pgxpool.Pool) (n int) {
 	b.t.Helper()
 	require.NoError(b.t, from.QueryRow(b.t.Context(), `SELECT count(*) FROM platform.canary_launches($1, 100, true)`,

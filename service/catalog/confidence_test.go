@@ -73,7 +73,7 @@ func TestAPublishersOwnLaunchesAreNoConfidence(t *testing.T) {
 	require.Equal(t, lifecycle.StageActive, moved.Stage)
 }
 
-// Nobody else may launch it, so nobody else can vouch for it, and nobody else gets it.
+// No one but its publisher may launch it, so no one else can vouch for it, and no one else gets it.
 func TestAnAppOfItsPublisherAloneRestsOnItsOwnLaunches(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -138,7 +138,7 @@ func TestRetiringNamesTheInstancesThatThePublisherSeesAndCountsTheOthers(t *test
 	require.NoError(t, err)
 }
 
-// A publisher's account that tries an app of the platform's is told who can do it.
+// The refusal to a publisher's account that tries an app of the platform's names who can do it.
 func TestARefusalToPublishSaysWhoseTurnItIs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -55,7 +55,7 @@ func (b *bench) attested(of *db.Manifest, w world, key ed25519.PrivateKey) error
 	return nil
 }
 
-// One account of the publisher's publishes, reports, smokes and promotes: its own word gives the version to nobody
+// One account of the publisher's publishes, reports, smokes and promotes: its own evidence gives the version to no one
 // else.
 func TestAPublishersOwnWordStagesNothingForOthers(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestAPublishersOwnWordStagesNothingForOthers(t *testing.T) {
 	require.Equal(t, lifecycle.StageCanary, moved.Stage)
 }
 
-// Zero launches and zero seconds are no confidence, and a version is not taken from under people without notice.
+// Zero launches and zero seconds do not prove confidence, and a version in use is not withdrawn without notice.
 func TestStepsHoldToTheAppsTerms(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -16,10 +16,10 @@ import (
 	"github.com/gpuaas/app-platform/service/endpoint"
 )
 
-// hostKey is a public key whose private half nobody has kept.
+// hostKey is a public key whose private half no one has kept.
 const hostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEPWAUKk1hrNN5Oz0CDjmGkN1DjJ/e8KRMSRxBrbVi2H"
 
-// An adapter has the sshd of its member certified, and nobody else's.
+// An adapter has the sshd of its own member certified, and no other.
 func TestAnAdapterHasItsMembersServerCertified(t *testing.T) {
 	t.Parallel()
 	k := platformtest.New(t)

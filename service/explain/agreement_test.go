@@ -21,7 +21,7 @@ import (
 
 var seed = flag.Uint64("seed", 0, "seed of the random subjects; 0 for a new one")
 
-// questions is how often the database is asked.
+// questions is how many random permissions are checked: by a verb, and by its explanation.
 const questions = 400
 
 // thing is an object with what a verb would load of it.
@@ -92,20 +92,20 @@ func (b *bench) somebody(r *rand.Rand) (ids.ID, context.Context) {
 	return person.ID, b.As(person)
 }
 
-// errUndone ends a transaction that only asked.
+// errUndone rolls back a transaction that only checked.
 var errUndone = errors.New("only asked")
 
 // risks are those of app actions.
 var risks = []lifecycle.ActionRisk{lifecycle.RiskRead, lifecycle.RiskWrite, lifecycle.RiskDestructive}
 
-// catalogued reports whether the catalog's reads let in whoever holds the key anywhere.
+// catalogued reports whether the catalog's reads admit every holder of the key, wherever it is held.
 func catalogued(key authz.Key, id ids.ID) bool {
 	return (id.Is(ids.App) || id.Is(ids.Manifest)) &&
 		(key == authz.ManifestRead || key == authz.ArtifactRead || slices.Contains(authz.FamilyKeys("catalog.read"), key))
 }
 
-// verb says whether a verb that asks for the key on the object, for an app action of the risk if there is one, would go
-// on.
+// verb reports whether a verb that requires the key on the object, for an app action of the risk if there is one, would
+// go on.
 func (b *bench) verb(ctx context.Context, key authz.Key, on thing, risk lifecycle.ActionRisk) (allowed bool) {
 	b.t.Helper()
 	err := b.Kit.DB.Write(ctx, func(_ context.Context, t *tx.Tx) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/service/identity"
 )
 
-// TestNobodyRaisesThemselves is every way in which one might give oneself, or a machine of one's own, more than one has.
+// TestNobodyRaisesThemselves is every way to give oneself, or a machine of one's own, more rights than one has.
 func TestNobodyRaisesThemselves(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

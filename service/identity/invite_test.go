@@ -83,7 +83,7 @@ func TestAnInvitationIsMintedListedAndRevoked(t *testing.T) {
 	}
 }
 
-// Who is of another tenant, and who is of nobody, answer alike; who needs no invitation gets none.
+// A person of another tenant, one of no tenant and an unknown id answer alike; who needs no invitation gets none.
 func TestWhoNeedsNoInvitationGetsNone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -135,8 +135,8 @@ func TestADeletedProjectIsGoneAndSoIsWhatSpokeForIt(t *testing.T) {
 	b.audited("deleteProject", "")
 }
 
-// What is begun at the same moment either stands in the way or is refused: never is there a live thing in a deleted
-// project.
+// An account that is created at the same moment is deleted with the project or refused: a deleted project never has a
+// live account.
 func TestNothingIsBegunInAProjectThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

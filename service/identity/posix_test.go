@@ -54,7 +54,7 @@ func TestWhoSeesAnIdentity(t *testing.T) {
 	}
 }
 
-// The database itself shows another tenant nothing, whatever is asked.
+// The database itself shows another tenant nothing, whatever the statement.
 func TestRowsOfIdentitiesAreTheirTenants(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -85,7 +85,7 @@ func TestALocalVolumesMembersAreRequestedOnItsNode(t *testing.T) {
 	require.Equal(t, before, b.written())
 }
 
-// Where a local volume is on no node yet, its members are placed on one that has room for all of a component.
+// Where a local volume is on no node yet, its members are placed on one that has capacity for all of a component.
 func TestANewLocalVolumeComesToBeWhereAllItsMembersFit(t *testing.T) {
 	t.Parallel()
 	b := filed(t)

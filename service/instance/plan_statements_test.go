@@ -47,7 +47,7 @@ func (s *statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQ
 // TraceBatchEnd implements pgx.BatchTracer.
 func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// during returns how often the database is asked while something is done, and how often for prices.
+// during returns how many statements the database receives from do, and how many of them read prices.
 func (s *statements) during(do func()) (all, prices int) {
 	s.sent = nil
 	do()

@@ -198,8 +198,7 @@ func TestLaunchOptionsTellPolicyAndEntitlement(t *testing.T) {
 	require.False(t, entitled)
 }
 
-// What the options call compatible can be launched: ceilings, limits of the entitlement, mode and quota are asked of
-// both.
+// What the options call compatible can be launched: both check ceilings, limits of the entitlement, mode and quota.
 func TestLaunchOptionsAgreeWithTheLaunch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

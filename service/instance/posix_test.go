@@ -55,7 +55,7 @@ func (a *accounts) act(credential string) error {
 	return err
 }
 
-// account is what the adapter is told of the requester of an action.
+// account returns what the adapter receives about the requester of an action.
 func (a *accounts) account(credential string) *adapter.PosixIdentity {
 	a.t.Helper()
 	require.NoError(a.t, a.act(credential))
@@ -155,7 +155,7 @@ func TestStaffActsAsAnAccountOfTheTenant(t *testing.T) {
 	require.Equal(t, 1, a.Count("posix_identity", "tenant_id = $1 AND subject_id = $2", a.tenant.ID, staff.ID))
 }
 
-// The function that gives accounts gives them to whoever calls, in a tenant that the caller is of.
+// The function that gives accounts gives one to its caller, and only in a tenant that the caller is of.
 func TestNobodyGetsAnAccountElsewhere(t *testing.T) {
 	t.Parallel()
 	a := withAccounts(t)

@@ -164,7 +164,7 @@ func TestNeighboursThatNeedAnotherKeyDoNotComeAlong(t *testing.T) {
 	require.Len(t, found, 2)
 }
 
-// Accounts from before the members' key was asked for keep what they could read, and get nothing else.
+// Accounts from before reads of members required a key keep what they could read, and get nothing else.
 func TestAccountsThatReadMembersKeepIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

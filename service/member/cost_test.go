@@ -124,7 +124,7 @@ func TestThePriceIsInEveryPlanAndItsHash(t *testing.T) {
 	}
 }
 
-// A person who agreed to one price is not made to pay another, whatever the change is.
+// A person who agreed to one price does not pay another, whatever the change is.
 func TestAPlanIsStaleOncePricesHaveChanged(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -97,7 +97,7 @@ func TestAPlanOfMembersCarriesPolicysWord(t *testing.T) {
 	require.NoError(t, err, "everything stands as the plan found it")
 }
 
-// said is what one source says to a plan.
+// said returns one source's verdict in a plan.
 func said(t *testing.T, plan *change.Plan, source lifecycle.VerdictSource) *change.Verdict {
 	t.Helper()
 	for _, verdict := range plan.Verdicts {

@@ -164,7 +164,7 @@ func TestEveryVerbRefusesWhoMayNotAndWhatIsMalformed(t *testing.T) {
 	}
 }
 
-// forcePath is the field that is at fault when force is asked for without a reason.
+// forcePath is the field that is at fault when force is requested without a reason.
 func (v verb) forcePath() string {
 	if v.kind.Effects().Forcible {
 		return "input.reason"

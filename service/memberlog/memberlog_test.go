@@ -101,7 +101,7 @@ func (b *bench) Read(ctx context.Context, query nodelogs.Query, each func(nodelo
 	return b.end
 }
 
-// panicClosed breaks the stream off: what it sends is no line.
+// panicClosed breaks the stream off: what it sends is not a line.
 func panicClosed(each func(nodelogs.Line) error) { _ = each(nodelogs.Line{Process: "broken off"}) }
 
 func line(process string, number int64, text string) nodelogs.Line {

@@ -228,8 +228,8 @@ func TestOnlyANodeReadsItsNetworkAndBadInputIsNamed(t *testing.T) {
 	platformtest.Refused(t, err, fault.InvalidArgument, "waitSeconds")
 }
 
-// A member is locked by whoever works on it, who may want its node next: a heartbeat that waited for the member while
-// it had locked the node would end one of the two.
+// A member is locked by the transaction that works on it, which may lock its node next: a heartbeat that locked the
+// node and then waited for the member would be a deadlock, which ends one of the two.
 func TestANodeThatLearnsToGiveNetworksWaitsForNoMember(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

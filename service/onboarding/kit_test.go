@@ -18,7 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/onboarding"
 )
 
-// bench is an app that a tenant's project publishes, with a version of which everything is recorded that onboarding needs.
+// bench is an app that a tenant's project publishes, with a version for which all that onboarding needs is recorded.
 type bench struct {
 	*platformtest.Kit
 	t         *testing.T
@@ -78,7 +78,7 @@ func (b *bench) publish() {
 	b.audited("SERVICE_ACCOUNT", b.robot.ID, "publishManifest", b.manifest.ID, "", b.project.TenantID, b.project.ID)
 }
 
-// run makes an instance that ran the version, was upgraded to it, and is gone.
+// run creates an instance that ran the version, was upgraded to it, and is released.
 func (b *bench) run() {
 	b.Entitle(b.project, b.app)
 	node, _ := b.Node(0)

@@ -232,7 +232,7 @@ func changed(c *member.Changed, err error) (*operation.View, error) {
 	return c.Operation, nil
 }
 
-// withoutReplacement is what the verb was asked, as the operation keeps it.
+// withoutReplacement returns the verb's input, as the operation keeps it.
 func withoutReplacement(t *testing.T, op *operation.View) string {
 	t.Helper()
 	input := operation.PrivateOf(op.Operation).Input

@@ -127,7 +127,7 @@ func (b *bench) signed(claims token.Claims) context.Context {
 	return b.With(text)
 }
 
-// manifest is the one that the instance was made of.
+// manifest returns the instance's manifest.
 func (b *bench) manifest() *db.Manifest {
 	b.t.Helper()
 	found, err := b.Ent.Manifest.Get(b.t.Context(), b.instance.ManifestID)

@@ -26,7 +26,7 @@ func (b *bundle) decommission(change func(*instance.DecommissionInput)) error {
 	return err
 }
 
-// teardown is what a plan of the control plane's end is asked with.
+// teardown is the input of a plan of the control plane's end.
 func (b *bundle) teardown(force bool) instance.DecommissionInput {
 	return instance.DecommissionInput{InstanceID: b.made.ID, DeadlineSeconds: 60, Force: force}
 }

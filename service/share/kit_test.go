@@ -76,13 +76,13 @@ func (b *bundle) attached() *db.ControlPlaneShare {
 	return row
 }
 
-// action is an action of the shared control plane that the other project asks for.
+// action is an action of the shared control plane that the other project requests.
 func (b *bundle) action(key string) instance.ActionInput {
 	return instance.ActionInput{InstanceID: b.made.ID, Action: "queue.read", ProjectID: b.guest.ID, IdempotencyKey: key,
 		Reason: "a reading with a reason is in the audit each time"}
 }
 
-// told are the types of the instance's events, in order.
+// told returns the types of the instance's events, in order.
 func (b *bundle) told() []string {
 	b.t.Helper()
 	var types []string
@@ -100,5 +100,5 @@ func (b *bundle) written() [4]int {
 		b.Count("app_instance_event", ""), b.Count("audit_entry", "allowed")}
 }
 
-// nobody is an id of no share.
+// nobody is an id that no share has.
 var nobody = ids.New(ids.ControlPlane)

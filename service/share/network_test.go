@@ -34,7 +34,7 @@ func (b *bundle) waits(agent context.Context, known ids.ID) (changed <-chan *nod
 	return out
 }
 
-// The agents of both ends know within moments that a share was accepted or has ended: nothing else tells them for 20 s.
+// The agents of both ends learn within moments that a share was accepted or has ended: nothing else does so for 20 s.
 func TestAShareWakesTheNodesWhoseNetworkItChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

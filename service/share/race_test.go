@@ -115,7 +115,7 @@ func TestNoActionIsAcceptedAfterADetachment(t *testing.T) {
 	asking.Wait()
 }
 
-// With the first wall out of the way the second one still stands: what a statement of either end may do.
+// Without the verbs, the first wall, the database is the second one: it limits what a statement of either end may do.
 func TestBelowTheVerbsEachEndWritesItsOwnPartOfAShareAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -54,7 +54,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// input is what a source of the tenant is made from.
+// input is the input that creates a source of the tenant.
 func (b *bench) input() source.CreateInput {
 	return source.CreateInput{TenantID: &b.tenant.ID, Name: "models", Kind: lifecycle.SourceOCI,
 		Location:        "registry.test/models",

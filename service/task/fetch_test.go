@@ -102,7 +102,7 @@ func TestAnUpgradeFetchesWhatItLeadsTo(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// told are the payloads of the events of a type on the instance's timeline.
+// told returns the payloads of the events of a type on the instance's timeline.
 func (b *bench) told(kind lifecycle.EventType) (payloads []map[string]any) {
 	b.t.Helper()
 	rows, err := b.Ent.Event.Query().All(b.t.Context())
@@ -125,7 +125,7 @@ func (b *bench) progress(id ids.ID, done, total float64) (*db.NodeTask, error) {
 		ProgressTotal: &total})
 }
 
-// later moves what was told back in time, as if it had been a while ago.
+// later moves the events back in time, as if they had happened a while ago.
 func (b *bench) later() {
 	b.SQL(`UPDATE app_instance_event SET occurred_at = occurred_at - interval '3 seconds'`)
 }

@@ -226,7 +226,7 @@ func TestNoCanaryIsInASupportBundle(t *testing.T) {
 	require.True(t, fault.Is(err, fault.NotFound), "%v", err)
 	require.Equal(t, handed, kit.Count("audit_entry", "action = 'supportBundle'"), "nothing was handed out")
 
-	// Who may not read the audit gets a bundle that says so.
+	// A caller that may not read the audit gets a bundle that states the omission.
 	_, reader := kit.ServiceAccount(project, authz.OperationRead)
 	bundle, err := service.Bundle(kit.With(reader), string(op.ID))
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ func has(report *triage.Report, kind lifecycle.TriageEvidenceKind) bool {
 	return slices.ContainsFunc(report.Evidence, func(e *triage.Evidence) bool { return e.Kind == kind })
 }
 
-// Of an instance whose newest operation succeeded, what is wrong since is told by the instance's id alone.
+// For an instance whose newest operation succeeded, only a report by the instance's id names what is wrong since.
 func TestAnInstanceThatIsUnwellSinceItsOperationSaysWhy(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
@@ -85,7 +85,7 @@ func TestAnInstanceThatIsUnwellSinceItsOperationSaysWhy(t *testing.T) {
 	require.Equal(t, lifecycle.TriageDone, report.Stands)
 }
 
-// What an app could not do on an instance with a dead member is explained by the member, to who made the request too.
+// The dead member of an instance explains what an app could not do on it, also to the caller that made the request.
 func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
@@ -164,7 +164,7 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	require.True(t, fault.Is(err, fault.Forbidden), "limited to the instance, it reads no audit: %v", err)
 }
 
-// A request that was refused made no operation: the audit has it, and only its readers get it.
+// A request that was refused created no operation: the audit has it, and only its readers get it.
 func TestARefusalIsReportedFromTheAudit(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/volume"
 )
 
-// told are the project's events of volumes, once there are so many.
+// told returns the project's events of volumes, once there are so many.
 func (b *bench) told(want int) (events []*event.Event) {
 	b.t.Helper()
 	feeds, err := event.NewFeeds(b.t.Context(), b.DB.Worker())
@@ -121,7 +121,7 @@ func TestAnEventOfAVolumeCarriesTheCorrelationOfTheRequestThatBroughtItAbout(t *
 		"deleted by delete it", "created by create", "failed by retirement"}, told)
 }
 
-// A node's report is no verb of volumes, and wakes nobody by itself: the trigger does.
+// A node's report is not a verb of volumes, and wakes no process by itself: the trigger does.
 func TestWhatANodeProvesOfAVolumeWakesAnotherProcess(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

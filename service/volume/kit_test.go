@@ -101,7 +101,7 @@ func (b *bench) pattern() ids.ID {
 	return b.Instance(b.project, b.manifest, lifecycle.InstanceRunning).ID
 }
 
-// trail is the audit without what made the bench's classes.
+// trail is the audit without the entries that created the bench's classes.
 func (b *bench) trail() (entries []*db.AuditEntry) {
 	for _, entry := range b.Audit() {
 		if entry.Action != "createStorageClass" || !entry.Allowed {
@@ -111,7 +111,7 @@ func (b *bench) trail() (entries []*db.AuditEntry) {
 	return entries
 }
 
-// done counts what was done since the bench was made.
+// done counts the allowed calls, without those that create a class.
 func (b *bench) done() int {
 	return b.Count("audit_entry", "allowed AND action <> 'createStorageClass'")
 }

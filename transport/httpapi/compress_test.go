@@ -35,7 +35,7 @@ func compressing(t testing.TB, pool *compress.Pool, uncompressed ...string) *htt
 // large is a query whose answer is longer than n bytes.
 func large(n int) string { return `{"query":"{ hello(name: \"` + strings.Repeat("ab", n/2) + `\") }"}` }
 
-// asked is what a handler answers to a body.
+// asked returns a handler's answer to a body.
 func asked(handler http.Handler, accept, body string) *httptest.ResponseRecorder {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
 	r.Header.Set("Content-Type", legacy)
@@ -118,7 +118,7 @@ func TestWhatMayHoldASecretIsNeverCompressed(t *testing.T) {
 	}
 }
 
-// Nobody pays for what nobody asked for.
+// A request that does not accept compression does not pay for it.
 func TestThePlainPathAllocatesNoMore(t *testing.T) { //nolint:paralleltest // it counts allocations of the whole process
 	allocations := func(pool *compress.Pool) float64 {
 		handler, body := compressing(t, pool, "Item.tags"), []byte(large(5000))

@@ -36,7 +36,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzAccept: whatever a client says it takes, the answer is of a type of ours, and it was asked for.
+// FuzzAccept checks that, whatever a client accepts, negotiate reports true exactly with a type of ours.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{"", "*/*", "application/graphql-response+json, application/json;q=0.9", "text/html",
 		"a/b;q=NaN", "application/*;q=1e9", ",,,", `x/y; p="`, "application/json; charset=latin1"} {

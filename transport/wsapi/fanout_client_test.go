@@ -90,7 +90,7 @@ func runLoadClient(spec string) error {
 	return in.Err()
 }
 
-// open connects, upgrades and, if asked, subscribes under the id 1.
+// open connects, upgrades and, with subscribe, subscribes under the id 1.
 func (c *loadClient) open(addr netip.AddrPort, subscribe bool) error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -149,7 +149,7 @@ func TestSecondInitClosesWith4429(t *testing.T) {
 	require.Equal(t, "Too many initialisation requests", closed.Text)
 }
 
-// held is an Authenticate that waits until it is let go, or the socket has gone.
+// held returns an Authenticate that waits until it is let go, or the socket has closed.
 func held(letGo <-chan struct{}) func(context.Context, transport.Credential, *http.Request) (context.Context, error) {
 	return func(ctx context.Context, _ transport.Credential, _ *http.Request) (context.Context, error) {
 		select {

@@ -276,8 +276,8 @@ func TestPaceEndsWithTheSubscriberOrItsContext(t *testing.T) {
 	_, c, sink := open(t, f, nil)
 	require.NoError(t, transport.Pace(t.Context(), sink))
 	payload := []byte(`{"data":{"topic":"` + strings.Repeat("x", 100_000) + `"}}`)
-	// fill paces and sends until an error: it fills the kernel's buffer, then half of the queue, and waits behind it, for
-	// as long as each pause may take.
+	// fill paces and sends until an error: it fills the kernel's buffer, then half of the queue, and waits behind it,
+	// for as long as each pause may take.
 	fill := func(pause time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()

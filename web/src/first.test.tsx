@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-// The first drawing in the document: until the page is there, and when its code does not come.
+// The first drawing in the document: until the page is drawn, and when its code does not load.
 import { beforeEach, expect, it, vi } from 'vitest';
 
 const first = () => document.getElementById('first');

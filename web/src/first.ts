@@ -11,8 +11,8 @@ if (container !== null) {
     if (target instanceof Element && !(target instanceof HTMLScriptElement)) return; // a picture may be missing
     first.querySelectorAll('.waiting').forEach((lines) => (lines.outerHTML = notLoaded));
   };
-  addEventListener('error', fails, true); // of a script that does not come, or stops before it has drawn
-  // An observer runs before the browser paints, so that the two are never seen together.
+  addEventListener('error', fails, true); // of a script that does not load, or stops before it has drawn
+  // An observer runs before the browser paints, so that the two are never visible together.
   const drawn = new MutationObserver(() => {
     if (container.querySelector('main') === null) return;
     first.remove();

@@ -28,7 +28,7 @@ export const floors: readonly (readonly string[])[] = [
     'topology',
     'volumes',
     'webhooks',
-  ], // features that stand alone
+  ], // features that use no other feature
   ['artifacts', 'catalog', 'launch', 'shell', 'workloads'], // features that use those below
   ['sharing'], // offers the control plane of a workload, and shows its actions
   ['.'], // main.tsx, router.tsx, theme.ts

@@ -33,7 +33,7 @@ const explain = (problem: Problem) => (
   </>
 );
 
-// What the frame waits for is asked for before anything is drawn: the session, and the page's own code. Whoever reads it later
+// What the frame waits for is requested before anything is drawn: the session, and the page's own code. A later reader
 // shares the request.
 if (location.pathname !== '/login') {
   void client.query(SessionDocument, {}).toPromise();

@@ -21,7 +21,7 @@ const loginRoute = createRoute({
   path: '/login',
   validateSearch: (search: Record<string, unknown>) =>
     texts(search, 'reason', 'next', 'error', 'message', 'correlation_id'),
-  pendingComponent: () => null, // the first drawing is there, or the page before
+  pendingComponent: () => null, // the first drawing or the earlier page is still shown
   errorComponent: BrokenPage,
 }).lazy(() =>
   page(
@@ -293,7 +293,7 @@ export const router = createRouter({
       sources,
     ]),
   ]),
-  // A page's chunk is on its way while the pointer or the focus is on a link to it.
+  // A page's chunk is loaded while the pointer or the focus is on a link to it.
   defaultPreload: 'intent',
   defaultPendingComponent: LoadingPage,
   defaultPendingMs: 0, // the frame reads the session while the first page's chunk is loaded

@@ -104,7 +104,7 @@ func (h *house) accrued() (sum int) {
 	return sum
 }
 
-// judged waits until all that was used is booked, and looks that it is booked once and can be made again.
+// judged waits until all usage is booked, and checks that it is booked once and can be computed again.
 func (h *house) judged() {
 	h.t.Helper()
 	require.Eventually(h.t, func() bool { return h.accrued() >= h.used }, time.Minute, 20*time.Millisecond)

@@ -27,7 +27,7 @@ func ledgerMetric(t *testing.T, set *metrics.Set, name string) float64 {
 }
 
 // TestATransactionThatDoesNotSumToZeroIsFound though it was changed behind the platform, on whichever page it is, and
-// is gone from the metric once a whole look finds it in order again.
+// leaves the metric once a whole pass finds it in order again.
 func TestATransactionThatDoesNotSumToZeroIsFound(t *testing.T) {
 	t.Parallel()
 	kit, set := platformtest.New(t), metrics.New(nil)

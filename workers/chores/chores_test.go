@@ -77,7 +77,7 @@ func TestOnlyTheWorkersSeeTheJobs(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// note is a job that tells of itself.
+// note is a job that sends its id once it has run.
 type note struct {
 	ID ids.ID `json:"id"`
 }

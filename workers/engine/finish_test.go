@@ -65,7 +65,7 @@ func TestACancelThatMeetsTheFinishingStepIsAsked(t *testing.T) {
 	require.Equal(t, 1, kit.Count("operation_step", "operation_id = $1 AND name = 'finish' AND state = 'SKIPPED'", op))
 }
 
-// The worker has read the operation before somebody asked to stop it, and has its end in hand.
+// The worker has read the operation before the cancel is requested, and has the operation's end in hand.
 func TestACancelThatCrossesTheEndIsAsked(t *testing.T) {
 	t.Parallel()
 	var kit *platformtest.Kit

@@ -21,7 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/meter"
 )
 
-// bench is a platform with a project, and nodes whose agents beat when the test says so.
+// bench is a platform with a project, and nodes whose agents beat when the test calls beat.
 type bench struct {
 	*platformtest.Kit
 	testing.TB
@@ -172,7 +172,7 @@ func TestAFailedAddIsThePlatforms(t *testing.T) {
 	require.Zero(t, b.Count("usage_record", "borne_by = 'PLATFORM' AND borne_owner IS NULL"))
 }
 
-// Facts are append only; whoever changes them in the database all the same stops the one allocation alone.
+// Facts are append only; a change of them in the database all the same stops that one allocation alone.
 func TestAnAllocationWhoseFactsChangedHoldsNoOtherBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// volume is one of a class that nobody has proved yet.
+// volume creates a volume, of a new class, that no node has proved yet.
 func (b *bench) volume(kind string, size int) ids.ID {
 	b.Helper()
 	class, id := ids.New(ids.StorageClass), ids.New(ids.Volume)

@@ -75,7 +75,7 @@ func noWorkerRuns(l *lab) injected {
 		message: "no worker process is running"}
 }
 
-// heartbeat stands for a worker process of another machine, which takes nothing.
+// heartbeat adds a worker process of another machine, which takes nothing, and returns its last heartbeat.
 func (l *lab) heartbeat(id string, ago time.Duration) time.Time {
 	at := time.Now().Add(-ago)
 	l.SQL(`INSERT INTO worker_process (id, host, heartbeat_at, created_at) VALUES ($1, 'elsewhere', $2, now())`, id, at)
@@ -201,7 +201,7 @@ func signatureRefused(l *lab) injected {
 		subject: l.adapter.Name, retried: true}
 }
 
-// seen is when a node's agent was last heard.
+// seen returns when the node's agent last reported.
 func (l *lab) seen() time.Time { return *l.Ent.ComputeNode.GetX(l.Context(), l.node.ID).LastSeenAt }
 
 func nodeSilentBefore(l *lab) injected {

@@ -23,7 +23,7 @@ func (l *lab) join(to *db.Instance, status lifecycle.MemberStatus) (*db.Member, 
 		SetComponentKey("worker").SetOrdinal(7).SetStatus(status).SetAllocationID(allocation.ID).SetNodeID(node.ID).SaveX(l.Context()), node
 }
 
-// on asks for an operation on members, before any worker runs.
+// askOn requests an operation on members, before any worker runs.
 func (l *lab) askOn(instance *db.Instance, kind lifecycle.OperationKind, members ...ids.ID) *db.Operation {
 	l.Helper()
 	op := l.ask(instance, kind)

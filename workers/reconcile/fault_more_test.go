@@ -30,8 +30,8 @@ func workRuns(l *lab) injected {
 		message: "1 piece of work to end, first 17 (train)", since: began, retried: true, then: "ADAPTER_WORKING"}
 }
 
-// release asks for the release of the allocation that an instance uses, as its verb does after it has
-// asked for the teardown.
+// release requests the release of the allocation that an instance uses, as its verb does after it has requested the
+// teardown.
 func (l *lab) release(of *db.Instance) *db.Operation {
 	allocation := *l.member(of).AllocationID
 	op := l.Operation(of, lifecycle.AllocationRelease, lifecycle.OperationPending)

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
-// injected is a fault that a lab was given, and what must be said of it first.
+// injected is a fault that a lab was given, and what must be reported first for it.
 type injected struct {
 	op       *db.Operation // nil when the fault is an instance's
 	instance *db.Instance  // nil when it is no instance's
@@ -47,7 +47,7 @@ func TestTheRightBlockerIsFirstForEachFault(t *testing.T) {
 	}
 }
 
-// check waits until the fault is told first, and asserts all of it.
+// check waits until the fault is reported first, and asserts all of it.
 func (is injected) check(l *lab, read func() []*blocker.Blocker) {
 	l.Helper()
 	var found []*blocker.Blocker

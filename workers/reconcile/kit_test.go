@@ -32,8 +32,8 @@ const patience = 60 * time.Second
 
 var pace = parts.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 100 * time.Millisecond}
 
-// lab is a platform without its API: a database, an adapter that does what it is told, agents that beat
-// and answer tasks, and workers or a lone reconciler on demand.
+// lab is a platform without its API: a database, an adapter that answers as scripted, agents that beat and answer
+// tasks, and workers or a lone reconciler on demand.
 type lab struct {
 	*platformtest.Kit
 	testing.TB
@@ -60,7 +60,7 @@ type script struct {
 	attempts map[string]int // of the operations that it was sent
 }
 
-// raw is an answer that is no JSON of ours.
+// raw is an answer that is not JSON of ours.
 type raw string
 
 // newLab lays down a tenant, a project with an app, a node, and an adapter without answers but an empty feed.
@@ -125,7 +125,7 @@ func path(of string) string {
 	return strings.Join(parts, "/")
 }
 
-// on tells the adapter what to answer.
+// on sets the adapter's answer to a route.
 func (l *lab) on(name string, answer func(r *http.Request, body []byte) (int, any)) {
 	l.script.mu.Lock()
 	defer l.script.mu.Unlock()
@@ -148,7 +148,7 @@ func (l *lab) feed() {
 	})
 }
 
-// status is an adapter that accepts everything and says this of it, whenever it is asked.
+// status makes the adapter accept everything and report this of it at each request.
 func (l *lab) status(says adapter.Status) {
 	say := func(id string, attempt int) adapter.Status {
 		out := says

@@ -80,7 +80,7 @@ func (l *lab) ofInstance(id ids.ID) []*blocker.Blocker {
 	return found[id]
 }
 
-// told are the types of an instance's events, in order.
+// told returns the types of an instance's events, in order.
 func (l *lab) told(of ids.ID) []string {
 	var types []string
 	for _, one := range l.Ent.Event.Query().Order(db.Asc("seq")).AllX(l.Context()) {

@@ -51,7 +51,7 @@ func TestDriftIsWhatTheAdapterSeesOtherwise(t *testing.T) {
 	require.Empty(t, l.ofInstance(instance.ID))
 }
 
-// ended tells the reconciler that an operation on the instance has ended now.
+// ended adds an operation on the instance that has ended now, and wakes the reconciler.
 func (l *lab) ended(instance *db.Instance) {
 	l.Helper()
 	l.Operation(instance, lifecycle.MemberLabel, lifecycle.OperationSucceeded)

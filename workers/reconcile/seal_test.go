@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
-// Two processes: one seals, and when it is gone the other goes on with the same chain.
+// Two processes: one seals, and when it ends the other goes on with the same chain.
 func TestTheAuditIsSealedByOneProcessAndTakenOver(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

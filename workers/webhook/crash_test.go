@@ -72,8 +72,8 @@ func child(dsn string) error {
 	return <-ended
 }
 
-// spawn starts a worker as a real process, which can be asked to stop when spawn returns; it is killed at the end of
-// the test at the latest.
+// spawn starts a worker as a real process, which can be stopped by a signal when spawn returns; it is killed at the end
+// of the test at the latest.
 func (l *lab) spawn() *exec.Cmd {
 	l.TB.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^$")

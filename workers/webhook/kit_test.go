@@ -152,7 +152,7 @@ func (l *lab) until(what string, is func() bool) {
 	require.Eventually(l.TB, is, patience, 10*time.Millisecond, what)
 }
 
-// settled waits until so many deliveries stand in a state.
+// settled waits until so many deliveries are in a state.
 func (l *lab) settled(state lifecycle.DeliveryState, n int) {
 	l.TB.Helper()
 	l.until("deliveries are "+string(state), func() bool {
@@ -168,7 +168,7 @@ type got struct {
 	event  sdk.Event
 }
 
-// receiver keeps what it gets and answers as it is told; nothing means 204.
+// receiver keeps the requests and answers with answer; without one, with 204.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex

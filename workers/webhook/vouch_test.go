@@ -17,8 +17,8 @@ import (
 	verbs "github.com/gpuaas/app-platform/service/webhook"
 )
 
-// What happens to capacity that no instance uses is sent to webhooks whose maker may read allocations: not to one that
-// was made before there were such events.
+// Events of capacity that no instance uses are sent to webhooks whose maker may read allocations: not to one that was
+// created before there were such events.
 func TestAnEventOfAFreeAllocationNamesIt(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -171,7 +171,7 @@ func TestAPausedWebhookLosesNothing(t *testing.T) {
 	other := l.receiver() // what others get shows that the events were there to be sent
 	l.hook(other.URL)
 	l.happen(lifecycle.EventInstanceHealthy, "meanwhile 3")
-	// It begins where the feed can be read in order, which a transaction elsewhere may hold back to before what happened meanwhile.
+	// It begins where the feed can be read in order, which a transaction elsewhere may hold back to an earlier event.
 	l.until("the other gets it", func() bool { return slices.Contains(other.messages(), "meanwhile 3") })
 	require.Equal(t, []string{"before"}, to.messages())
 	require.Equal(t, 1, l.Count("webhook_delivery", "webhook_id = $1", row.ID), "they wait in the feed")

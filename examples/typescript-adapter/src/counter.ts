@@ -10,7 +10,7 @@ import { read } from "./usage.js";
 
 export const manifest = fs.readFileSync(new URL("../../manifest.json", import.meta.url), "utf8");
 
-/** counter is the app, with a folder of its own for what was counted. */
+/** counter is the app, with a folder of its own for the usage records. */
 export function counter(folder: string): App {
   const log = new UsageLog(folder);
   const app: App = App.fromManifest(manifest, {
@@ -27,7 +27,7 @@ export function counter(folder: string): App {
   return app;
 }
 
-/** check refuses what the app does not know or could not survive. */
+/** check refuses a change that the app does not support or cannot survive. */
 function check(app: App, asked: Asked): void {
   checkCounts(app.components, asked);
   const change = (asked.change ?? {}) as { from?: { version?: unknown }; to?: { version?: unknown }; replacementId?: unknown };

@@ -23,18 +23,18 @@ function detail(member: Member, version: string): object {
   return { name: nameOf(member), node: member.node.name, address: host(member), version };
 }
 
-/** forget stops what came up of an add; the nodes are the platform's to clean. */
+/** forget stops the members that a failed add started; the platform cleans the nodes. */
 async function forget(run: Run, members: Member[]): Promise<void> {
   await stop(run, members, "forget.stop");
   for (const member of members) run.member(member.id, "failed", "unknown");
 }
 
-/** stop stops members in good order. One that fails to is no reason not to go on: it may never have come to be. */
+/** stop stops the members' processes. It goes on after a member that does not stop: that one may never have started. */
 async function stop(run: Run, members: Member[], step: string): Promise<void> {
   await run.each(members, async (member) => { await tried(run, member, step, () => run.attempt(member, step, stopProcess)); });
 }
 
-/** tried is what a member answers within a bound; undefined when it did not. */
+/** tried returns what a member answers within a bound; undefined when it does not answer. */
 async function tried<T>(run: Run, member: Member, step: string, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await within(2 * quick, work);
@@ -45,7 +45,7 @@ async function tried<T>(run: Run, member: Member, step: string, work: () => Prom
   }
 }
 
-/** mark is the reason for which this operation keeps a member shut: it does not open what another has shut. */
+/** mark is the reason for which this operation keeps a member shut: it opens no member that another has shut. */
 const mark = (run: Run): string => `drain-${run.op.id}`;
 
 /** empty lets no new batch in and waits until none is left; with force it ends them instead. */
@@ -67,7 +67,7 @@ async function empty(run: Run, members: Member[]): Promise<void> {
   run.evidence("drained", { batchesLeft: 0, counters: members.length, seenAt: new Date().toISOString() });
 }
 
-/** abort ends the batches of members; the evidence says what was lost and who could not be asked. */
+/** abort ends the batches of members; the evidence states what was lost and which members did not answer. */
 async function abort(run: Run, members: Member[]): Promise<void> {
   const lost: Work[] = [];
   const silent: string[] = [];
@@ -83,11 +83,11 @@ async function abort(run: Run, members: Member[]): Promise<void> {
   run.evidence("workLost", { total: lost.length, work: oldest(lost).slice(0, 100) });
 }
 
-/** reopen lets batches in again after a drain that did not come to its end. */
+/** reopen lets batches in again after a drain that did not end. */
 async function reopen(run: Run, members: Member[]): Promise<void> {
   for (const member of members) {
     const done = await tried(run, member, "reopen", () => run.attempt(member, "reopen", verb("reopen", mark(run))));
-    // One that was out of service before stays so.
+    // A member that was out of service before stays out of service.
     const status = member.status === "drained" || member.status === "failed" ? member.status : "active";
     run.member(member.id, status, done?.succeeded === true ? await health(run, member) : "unknown");
   }
@@ -105,7 +105,7 @@ async function emptyAndCommit(run: Run, members: Member[]): Promise<void> {
   });
 }
 
-/** leave meters members a last time and takes them off their nodes. There is no way back from here. */
+/** leave meters members a last time and takes them off their nodes. This cannot be undone. */
 async function leave(run: Run, members: Member[], log: UsageLog): Promise<void> {
   run.progress("leaving", 70, `${names(members)} leaves`);
   await run.each(members.filter((m) => run.reaches(m)), (member) => read(log, run.instance.id, member, run));
@@ -173,7 +173,7 @@ async function recover(run: Run): Promise<void> {
   run.evidence("recovered", run.targets.length);
 }
 
-/** label writes the labels down where the member's own programs can read them, and reads them back. */
+/** label writes the labels where the member's own programs can read them, and reads them back. */
 async function label(run: Run): Promise<void> {
   const labels = (run.change["labels"] ?? {}) as object;
   for (const member of run.targets) {
@@ -184,7 +184,7 @@ async function label(run: Run): Promise<void> {
   run.evidence("labels", labels);
 }
 
-/** operations are all that the counter can do; log keeps what was counted. */
+/** operations are all that the counter can do; log keeps the usage records. */
 export function operations(log: UsageLog): Functions["operations"] {
   return {
     "instance.create": async (run) => {
@@ -192,7 +192,7 @@ export function operations(log: UsageLog): Functions["operations"] {
       run.evidence("counters", run.members.length);
     },
     "instance.decommission": async (run) => {
-      await abort(run, run.members); // it waits for no batch; what was lost is said
+      await abort(run, run.members); // it waits for no batch; the evidence names what was lost
       await leave(run, run.members, log);
     },
     "instance.upgrade": change, "instance.rollback": change,
@@ -205,7 +205,7 @@ export function operations(log: UsageLog): Functions["operations"] {
       for (const member of run.targets) await run.do(member, "doors", verb("shut", "cordon"));
       run.evidence("cordoned", run.targets.map(nameOf));
     },
-    "member.uncordon": async (run) => { // lets batches in again whatever shut the member, also a drain
+    "member.uncordon": async (run) => { // lets batches in again, whatever shut the member: also a drain
       for (const member of run.targets) {
         await run.do(member, "doors", verb("unbolt"));
         if (member.status === "drained") run.member(member.id, "active", await health(run, member));

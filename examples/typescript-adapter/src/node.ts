@@ -1,4 +1,4 @@
-// What the counter asks of nodes: one script with verbs, files, and one supervised process for each member.
+// The counter's requests to nodes: one script with verbs, files, and one supervised process for each member.
 import * as fs from "node:fs";
 import {
   nameOf, pause, shell, tasks, type Health, type Member, type Run, type Settings, type Task, type TaskResult, type Work,
@@ -13,7 +13,7 @@ const script = fs.readFileSync(new URL("../../assets/counter.sh", import.meta.ur
 /** quick bounds, in seconds, a task that a healthy node does at once. */
 export const quick = 10;
 
-/** verb runs a verb of the script. Where it was never written nothing can have happened: it prints nothing. */
+/** verb runs a verb of the script. A script that was never written has done nothing: the task prints nothing. */
 export function verb(...args: string[]): Task {
   const guard = `f="$GPUAAS_MEMBER_ROOT${scriptPath}"; test -f "$f" || exit 0; exec sh "$f" "$@"`;
   return tasks.run([...shell(guard), "counter", ...args], { seconds: 30 });
@@ -25,8 +25,8 @@ export const inspect = tasks.inspectProcess(processName, quick);
 export const readLabels = tasks.run(shell(`cat "$GPUAAS_MEMBER_ROOT${labelsPath}"`));
 export const writeLabels = (labels: object): Task => tasks.writeFile(labelsPath, { content: JSON.stringify(labels) });
 
-/** launch brings a member to a version and config, whatever it ran with before. The prefix tells the steps of one launch
- * from those of another in one operation. */
+/** launch starts a member with a version and config, whatever it ran with before. The prefix distinguishes the steps of
+ * several launches in one operation. */
 export async function launch(run: Run, member: Member, prefix: string, version: string, config: unknown): Promise<void> {
   const step = (config as Settings | null)?.["step"] ?? 1;
   const content = `version ${version.replace(/[\u0000-\u001f]/g, " ")}\nstep ${String(step)}\n`;
@@ -41,18 +41,18 @@ export async function launch(run: Run, member: Member, prefix: string, version: 
   for (const [name, task] of Object.entries(steps)) await run.do(member, prefix + name, task);
 }
 
-/** judge reads what a node says of a member's process; undefined when it could not be asked. */
+/** judge reads what a node reports of a member's process; undefined when the node did not answer. */
 export function judge(result: TaskResult | undefined): [Health, string] {
   if (result === undefined || result.process === "") return ["unknown", "its node did not answer"];
   return result.process === "running" ? ["healthy", "it counts"] : ["unhealthy", `its process is ${result.process}`];
 }
 
-/** health is how a member is in the middle of an operation. */
+/** health returns a member's health in the middle of an operation. */
 export async function health(run: Run, member: Member): Promise<Health> {
   return judge(await run.ask(member, "inspect", inspect, 5))[0];
 }
 
-/** versions are what members themselves say they run. */
+/** versions returns the version that each member reports to run. */
 export async function versions(run: Run, members: Member[]): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const member of members) {
@@ -71,13 +71,13 @@ export function workOf(member: Member, text: string): Work[] {
   }));
 }
 
-/** oldest puts first what has run longest. */
+/** oldest puts the batch first that has run longest. */
 export function oldest(work: Work[]): Work[] {
   return [...work].sort((a, b) => Date.parse(a.since) - Date.parse(b.since));
 }
 
-/** untilIdle waits until a member has no batch, and tells what it waits for. A node that does not answer may have some:
- * only an answer ends the wait. */
+/** untilIdle waits until a member has no batch, and reports what it waits for. A node that does not answer may have
+ * batches: only an answer ends the wait. */
 export async function untilIdle(run: Run, member: Member, tell: (work: Work[] | undefined) => void): Promise<void> {
   for (let known = -1; known !== 0;) {
     const result = await run.look(member, "work", verb("change", String(known), "15"));

@@ -1,8 +1,8 @@
-// Usage: what each counter counted since it was read last.
+// Usage: what each counter counted since its last reading.
 import type { Call, Member, Run, UsageLog } from "./kit/index.js";
 import { verb } from "./node.js";
 
-/** read reads one counter; one that does not answer has its last stretch unread. A counter that counts from nothing
+/** read reads one counter; what a counter that does not answer counted last stays unread. A counter that counts from 0
  * again is another life of it. */
 export async function read(log: UsageLog, instance: string, member: Member, asker: Run | Call): Promise<void> {
   const result = await asker.ask(member, "meter", verb("total"));

@@ -24,9 +24,9 @@ import (
 
 const forThis = "runtime_secret|ten_a|sec_a|1"
 
-// standIn is no key service: it answers what the real clients of Vault's transit engine and of AWS KMS ask, as their
-// documentation says, with a key that it keeps in memory. What the real servers do beyond that is not tested here.
-// Google's and Azure's clients cannot be pointed at another address by URL and are linked only.
+// standIn is not a key service: it answers the requests of the real clients of Vault's transit engine and of AWS KMS,
+// as their documentation says, with a key that it keeps in memory. What the real servers do beyond that is not tested
+// here. Google's and Azure's clients cannot be pointed at another address by URL and are linked only.
 type standIn struct {
 	url    string
 	sealer cipher.AEAD

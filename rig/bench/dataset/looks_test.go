@@ -17,10 +17,10 @@ import (
 	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
-// firstHeard is a scan that ends with the first node that is heard.
+// firstHeard is the part of a plan that reads nodes until the first that is online.
 const firstHeard = "Seq Scan on compute_node heard"
 
-// TestTheReconcilersLooksReadWhatIsAliveAlone has the reconcilers look once, and asks for the plans of those looks that a
+// TestTheReconcilersLooksReadWhatIsAliveAlone has the reconcilers poll once, and reads the plans of those polls that a
 // table's history would make longer and longer.
 func TestTheReconcilersLooksReadWhatIsAliveAlone(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,8 @@ type pages []struct {
 	} `json:"Plan"`
 }
 
-// look carries a statement out and returns the rows it found and the pages it looked at. It is asked for twice, so that
-// catalogues are not counted.
+// look carries a statement out and returns the rows it found and the pages it read. The statement runs twice, so that
+// reads of the catalogues are not counted.
 func (r *rig) look(sql string, arguments ...any) (found, looked int) {
 	r.Helper()
 	conn, err := r.set.Admin.Acquire(r.Context())
@@ -41,8 +41,8 @@ const (
 	fitsSQL = `SELECT * FROM platform.capacity_now(NULL, '{}', NULL, '{}', '{NAMESPACE}', false, '', '{}', '{}', '')`
 )
 
-// TestAPlacementReadsNodesAndWhatTheyHoldOnce has a node picked of thousands that are held, and counts pages: many nodes
-// are on one, and so are many allocations, unless each node is asked for by itself.
+// TestAPlacementReadsNodesAndWhatTheyHoldOnce has a node picked out of thousands that are allocated, and counts pages.
+// A page has many nodes or allocations, so that pages are few unless each node is queried by itself.
 func TestAPlacementReadsNodesAndWhatTheyHoldOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

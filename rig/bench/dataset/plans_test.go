@@ -36,9 +36,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden plans")
 
-// planned is the data set that plans are made for. Every table that a golden plan is of is smaller than
-// what ANALYZE samples, so that statistics, and with them plans, are the same in every run; and large
-// enough that the planner has a choice, with its own settings.
+// planned is the data set of the golden plans. Every table of a golden plan is smaller than what ANALYZE samples, so
+// that statistics, and with them plans, are the same in every run; and large enough that the planner has a choice, with
+// its own settings.
 var planned = dataset.Size{Name: "plans", Tenants: 25, Projects: 4, Instances: 4_000, Events: 7}
 
 // grow are the tables that have no bound: no query may read one of them whole.
@@ -47,7 +47,7 @@ var grow = regexp.MustCompile(`Seq Scan on (instance|member|operation|operation_
 // plannable is true of statements that PostgreSQL makes a plan for.
 var plannable = regexp.MustCompile(`(?i)^\s*(SELECT|WITH|UPDATE|DELETE)\b`)
 
-// clockSQL asks for the database's time; when it is sent depends on the connection.
+// clockSQL reads the database's time; when it is sent depends on the connection.
 const clockSQL = `SELECT clock_timestamp()`
 
 // statements sees what is sent to the database, by login role.
@@ -62,7 +62,7 @@ func (s *statements) note(sql string) {
 	s.seen = append(s.seen, sql)
 }
 
-// take answers what was sent since it was last asked, each once, and apart from it what was set.
+// take returns the statements sent since the last call, each once, and apart from them those that set parameters.
 func (s *statements) take() (found, settings []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,8 +210,8 @@ func TestNoQueryOfAListAClaimOrATimelineReadsATableWhole(t *testing.T) {
 	r.golden("plans.golden", text.String())
 }
 
-// TestStatementsOnOneOperationFindItByItsIDThoughNothingElseIsOpen asks for the plans that connections
-// make, and keep, while nothing is open, when every index on what is open looks like the shortest way.
+// TestStatementsOnOneOperationFindItByItsIDThoughNothingElseIsOpen reads the plans that connections make, and keep,
+// while nothing is open, when every index on what is open looks like the shortest way.
 func TestStatementsOnOneOperationFindItByItsIDThoughNothingElseIsOpen(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -233,8 +233,7 @@ func TestStatementsOnOneOperationFindItByItsIDThoughNothingElseIsOpen(t *testing
 	}
 }
 
-// TestAClaimIsPlannedForABacklogThoughThereIsNone asks for the plan that connections make, and keep,
-// while nothing waits.
+// TestAClaimIsPlannedForABacklogThoughThereIsNone reads the plan that connections make, and keep, while nothing waits.
 func TestAClaimIsPlannedForABacklogThoughThereIsNone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

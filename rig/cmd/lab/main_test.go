@@ -132,8 +132,8 @@ func servesAModel(t *testing.T, appctl func(args ...string) string) {
 	appctl("decommission", "model", "--reason", "seen it", "--wait")
 }
 
-// runsForThePlatform requires that the system app runs, once, in the platform's own project, and that it is the instance
-// of an earlier run, where there was one. It returns its id.
+// runsForThePlatform requires that the system app runs, once, in the platform's own project, and that it is the
+// instance of an earlier run, where there was one. It returns its id.
 func runsForThePlatform(t *testing.T, server, said, earlier string) (id string) {
 	t.Helper()
 	operator := regexp.MustCompile(`(?m)^operator +(\S+)\n.*APPCTL_PROJECT=(\S+)$`).FindStringSubmatch(said)

@@ -59,8 +59,8 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"bad level":    {[]string{"--platform-url", "http://p", "--state-dir", dir, "--log-level", "loud"}, 1, "--log-level"},
 		"bad address": {[]string{"--platform-url", "http://p", "--state-dir", t.TempDir(), "--listen", "nowhere:x"}, 1,
 			"--listen"},
-		// Each that opens its journal has a directory of its own: a program that another test starts may hold the lock of the
-		// journal before it until it runs.
+		// Each case that opens its journal has a directory of its own: a program that another test starts may keep the
+		// lock of the journal of the case before until its exec.
 		"bad fd": {[]string{"--platform-url", "http://p", "--state-dir", t.TempDir(), "--listen-fd", "987"}, 1,
 			"--listen-fd"},
 	}

@@ -90,7 +90,7 @@ func (t *tiny) observe(r *http.Request, _ []byte) reply {
 	return reply{http.StatusOK, seen}
 }
 
-// looking is a command that changes nothing; workPath is a file that stands for work, for as long as it is there.
+// looking is a command that changes nothing; workPath is a file that represents work, for as long as it is there.
 var looking = adapter.RunCommand{Command: []string{"true"}}
 
 const workPath = "/srv/tiny/work"

@@ -103,7 +103,7 @@ func TestAFaultIsCaughtWhenItsGroupAloneIsRun(t *testing.T) {
 	}
 }
 
-// An action that may be refused is no failure, and one that may not is.
+// A refusal is not a failure of an action that may be refused, and is one of an action that may not.
 func TestAnActionThatMayBeRefusedIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for _, refusable := range [][]string{{"tiny.note"}, nil} {
@@ -120,7 +120,7 @@ func TestAnActionThatMayBeRefusedIsNoFailure(t *testing.T) {
 	}
 }
 
-// A failure tells what differed, which task failed and what it wrote.
+// A failure states what differed, which task failed and what it wrote.
 func TestAFailureTellsWhatDifferedAndWhatATaskWrote(t *testing.T) {
 	t.Parallel()
 	report, err := exercise(t, "dispatch.mismatch", 20, newNodes(), "dispatch.mismatch")

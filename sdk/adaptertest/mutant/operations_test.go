@@ -132,7 +132,7 @@ func (t *tiny) repeat(held *record, d adapter.Dispatch, hash string) reply {
 	return reply{http.StatusAccepted, held.status}
 }
 
-// second runs an operation a second time beside the first, when nobody asks a third time.
+// second runs an operation a second time beside the first, when there have been two requests for it.
 func (t *tiny) second(held *record) {
 	if !wait(t.ctx, 100*time.Millisecond) {
 		return

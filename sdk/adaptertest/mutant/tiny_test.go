@@ -249,7 +249,7 @@ func node(
 	}
 	var made struct{ RunNodeTask view }
 	input := map[string]any{"memberId": member, "kind": kind, "spec": spec, "timeoutSeconds": 30, "idempotencyKey": key}
-	// Not cut off when ctx ends: without the answer nobody would know the id of a task that was made.
+	// Not cut off when ctx ends: without the answer no one would know the id of a task that was created.
 	err := ask(
 		context.WithoutCancel(ctx),
 		access(),

@@ -13,7 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// step runs one node task under a key made of operation, generation, member and step.
+// step runs one node task under a key of operation, generation, member, step and nonce.
 func (r *run) step(member, step string, kind adapter.TaskKind, spec any) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)
@@ -83,7 +83,7 @@ func (r *run) all() (ids []string) {
 	return ids
 }
 
-// work does what the kind asks for.
+// work carries out the operation's kind.
 func (r *run) work() error {
 	switch r.d.Kind {
 	case adapter.InstanceCreate:

@@ -1,7 +1,7 @@
 """gpuaas_client is the platform's GraphQL API in Python: one call is one request.
 
-operations has a function for each operation, which makes a request with types of what goes in and what comes back; a
-Client sends it. A refusal is a PlatformError with a code of the platform's catalogue.
+operations has a function for each operation, which returns a request with types for its input and its answer; a Client
+sends it. A refusal is a PlatformError with a code of the platform's catalogue.
 
     client = Client("https://gpu.example.com", token)
     found = client.request(operations.get_instance("ins_1"))["instance"]

@@ -27,8 +27,8 @@ Data = TypeVar("Data")
 
 class Client:
     """Client speaks to the platform at url, such as https://gpu.example.com. token is a session token or a service
-    account's key, or what returns one for each request. context is for an authority of one's own. A Client may be used by
-    many threads."""
+    account's key, or what returns one for each request. context is the TLS context for a certificate authority of one's
+    own. Many threads may use a Client."""
 
     def __init__(self, url: str, token: str | Callable[[], str] = "", *, context: ssl.SSLContext | None = None) -> None:
         at = urllib.parse.urlsplit(url)
@@ -46,8 +46,8 @@ class Client:
         return answer
 
     def repeat(self, request: Query[Data] | Mutation[Data], *, attempts: int = 5) -> Data:
-        """repeat sends a request until it succeeds, is refused for good, or has been sent so often. A mutation keeps its
-        idempotency key, so each try is the same submission."""
+        """repeat sends a request until it succeeds, is refused for good, or has been sent as often as the limit. A
+        mutation keeps its idempotency key, so each try is the same submission."""
         for attempt in range(attempts):
             try:
                 return self.request(request)
@@ -58,17 +58,17 @@ class Client:
         raise ValueError("attempts is less than 1")
 
     def operation(self, id: str) -> OperationHandle:
-        """operation returns the handle of an operation by its id, also of one that another program began."""
+        """operation returns the handle of an operation by its id, also of an operation that another program began."""
         return OperationHandle(self, id)
 
     def subscribe(self, subscription: Subscription[Data], *, cursor_of: Callable[[Data], str | None] | None = None,
                   restarted: Callable[[], None] | None = None, completes: bool = False,
                   seconds: float | None = None) -> Feed[Data]:
-        """subscribe reads a feed: for item in client.subscribe(...). It survives connections and servers: it goes on behind
-        the cursor of the last item, that cursor_of returns; a feed without one starts from the beginning after each
-        interruption. restarted is called where the cursor has expired: the feed begins again, and what was read must be
-        discarded. completes says that an orderly completion is the end, as of an operation; else the feed is resumed. After
-        seconds, if given, it raises TimeoutError. It raises a PlatformError that trying again cannot mend."""
+        """subscribe reads a feed: for item in client.subscribe(...). It survives connections and servers: it goes on
+        behind the cursor of the last item, that cursor_of returns; a feed without one starts from the beginning after
+        each interruption. restarted is called where the cursor has expired: the feed begins again, and what was read
+        must be discarded. completes states that an orderly completion is the end, as of an operation; else the feed is
+        resumed. After seconds, if given, it raises TimeoutError. It raises a PlatformError that a retry cannot mend."""
         return Feed(self, subscription, cursor_of, restarted, completes, seconds)
 
     # What follows is for the modules of this package.
@@ -78,15 +78,15 @@ class Client:
         return f"ws{self._at.scheme.removeprefix('http')}://{self._at.netloc.rpartition('@')[2]}{self._path}"
 
     def ssl_options(self) -> dict[str, Any]:
-        """ssl_options are those of a socket."""
+        """ssl_options returns the TLS options of a socket."""
         return {"context": self._context} if self._context else {}
 
     def credential(self) -> str:
-        """credential is the token of now; empty without one."""
+        """credential returns the current token; empty without one."""
         return self._token() if callable(self._token) else self._token
 
     def text(self, document: Document) -> str:
-        """text is the document as the platform knows it."""
+        """text returns the document in the form that the platform knows."""
         with self._lock:
             return document.older if document.older is not None and document.name in self._older else document.text
 
@@ -121,7 +121,7 @@ class Client:
         try:
             envelope = json.loads(raw)
         except ValueError:
-            envelope = None  # something between here and the platform has responded: the status says what
+            envelope = None  # something between here and the platform has responded: the status is the evidence
         envelope = envelope if isinstance(envelope, dict) else {}
         errors = envelope.get("errors")
         if isinstance(errors, list) and errors:
@@ -154,7 +154,7 @@ class Client:
 
 
 def backoff(attempt: int) -> float:
-    """backoff is seconds before attempt n, from 0: doubling from 0.3 to at most 10, each plus up to a half."""
+    """backoff returns the seconds before attempt n, from 0: doubling from 0.3 to at most 10, each plus up to a half."""
     return float(min(10, 0.3 * 2 ** min(attempt, 10)) * (1 + random.random() / 2))
 
 

@@ -1,4 +1,4 @@
-"""One form of failure: a refusal in the GraphQL envelope, an HTTP status, and an answer that never came."""
+"""One form of failure: a refusal in the GraphQL envelope, an HTTP status, and an answer that never arrived."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Reason:
 
 
 class PlatformError(Exception):
-    """PlatformError is what a call that did not succeed raises. Look at its code: one of ERROR_CODES, one that a newer
-    platform has, or NETWORK, when no answer came."""
+    """PlatformError is raised by a call that did not succeed. Read its code: one of ERROR_CODES, one of a newer
+    platform, or NETWORK, when no answer arrived."""
 
     def __init__(self, code: str, message: str, *, correlation_id: str = "", retryable: bool = False,
                  reasons: tuple[Reason, ...] = (), retry_after: float = 0) -> None:
@@ -40,17 +40,17 @@ class PlatformError(Exception):
 
     @property
     def final(self) -> bool:
-        """final reports whether a feed that ended with this cannot be resumed."""
+        """final reports whether a feed that ended with this error cannot be resumed."""
         return self.code in _FINAL_CODES
 
     @property
     def starts_over(self) -> bool:
-        """starts_over reports whether a feed begins again from its beginning after this."""
+        """starts_over reports whether a feed begins again from its beginning after this error."""
         return self.code in _START_OVER_CODES
 
 
 def error_of(raw: object, retry_after: float = 0) -> PlatformError:
-    """error_of reads one error of the GraphQL envelope, whatever it looks like."""
+    """error_of reads one error of the GraphQL envelope, whatever its shape."""
     error = raw if isinstance(raw, Mapping) else {}
     said = error.get("extensions")
     extensions: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
@@ -63,7 +63,7 @@ def error_of(raw: object, retry_after: float = 0) -> PlatformError:
 
 
 def error_of_status(status: int, correlation_id: str, retry_after: float = 0) -> PlatformError | None:
-    """error_of_status is the failure of an answer without an envelope; None for a success."""
+    """error_of_status returns the failure of an answer without an envelope; None for a success."""
     code, message, passes = "", "", False
     if status == 401:
         code, message = "UNAUTHENTICATED", "the credential is missing or has expired"

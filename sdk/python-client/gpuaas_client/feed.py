@@ -36,7 +36,7 @@ class Feed(Generic[Data]):
         self._variables, self._failures = dict(subscription.variables), 0
 
     def __iter__(self) -> Iterator[Data]:
-        from .client import backoff  # a client makes feeds
+        from .client import backoff  # imported here, because client imports this module
         while not self._closed.is_set():
             try:
                 yield from self._attempt()
@@ -49,7 +49,7 @@ class Feed(Generic[Data]):
             self._closed.wait(wait if self._ends is None else min(wait, self._left()))
 
     def close(self) -> None:
-        """close ends the feed: whoever reads it sees its end."""
+        """close ends the feed: its reader sees its end."""
         self._closed.set()
         if self._socket is not None:
             self._socket.close()
@@ -79,7 +79,7 @@ class Feed(Generic[Data]):
             self._socket.close()
 
     def _judge(self, error: PlatformError) -> None:
-        """_judge raises what cannot be mended by trying again."""
+        """_judge raises an error that a retry cannot mend."""
         if self._closed.is_set():
             return
         if error.starts_over:
@@ -91,7 +91,7 @@ class Feed(Generic[Data]):
             raise error
 
     def _left(self) -> float:
-        """_left is how many seconds there are, at most the time between two pings; it raises TimeoutError after them."""
+        """_left returns the seconds that remain, at most the time between pings; it raises TimeoutError after them."""
         if self._ends is None:
             return _PING_EVERY
         left = self._ends - time.monotonic()
@@ -153,12 +153,12 @@ class _Socket:
                     yield said["data"]
 
     def close(self) -> None:
-        """close ends the connection, and wakes who waits for it in another thread, which closing alone does not."""
+        """close ends the connection, and wakes a thread that waits on it, which closing alone does not."""
         try:
             if self._connection.sock is not None:
                 self._connection.sock.shutdown(socket.SHUT_RDWR)
         except (OSError, AttributeError):
-            pass  # it is gone already
+            pass  # it is closed already
         self._connection.shutdown()
 
     def _say(self, message: Mapping[str, Any]) -> None:
@@ -168,7 +168,7 @@ class _Socket:
             raise PlatformError("NETWORK", "the live connection was lost", retryable=True) from error
 
     def _hear(self) -> Mapping[str, Any] | None:
-        """_hear returns the next message; None when none came in the time between two pings."""
+        """_hear returns the next message; None when none arrived in the time between two pings."""
         self._connection.settimeout(self._left())
         try:
             code, raw = self._connection.recv_data()

@@ -1,4 +1,4 @@
-"""The handle of an operation: its id is all that it needs, so a program that was restarted goes on with it."""
+"""The handle of an operation: it needs only the id, so a program that was restarted goes on with it."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class OperationHandle:
             for data in feed:
                 operation = data["operationProgress"]
                 if operation == last:
-                    continue  # a reconnect repeats what it was
+                    continue  # a reconnect repeats the last state
                 last = operation
                 yield operation
                 if has_ended(operation["state"]):
                     return
 
     def wait(self, seconds: float | None = None) -> operations.OperationDetail:
-        """wait follows the operation to its end and returns it as it ended, well or badly: look at its state. After
+        """wait follows the operation to its end and returns it as it ended, well or badly: read its state. After
         seconds, if given, it raises TimeoutError; the operation goes on."""
         for operation in self.watch(seconds):
             if has_ended(operation["state"]):
                 return operation
-        operation = self.get()  # a feed that completed before it showed the end
+        operation = self.get()  # the feed may complete before it shows the end
         if has_ended(operation["state"]):
             return operation
         message = "the platform ended the operation's feed before the operation"

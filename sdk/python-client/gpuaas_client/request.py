@@ -1,4 +1,4 @@
-"""What is sent: the text of an operation and its variables, with the type of the answer."""
+"""A request: the text of an operation and its variables, with the type of the answer."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ Data = TypeVar("Data")
 
 
 class Document:
-    """Document is the text of an operation. older is what a platform of version 1 of the API serves of it, without newer
-    fields; None where that is the same, or where the operation needs a newer platform."""
+    """Document is the text of an operation. older is the form that a platform of version 1 of the API serves, without
+    newer fields; None where that is the same, or where the operation needs a newer platform."""
 
     def __init__(self, name: str, text: str, fragments: Sequence[str] = (), older: str | None = None) -> None:
         self.name, self.text, self.older = name, "\n".join((text, *fragments)), older
 
 
 class Request(Generic[Data]):
-    """Request is one operation with its variables. Data is the type of what the platform answers."""
+    """Request is one operation with its variables. Data is the type of the platform's answer."""
 
     def __init__(self, document: Document, variables: Mapping[str, Any]) -> None:
         self.document, self.variables = document, dict(variables)
@@ -28,9 +28,9 @@ class Query(Request[Data]):
 
 
 class Mutation(Request[Data]):
-    """Mutation changes something, once: its input has an idempotency key from when the request is made, unless the caller
-    gave one, so that the same request sent again after a lost answer does nothing twice. A program that may die in between
-    gives a key that it has written down."""
+    """Mutation changes something, once: its input gets an idempotency key when the request is created, unless the
+    caller gave one, so that the same request sent again after a lost answer does nothing twice. A program that may die
+    in between gives a key that it has stored."""
 
     def __init__(self, document: Document, variables: Mapping[str, Any], keyed: bool = False) -> None:
         super().__init__(document, variables)
@@ -43,5 +43,5 @@ class Subscription(Request[Data]):
 
 
 def given(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """given leaves out the variables that the caller left out."""
+    """given omits the variables that the caller omitted."""
     return {name: value for name, value in variables.items() if value is not None}

@@ -1,4 +1,4 @@
-"""A played platform: it answers what a test told it to, over HTTP and graphql-transport-ws, and keeps what was asked."""
+"""A played platform: it answers as a test sets it, over HTTP and graphql-transport-ws, and keeps the requests."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Wire:
     def hear(self) -> Any:
         head = self._file.read(2)
         if len(head) < 2:
-            return None  # the client has gone
+            return None  # the client has closed the connection
         length = head[1] & 127
         if length == 126:
             length = struct.unpack(">H", self._file.read(2))[0]

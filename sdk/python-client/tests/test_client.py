@@ -1,4 +1,4 @@
-"""The client against a played platform: what is sent, what is kept, what is raised, and how feeds go on."""
+"""The client against a played platform: what it sends, keeps and raises, and how feeds go on."""
 
 from __future__ import annotations
 

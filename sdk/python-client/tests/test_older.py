@@ -1,4 +1,4 @@
-"""Every operation against a platform of version 1 of the API, whose address the one who runs the tests gives."""
+"""Every operation against a platform of version 1 of the API, whose address is given to the tests."""
 
 from __future__ import annotations
 

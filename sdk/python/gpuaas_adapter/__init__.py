@@ -1,6 +1,6 @@
 """gpuaas_adapter is what the author of an app adapter in Python builds on: the adapter contract 1.1 as a server.
 
-The platform owns what an operation is: its identity, who asked for it, its deadline, its audit. The adapter owns what
+The platform owns what an operation is: its identity, who requested it, its deadline, its audit. The adapter owns what
 it means: how one app boots, joins, drains and leaves. This kit is a convenience over docs/adapter-contract, and never a
 second source of truth. The author writes an App; docs/guides/write-an-adapter-in-python.md walks through one.
 

@@ -23,7 +23,7 @@ _EMPTY = {"type": "object", "maxProperties": 0}
 @dataclass
 class Call:
     """Call is what an action, an observation, a plan or a usage query has to work with. The tasks of an action carry
-    keys of the action, so that a repeat is the same tasks; every other call asks anew."""
+    keys of the action, so that a repeat is the same tasks; every other call runs new tasks."""
 
     instance: Instance
     members: tuple[Member, ...]
@@ -46,12 +46,12 @@ class Call:
         return self.attempt(member, step, task).require(step, member.id)
 
     def attempt(self, member: Member, step: str, task: Task) -> TaskResult:
-        """attempt is do, but a task that did not succeed is a result."""
+        """attempt is do, but returns a task that did not succeed."""
         return self.client.run(member.id, f"{self.key}.{step}", task)
 
     def ask(self, member: Member, step: str, task: Task, seconds: float = 5) -> TaskResult | None:
-        """ask runs a task that only looks, for at most so many seconds; None when the node did not answer or the task
-        did not succeed. It asks nothing of a node that is known to be away."""
+        """ask runs a task that only reads, for at most so many seconds; None when the node did not answer or the task
+        did not succeed. It runs no task on a node that is known to be unreachable."""
         if not member.node.reachable:
             return None
         try:
@@ -68,7 +68,7 @@ class Call:
 
 @dataclass
 class PlanCall(Call):
-    """PlanCall is a Call with what is asked."""
+    """PlanCall is a Call with the planned operation."""
 
     asked: PlanRequest = field(kw_only=True)
 
@@ -117,7 +117,7 @@ class App:
     # -- decorators
 
     def operation(self, *kinds: str) -> Callable[[Operation], Operation]:
-        """operation says which kinds a function carries out."""
+        """operation sets which kinds a function carries out."""
         for kind in kinds:
             if kind not in KINDS:
                 raise ValueError(f"{kind!r} is not an operation kind")
@@ -129,7 +129,7 @@ class App:
         return take
 
     def action(self, name: str) -> Callable[[Action], Action]:
-        """action says which action of the manifest a function carries out."""
+        """action sets which action of the manifest a function carries out."""
         if name not in self._inputs:
             raise ValueError(f"the manifest has no action {name!r}")
 
@@ -140,27 +140,27 @@ class App:
         return take
 
     def check(self, function: Check) -> Check:
-        """check is the function that refuses what would be unsafe, before anything is done; it asks nobody."""
+        """check sets the function that refuses an unsafe operation before anything is done; it calls no node."""
         self.check_function = function
         return function
 
     def observe(self, function: Observe) -> Observe:
-        """observe is the function that says how an instance is now: health, message, members."""
+        """observe sets the function that reports the state of an instance now: health, message, members."""
         self.observe_function = function
         return function
 
     def plan(self, function: Plan) -> Plan:
-        """plan is the function that says what an operation would come to."""
+        """plan sets the function that returns what an operation would do."""
         self.plan_function = function
         return function
 
     def leaving(self, function: Leaving) -> Leaving:
-        """leaving is the function that chooses who leaves when a component gets fewer members."""
+        """leaving sets the function that chooses the members that leave when a component gets fewer."""
         self.leaving_function = function
         return function
 
     def usage(self, function: Usage) -> Usage:
-        """usage is the function that returns the usage records of an instance after a cursor."""
+        """usage sets the function that returns the usage records of an instance after a cursor."""
         self.usage_function = function
         return function
 
@@ -173,7 +173,7 @@ class App:
                 raise ValueError(f"the manifest's action {name!r} has no function")
 
     def info(self) -> dict[str, Json]:
-        """info is the app as the adapter describes it."""
+        """info returns the app as the adapter describes it."""
         said: dict[str, Json] = {
             "slug": self.slug, "components": self.components, "operations": sorted(self.operations),
             "configSchema": self.config_schema, "actions": self.declared, "usageDimensions": self.usage_dimensions,
@@ -213,12 +213,12 @@ def _check(validator: Any, value: Json, path: str, code: str) -> None:
 
 
 def fresh_key(kind: str) -> str:
-    """fresh_key is a key for tasks that are asked anew."""
+    """fresh_key returns a new key, for tasks that are not repeats."""
     return f"{kind}.{secrets.token_hex(12)}"
 
 
 def action_key(instance: str, action: str, key: str) -> str:
-    """action_key is what a repeat of an action has in common with the first."""
+    """action_key returns the part of a key that a repeat of an action shares with the first call."""
     return digest(instance, action, key)
 
 
@@ -243,8 +243,8 @@ def check_counts(app: App, asked: Asked) -> None:
 
 
 def observe_members(call: Call, what: str, one: Callable[[Member], tuple[Health, str]]) -> dict[str, Json]:
-    """observe_members asks about members at once and judges the instance by them: unknown as long as it may be better
-    or worse than it looks. what says what a healthy member does, such as "peers run"."""
+    """observe_members reads all members at once and judges the instance by them: unknown while silent members may
+    change the verdict. what states what a healthy member does, such as "peers run"."""
     seen: dict[str, tuple[Health, str]] = {}
 
     def ask(member: Member) -> None:
@@ -268,8 +268,8 @@ def observe_members(call: Call, what: str, one: Callable[[Member], tuple[Health,
 
 def plan_of_work(work: list[dict[str, Json]], silent: list[str], *, lost: bool, reversible: bool,
                  what: str) -> dict[str, Json]:
-    """plan_of_work is a plan by the work that there is: lost, it makes the operation unsafe; else it is waited for.
-    silent names the members that could not be asked: what is not known is not safe. what names the work: "clients"."""
+    """plan_of_work returns a plan for the work that runs: lost work makes the operation unsafe; other work is waited
+    for. silent names the members that did not answer: unknown work is not safe. what names the work: "clients"."""
     said = f"{len(work)} {what} {'are lost' if lost else 'are waited for'}" if work else f"no {what} there"
     reasons = [{"code": "WORK_LOST" if lost else "WORK_AWAITED", "message": said}] if work else []
     for name in silent:

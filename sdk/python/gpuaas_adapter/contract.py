@@ -1,4 +1,4 @@
-"""The adapter contract 1.1 in Python: its words, its bounds, and how a request is refused."""
+"""The adapter contract 1.1 in Python: its terms, its bounds, and how a request is refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Refusal(Exception):
 
 
 def refuse(code: str, path: str, message: str) -> Refusal:
-    """refuse returns what a check or an action raises to refuse before anything was done: answered 422."""
+    """refuse returns the refusal that a check or an action raises before anything was done: answered 422."""
     return Refusal(422, code, message, path)
 
 
@@ -77,12 +77,12 @@ def malformed(path: str, message: str) -> Refusal:
 
 
 def missing(what: str) -> Refusal:
-    """missing returns the refusal of what does not exist here: answered 404."""
+    """missing returns the refusal for an object that does not exist here: answered 404."""
     return Refusal(404, "NOT_FOUND", f"no such {what}")
 
 
 class Failure(Exception):
-    """Failure is how an operation fails: with a code, who has to mend it, and whether it may work later."""
+    """Failure is how an operation fails: with a code, its owner, who has to fix it, and whether a retry may work."""
 
     def __init__(self, code: str, message: str, owner: Owner = "adapter", retryable: bool = True) -> None:
         super().__init__(message)
@@ -124,7 +124,7 @@ def bound_work(work: list[dict[str, Json]]) -> list[dict[str, Json]]:
     return bounded
 
 
-# What follows reads JSON by its shape. Unknown fields pass: a newer platform may send them.
+# The functions below read JSON by its shape. Unknown fields pass: a newer platform may send them.
 
 
 def read_object(value: Json, path: str) -> Mapping[str, Json]:
@@ -166,7 +166,7 @@ def read_whole(value: Json, path: str) -> int:
 
 
 def read_flag(value: Json, path: str) -> bool:
-    """read_flag requires a truth value; an absent one is false."""
+    """read_flag requires a boolean; an absent one is false."""
     if value is not None and not isinstance(value, bool):
         raise malformed(path, "must be true or false")
     return value is True

@@ -47,7 +47,7 @@ class Controller:
         return f"[{host!s}]:{port}" if ":" in str(host) else f"{host!s}:{port}"
 
     def start(self) -> None:
-        """start resumes what had not ended, and serves."""
+        """start resumes the operations that had not ended, and serves."""
         self.engine.start()
         self._thread.start()
 
@@ -62,8 +62,8 @@ class Controller:
 def main(*, name: str, manifest: bytes, make: Callable[[Path], App], build: str,
          argv: Sequence[str] | None = None) -> int:
     """main runs an adapter until SIGINT or SIGTERM and returns its exit code: 0 after a stop on request, 1 after a
-    failure. make gets the app's own folder below --state-dir. build names the running build, such as a release: reports
-    of the conformance suite are of a build."""
+    failure. make gets the app's own folder below --state-dir. build names the running build, such as a release: a
+    report of the conformance suite is for one build."""
     flags = _flags(name).parse_args(argv)
     if flags.print_manifest:
         sys.stdout.buffer.write(manifest)

@@ -1,4 +1,4 @@
-"""The engine takes dispatches, runs them, answers cancels, and resumes after a kill what had not ended."""
+"""The engine takes dispatches, runs them, answers cancels, and resumes unended operations after a kill."""
 
 from __future__ import annotations
 
@@ -86,15 +86,15 @@ class Engine:
         self._journal.close()
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """on_stop calls back when the engine stops, and returns what takes the callback away."""
+        """on_stop calls back when the engine stops, and returns a function that removes the callback."""
         return self._scope.on_end(callback)
 
     @property
     def stopping(self) -> bool:
-        """stopping reports whether the engine takes no more work."""
+        """stopping reports whether the engine has stopped taking work."""
         return self._scope.ended
 
-    # -- what is asked
+    # -- requests
 
     def knows(self, operation: str) -> bool:
         """knows reports whether an operation has been dispatched."""
@@ -102,7 +102,7 @@ class Engine:
             return operation in self._operations
 
     def instance(self, instance: str, gone: bool = False) -> Known | None:
-        """instance is an instance as it was last dispatched; with gone also one that was decommissioned."""
+        """instance returns an instance as it was last dispatched; with gone, also a decommissioned one."""
         with self._lock:
             one = self._instances.known.get(instance)
             if one is None or (one.gone and not gone):
@@ -110,7 +110,7 @@ class Engine:
             return Known(one.operation, one.instance, () if one.gone else one.members, one.gone)
 
     def dispatch(self, dispatch: Dispatch, raw: dict[str, Any]) -> tuple[Status, bool]:
-        """dispatch begins an operation, repeats the answer for one that is known, or refuses. The second value says
+        """dispatch begins an operation, repeats the answer for one that is known, or refuses. The second value reports
         that nothing is left to do. The operation is on disk when the call returns."""
         with self._lock:
             op = self._operations.get(dispatch.operation_id)
@@ -148,7 +148,7 @@ class Engine:
         return status, False
 
     def _stillborn(self, op: Operation, dispatch: Dispatch, raw: dict[str, Any]) -> tuple[Status, bool]:
-        """The operation was canceled before its dispatch arrived: nothing of it is begun."""
+        """The operation was canceled before its dispatch arrived: nothing of it runs."""
         status = canceled_before(dispatch)
         self.record(op, {"dispatch": without_token(raw), "hash": dispatch.spec_hash(), "generation": dispatch.attempt,
                          "status": status, "mark": self.feed.mark(), "canceled": True, "stillborn": True})
@@ -168,7 +168,7 @@ class Engine:
 
     def _raise(self, op: Operation, dispatch: Dispatch, raw: dict[str, Any]) -> None:
         """_raise takes a higher attempt: a run under way goes on with the new deadline and token, or begins again when
-        force came with the attempt; a failed one begins again; what succeeded or was canceled stays."""
+        force came with the attempt; a failed run begins again; one that succeeded or was canceled stays as it is."""
         failed = op.status["state"] == "failed"
         if op.ended and not failed:
             before = op.raw
@@ -176,7 +176,7 @@ class Engine:
             try:
                 self.publish_end(op, {**op.status, "attempt": dispatch.attempt})
             except OSError:
-                op.raw = before  # or a repeat would be answered with the status of the attempt before
+                op.raw = before  # or a repeat would get the status of the earlier attempt
                 raise
         elif failed or (dispatch.force and not op.asked.force):
             status = accepted(dispatch, None if failed else op.status["members"])
@@ -189,14 +189,14 @@ class Engine:
             self._launch(op, before_run)
         else:
             status = {**op.status, "attempt": dispatch.attempt}
-            # Force is not taken back from a run that began with it.
+            # A run that began with force keeps it.
             self.record(op, {"dispatch": {**raw, "force": op.asked.force}, "status": status})
             self.feed.put(status)
             if op.run is not None:
                 op.run.extend(dispatch)
 
     def cancel(self, operation: str, attempt: int) -> dict[str, Any]:
-        """cancel asks a run to stop, if that is still safe, and says what came of it."""
+        """cancel requests that a run stops, if that is still safe, and returns the outcome."""
         op = self._find_or_bury(operation, attempt)
         if op is None:
             return {"outcome": "unknown", "tombstone": True,
@@ -215,7 +215,7 @@ class Engine:
             return cancel_answer(op)
 
     def _find_or_bury(self, operation: str, attempt: int) -> Operation | None:
-        """A dispatch that is under way when its operation ends may arrive after the cancel: it meets a tombstone."""
+        """A dispatch that is under way when its operation ends may arrive after the cancel: it finds a tombstone."""
         with self._lock:
             op = self._operations.get(operation)
             if op is None and attempt > self._tombstones.get(operation, (0, 0.0))[0]:
@@ -234,7 +234,7 @@ class Engine:
     # -- runs
 
     def _launch(self, op: Operation, before: Run | None) -> None:
-        """_launch begins or resumes a run; it waits for the run before, whose place it takes."""
+        """_launch begins or resumes a run; it first waits for the run that it replaces."""
         from .run import Run
 
         run = Run(self, op, Scope(self._scope), self._log)
@@ -266,12 +266,12 @@ class Engine:
         began = run.op.status["state"] != "accepted"
         error: BaseException | None = None
         try:
-            # What was interrupted before it did anything has nothing to undo.
+            # A run that was interrupted before it did anything has nothing to undo.
             if slot or (began and run.why in ("canceled", "deadline")):
                 self._call(run)
             else:
                 run.scope.check()
-        except BaseException as caught:  # also an interruption: it is how the operation ends
+        except BaseException as caught:  # also an interruption: it decides how the operation ends
             error = caught
         finally:
             if slot:
@@ -293,8 +293,8 @@ class Engine:
         function(run)
 
     def _end(self, run: Run, error: BaseException | None) -> None:
-        """_end writes how a run ended. One that is only interrupted has no end to write. A journal that does not take
-        it, being on a full disk for one, is tried until it does."""
+        """_end writes how a run ended. A run that is only interrupted has no end to write. A write that the journal
+        refuses, such as on a full disk, is repeated until it succeeds."""
         if run.why in ("stopping", "forced"):
             return
         tried = False
@@ -323,21 +323,21 @@ class Engine:
     # -- records
 
     def record(self, op: Operation, record: Record, durable: bool = True) -> None:
-        """record journals a change and applies it; op.lock is held."""
+        """record journals a change and applies it; op.lock is locked."""
         record = {"at": time.time(), **record}
         self._journal.append(op.id, record, durable)
         op.apply(record)
 
     def publish_end(self, op: Operation, status: Status) -> None:
-        """publish_end journals a terminal status by rewriting the file, and publishes it; op.lock is held."""
+        """publish_end journals a terminal status by rewriting the file, and publishes it; op.lock is locked."""
         record = op.last_record(status, self.feed.mark())
         self._journal.replace(op.id, record)
         op.apply(record)
         self.feed.put(status)
 
     def _sweep(self, only_if_many: bool = False) -> None:
-        """_sweep forgets operations that ended long ago, and more when there are too many. What is locked right now is
-        busy, and so not old. self._lock is held."""
+        """_sweep forgets operations that ended long ago, and more when there are too many. An operation that is locked
+        now is busy, and so not old. self._lock is locked."""
         if only_if_many and len(self._operations) <= MAX_OPERATIONS:
             return
         ended = []

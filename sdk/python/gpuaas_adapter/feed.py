@@ -1,7 +1,7 @@
 """The change feed: the newest status of every operation, each with the version of its last change.
 
-Only the newest matters, so the feed needs no history and a slow reader costs nothing. A version is never given twice,
-also not after a kill: the counter starts above a ceiling on disk, which is raised in blocks. So a cursor outlives a
+Only the newest matters, so the feed needs no history and a slow reader costs nothing. A version is never used twice,
+not even after a kill: the counter starts above a ceiling on disk, which is raised in blocks. So a cursor outlives a
 restart."""
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Feed:
             self._changed.notify_all()
 
     def mark(self) -> int:
-        """mark is a version that nothing given out so far exceeds; it is journalled with a terminal status."""
+        """mark returns a version that no version so far exceeds; it is journalled with a terminal status."""
         with self._changed:
             return self._ceiling + BLOCK
 
     def restore(self, status: Status, mark: int) -> None:
-        """restore puts back a terminal status that an earlier process journalled. A reader that had it may read it
-        again; one that had not cannot miss it."""
+        """restore puts back a terminal status that an earlier process journalled. A reader that has read it may read it
+        again; no other reader can miss it."""
         with self._changed:
             self._items[status["operationId"]] = (min(mark, self._next), status)
 
@@ -71,14 +71,14 @@ class Feed:
             self._items.pop(operation, None)
 
     def stop(self) -> None:
-        """stop answers all readers that wait."""
+        """stop answers all waiting readers."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def wait(self, cursor: str, seconds: float) -> dict[str, Any]:
-        """wait returns the page after a cursor, as soon as it is not empty or when the time is over. The holder of a
-        foreign cursor needs a new one, and is answered at once."""
+        """wait returns the page after a cursor, as soon as it is not empty or when the time has expired. A reader with
+        a foreign cursor needs a new one, and is answered at once."""
         end = time.monotonic() + seconds
         with self._changed:
             while True:
@@ -101,14 +101,14 @@ class Feed:
             operations.append(status)
             last = version
         whole = len(operations) == len(items)
-        # A foreign cursor's page leaves out what has ended; only one that holds all the rest may skip that.
+        # A foreign cursor's page omits ended operations; only one that has all others moves the cursor past them.
         if whole and not same:
             last = max(last, self._next)
         cursor = f"{self._epoch}:{last}{'' if same or whole else '!'}"
         return {"epoch": self._epoch, "cursor": cursor, "operations": operations}, same
 
     def _parse(self, cursor: str) -> tuple[int, bool]:
-        """Cursors are EPOCH:VERSION. One ending in "!" continues a first page that did not hold everything."""
+        """Cursors are EPOCH:VERSION. One ending in "!" continues a first page that did not contain everything."""
         if cursor == "":
             return 0, False
         found = _CURSOR.fullmatch(cursor)

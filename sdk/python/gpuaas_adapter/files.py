@@ -11,7 +11,7 @@ from .contract import Json
 
 
 def sync_dir(folder: Path) -> None:
-    """sync_dir brings the names of a folder to the disk."""
+    """sync_dir writes the names of a folder to the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -20,7 +20,7 @@ def sync_dir(folder: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """replace_file leaves either the old or the new content."""
+    """replace_file leaves either the old or the new content, never a mixture."""
     handle, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -40,8 +40,8 @@ def line_of(value: Json) -> bytes:
 
 
 def append_line(path: Path, value: Json, durable: bool, end: int | None = None) -> None:
-    """append_line adds a line of JSON; a durable one is on disk when the call returns. Of a line that the disk did not
-    take, being full for one, nothing stays. end is where the file ends when what follows it is half of such a line."""
+    """append_line adds a line of JSON; a durable one is on disk when the call returns. Nothing stays of a line that the
+    disk refused, such as when it is full. end is the file's end where a part of such a line follows."""
     fresh = not path.exists()
     handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     try:
@@ -74,7 +74,7 @@ def _cut(handle: int, start: int) -> bool:
 
 
 class Torn(OSError):
-    """Torn is a line that was not taken; whole says whether the file holds whole lines alone, up to end."""
+    """Torn is a line that was not written; whole reports whether the file holds only whole lines, up to end."""
 
     def __init__(self, end: int, whole: bool, cause: OSError) -> None:
         super().__init__(cause.errno, f"the line was not written: {cause.strerror}")

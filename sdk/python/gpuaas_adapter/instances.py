@@ -1,4 +1,4 @@
-"""What is known of instances: each as it was last dispatched, without the members that have left since."""
+"""The known instances: each as it was last dispatched, without the members that have left since."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .types import Dispatch, Instance, Member
 
 @dataclass
 class Known:
-    """Known is one instance; gone says that it was decommissioned."""
+    """Known is one instance; gone reports that it was decommissioned."""
 
     operation: str
     instance: Instance
@@ -28,14 +28,14 @@ class Instances:
         self.known: dict[str, Known] = {}
 
     def learn(self, operation: str, dispatch: Dispatch) -> None:
-        """learn takes the members of a dispatch for the truth. Whether a node could be reached was so then only."""
+        """learn stores the members of a dispatch. Whether a node can be reached is not kept: it was true only then."""
         members = tuple(dataclasses.replace(m, node=dataclasses.replace(m.node, reachable=True))
                         for m in dispatch.members)
         self.known[dispatch.instance.id] = Known(operation, dispatch.instance, members)
 
     def settle(self, dispatch: Dispatch, status: Status) -> None:
-        """settle forgets what an ended operation took away: its instance when that was decommissioned, else the members
-        that left, and those of an add that came to nothing."""
+        """settle forgets what an ended operation removed: its instance when that was decommissioned, else the members
+        that left, and those of an add that did not succeed."""
         one = self.known.get(dispatch.instance.id)
         if one is None or status["state"] not in ENDED:
             return
@@ -49,7 +49,7 @@ class Instances:
         """recall goes through the beginnings and ends of loaded operations in the order in which they happened."""
         moments: list[tuple[float, int, Operation]] = []
         for operation in operations:
-            if operation.stillborn:  # nothing of it was begun
+            if operation.stillborn:  # it was canceled before it began
                 continue
             moments.append((operation.began, 0, operation))
             moments.append((max(operation.touched, operation.began), 1, operation))
@@ -60,12 +60,12 @@ class Instances:
                 self.learn(operation.id, operation.asked)
 
     def newest(self, operation: Operation) -> bool:
-        """newest reports whether an operation holds what is known of an instance that still exists."""
+        """newest reports whether an operation is the last source for an instance that still exists."""
         one = self.known.get(operation.asked.instance.id)
         return one is not None and one.operation == operation.id and not one.gone
 
     def drop(self, operation: Operation) -> None:
-        """drop forgets an instance with the operation that holds it."""
+        """drop forgets an instance with the operation that is its source."""
         one = self.known.get(operation.asked.instance.id)
         if one is not None and one.operation == operation.id:
             del self.known[operation.asked.instance.id]

@@ -2,13 +2,13 @@
 
     DIR/lock                 locked while a process uses the directory
     DIR/epoch                names the change feed
-    DIR/ceiling              versions below it may have been given out
+    DIR/ceiling              versions below it may have been used
     DIR/operations/ID.jsonl  one record a line; the first holds the dispatch
-    DIR/tombstones/ID        the attempt up to which the operation is never begun
+    DIR/tombstones/ID        the attempt up to which the operation never begins
 
-A kill can tear only the last line, and nothing was done on the strength of a line that is torn. When an operation has
-ended its file is rewritten without steps, checkpoints and token; until then it holds the operation's narrow,
-short-lived token, so the directory is readable by its owner alone."""
+A kill can tear only the last line, and nothing was done that a torn line records. When an operation has ended its file
+is rewritten without steps, checkpoints and token; until then it holds the operation's narrow, short-lived token, so the
+directory is readable by its owner alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Journal:
         return self._folder / "operations" / f"{operation}.jsonl"
 
     def epoch(self) -> str:
-        """epoch returns the feed's name, made when the folder is new."""
+        """epoch returns the feed's name, created when the folder is new."""
         path = self._folder / "epoch"
         if not path.exists():
             replace_file(path, secrets.token_hex(12).encode())
@@ -113,11 +113,11 @@ class Journal:
         replace_file(self._folder / "tombstones" / operation, str(attempt).encode())
 
     def exhume(self, operation: str) -> None:
-        """exhume deletes a tombstone; one that is not there is no error."""
+        """exhume deletes a tombstone; a missing one is not an error."""
         (self._folder / "tombstones" / operation).unlink(missing_ok=True)
 
     def tombstones(self) -> dict[str, tuple[int, float]]:
-        """tombstones returns those that are stored: by operation the attempt, and when it was buried."""
+        """tombstones returns the stored ones: by operation the attempt, and when it was stored."""
         found = {}
         for path in (self._folder / "tombstones").iterdir():
             if ID_PATTERN.fullmatch(path.name):

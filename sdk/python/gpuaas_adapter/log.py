@@ -1,4 +1,4 @@
-"""The structured log: one JSON object a line. Secrets that were registered are masked wherever they turn up."""
+"""The structured log: one JSON object a line. Secrets that were registered are masked wherever they occur."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _secrets = _Secrets()
 
 
 def hide(value: str) -> None:
-    """hide registers a secret, which no line of the log shows from now on."""
+    """hide registers a secret, which no later line of the log shows."""
     _secrets.add(value)
 
 
@@ -81,7 +81,7 @@ class Log(logging.LoggerAdapter[logging.Logger]):
         return Log(self.logger, **{**(self.extra or {}), **fields})
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """process moves the fields of a call beside those of the logger."""
+        """process joins the fields of a call to those of the logger."""
         own = {name: kwargs.pop(name) for name in list(kwargs) if name not in ("exc_info", "stack_info", "stacklevel")}
         kwargs["extra"] = {"fields": {**(self.extra or {}), **own}}
         return msg, kwargs
@@ -92,7 +92,7 @@ def new_log(level: str = "info", out: TextIO | None = None, **fields: Any) -> Lo
     number = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40}.get(level.lower())
     if number is None:
         raise ValueError(f"log level {level!r} is none of debug, info, warn, error")
-    logger = logging.Logger("gpuaas_adapter", number)  # not the global one: two adapters of one process stay apart
+    logger = logging.Logger("gpuaas_adapter", number)  # not the global one: two adapters of one process share no logger
     handler = logging.StreamHandler(out or sys.stderr)
     handler.setFormatter(Formatter())
     logger.addHandler(handler)

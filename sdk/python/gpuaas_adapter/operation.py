@@ -1,4 +1,4 @@
-"""One journalled operation, and what its end looks like."""
+"""One journalled operation, and its final status."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SPENT = "spent"
 
 
 class Operation:
-    """Operation is what the journal says of one. Its lock is held while a record is written, so that what is in memory
-    is never ahead of what is on disk."""
+    """Operation is one operation as the journal records it. Its lock is locked while a record is written, so that
+    memory is never ahead of the disk."""
 
     def __init__(self, operation_id: str) -> None:
         self.id = operation_id
@@ -40,18 +40,18 @@ class Operation:
 
     @property
     def asked(self) -> Dispatch:
-        """asked is the newest dispatch."""
+        """asked returns the newest dispatch."""
         assert self.dispatch is not None, "a loaded operation has a dispatch"
         return self.dispatch
 
     @property
     def attempt(self) -> int:
-        """attempt is the highest one dispatched."""
+        """attempt returns the highest attempt that was dispatched."""
         return self.asked.attempt
 
     @property
     def ended(self) -> bool:
-        """ended reports whether the operation has come to its end."""
+        """ended reports whether the operation has ended."""
         return self.status.get("state") in ENDED
 
     def apply(self, record: Record) -> None:
@@ -76,7 +76,7 @@ class Operation:
         self.stillborn = self.stillborn or bool(record.get("stillborn"))
 
     def last_record(self, status: Status, mark: int) -> Record:
-        """last_record is the one record of an operation that has ended: steps, checkpoints and token have served."""
+        """last_record returns the only record of an ended operation, without steps, checkpoints and token."""
         return {
             "at": time.time(), "began": self.began, "dispatch": without_token(self.raw), "hash": self.hash,
             "generation": self.generation, "status": status, "mark": mark, "canceled": self.canceled,
@@ -85,7 +85,7 @@ class Operation:
 
 
 def without_token(raw: dict[str, Any]) -> dict[str, Any]:
-    """without_token is a dispatch without the token that came with it."""
+    """without_token returns a dispatch without its token."""
     return {**raw, "platform": {**raw["platform"], "token": _SPENT}}
 
 
@@ -102,20 +102,20 @@ def load(journal: Journal, operation_id: str) -> Operation | None:
 
 
 def accepted(dispatch: Dispatch, members: list[Any] | None = None) -> Status:
-    """accepted is the first status of an operation, and of one that begins again."""
+    """accepted returns the first status of an operation, and of one that begins again."""
     return {"operationId": dispatch.operation_id, "attempt": dispatch.attempt, "state": "accepted", "phase": "accepted",
             "percent": 0, "message": "", "members": members or []}
 
 
 def canceled_before(dispatch: Dispatch) -> Status:
-    """canceled_before is the status of an operation that was canceled before its dispatch arrived."""
+    """canceled_before returns the status of an operation that was canceled before its dispatch arrived."""
     said = "it was canceled before its dispatch arrived"
     error = {"code": "CANCELED", "message": said, "owner": "user", "retryable": True}
     return {**accepted(dispatch), "state": "canceled", "phase": "canceled", "message": said, "error": error}
 
 
 def final(status: Status, why: Why | None, error: BaseException | None) -> Status:
-    """final is a status with its end. Success counts even when a cancel came meanwhile: the function decided."""
+    """final returns a status with its end. Success counts even after a cancel meanwhile: the function decides."""
     end = {name: value for name, value in status.items() if name not in ("waitsFor", "error")}
     if error is None:
         return {**end, "state": "succeeded", "phase": "done", "percent": 100}
@@ -127,8 +127,8 @@ def final(status: Status, why: Why | None, error: BaseException | None) -> Statu
 
 
 def reason_of(why: Why | None, error: BaseException) -> Failure:
-    """reason_of is what the platform reads of an error. The text of an unexpected one stays in the log: it may hold
-    addresses or file names of the adapter."""
+    """reason_of returns what the platform reads of an error. The text of an unexpected error stays in the log: it may
+    contain addresses or file names of the adapter."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, Refusal):
@@ -141,7 +141,7 @@ def reason_of(why: Why | None, error: BaseException) -> Failure:
 
 
 def cancel_answer(operation: Operation) -> dict[str, Any]:
-    """cancel_answer says what a request to cancel came to."""
+    """cancel_answer returns the outcome of a request to cancel."""
     state = operation.status["state"]
     if state == "canceled":
         return {"outcome": "canceled", "message": "the operation was stopped"}
@@ -163,5 +163,5 @@ def mismatch() -> Refusal:
 
 
 def clip_message(text: str) -> str:
-    """clip_message brings a message within its bound."""
+    """clip_message cuts a message to its bound."""
     return clip(text, MAX_MESSAGE)

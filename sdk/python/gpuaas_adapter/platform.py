@@ -39,7 +39,7 @@ REDEEM = "mutation RedeemRuntimeSecret($secretId: ID!) { redeemRuntimeSecret(sec
 
 
 class ApiError(Exception):
-    """ApiError is a refusal of the public API, or an answer that did not come."""
+    """ApiError is a refusal of the public API, or an answer that did not arrive."""
 
     def __init__(self, code: str, message: str, retryable: bool, reasons: Json = None) -> None:
         super().__init__(f"{code}: {message}")
@@ -59,7 +59,7 @@ class Client:
         self.take(platform)
 
     def take(self, platform: Platform) -> None:
-        """take replaces the access, when a new dispatch brought a new token."""
+        """take replaces the access when a new dispatch has a new token."""
         hide(platform.token)
         with self._lock:
             self._platform = platform
@@ -70,8 +70,8 @@ class Client:
         return self._send(query, variables or {}, current())
 
     def persist(self, query: str, variables: Mapping[str, Json] | None = None, cut: bool = True) -> Any:
-        """persist repeats a call until it succeeds, is refused for good, or the scope of this thread ends. Without cut
-        the scope's end does not cut off a request that is under way: whatever it makes is known."""
+        """persist repeats a call until it succeeds, is refused for good, or the scope of this thread ends. Without cut,
+        the scope's end does not cut off a request that is under way: so everything that it creates is known."""
         scope, wait = current(), _FIRST_PAUSE
         while True:
             scope.check()
@@ -86,9 +86,9 @@ class Client:
             wait = min(2 * wait, _LONGEST_PAUSE)
 
     def run(self, member_id: str, key: str, task: Task) -> TaskResult:
-        """run asks for a node task in the sandbox of a member and waits until it has ended. The result may be a
-        failure of the task. When the scope ends first the node is asked to stop the task, except when the adapter
-        stops: then somebody will ask after it again."""
+        """run requests a node task in the sandbox of a member and waits until it has ended. The result may be a failure
+        of the task. When the scope ends first, the task is canceled, except when the adapter stops: its next start
+        reads the task again."""
         made = self.persist(RUN_TASK, {"input": {
             "memberId": member_id, "kind": task.kind, "spec": task.spec, "timeoutSeconds": task.seconds,
             "idempotencyKey": key,
@@ -104,7 +104,7 @@ class Client:
         while not task.ended:
             asked = time.monotonic()
             task = _result(self.persist(GET_TASK, {"id": task.id, "waitSeconds": _TASK_WAIT})["nodeTask"])
-            # A platform that answers without waiting must not be asked in a tight loop.
+            # A platform that answers without waiting must not be called in a tight loop.
             if not task.ended and time.monotonic() - asked < _FIRST_PAUSE:
                 current().pause(_FIRST_PAUSE)
         return task
@@ -120,7 +120,7 @@ class Client:
             scope.close()
 
     def report(self, status: Mapping[str, Json]) -> None:
-        """report says how an operation goes, once: the platform reads the feed as well."""
+        """report sends an operation's status once, without a retry: the platform reads the feed as well."""
         members = [_member_input(member) for member in status["members"]]
         for begin in range(0, max(len(members), 1), _REPORT_MEMBERS):
             self.execute(REPORT, {"input": {
@@ -131,8 +131,8 @@ class Client:
 
     def issue_secret(self, instance_id: str, purpose: str, *, member_id: str = "", artifact_digest: str = "",
                      seconds: int = 0, again: bool = False, key: str = "") -> str:
-        """issue_secret makes a runtime secret of the instance and returns its id. With a member it is for that
-        member's node, by a task's secretRef; without, for the adapter itself. again lets it be delivered until it
+        """issue_secret creates a runtime secret of the instance and returns its id. With a member it is for that
+        member's node, by a task's secretRef; without, for the adapter itself. again allows repeated delivery until it
         expires: a task that must survive a restart of the node's agent needs that."""
         wanted: dict[str, Json] = {
             "instanceId": instance_id, "purpose": purpose, "audience": "NODE" if member_id else "ADAPTER",
@@ -144,7 +144,7 @@ class Client:
 
     def redeem_secret(self, secret_id: str) -> str:
         """redeem_secret takes delivery of a secret that is bound to the adapter. It is masked in the log from then on;
-        write it nowhere else either."""
+        do not write it anywhere else."""
         value = self.persist(REDEEM, {"secretId": secret_id})["redeemRuntimeSecret"]["value"]
         if not value:
             raise ApiError("INTERNAL", "the platform answered no value", False)
@@ -152,7 +152,7 @@ class Client:
         return str(value)
 
     def _renew_if_due(self) -> None:
-        """Its failure is left to the call itself, whose refusal says more. A token without an end is not renewed."""
+        """Its failure is not raised: the call's own refusal states more. A token without an end is not renewed."""
         with self._lock:
             ends, now = self._platform.token_expires_at, time.time()
             due = self._renews and ends > 0 and ends - now < _RENEW_BEFORE and now - self._renewed > _RENEW_PAUSE
@@ -177,7 +177,7 @@ class Client:
                    "User-Agent": "gpuaas-adapter-python"}
         if re.fullmatch(r"[A-Za-z0-9._-]{1,64}", self._correlation):
             headers["X-Correlation-ID"] = self._correlation
-        if trace_id(self._traceparent):  # what the platform called within goes on here
+        if trace_id(self._traceparent):  # continues the trace in which the platform called
             headers["traceparent"] = self._traceparent
         body = json.dumps({"query": query, "variables": variables}).encode()
         status, raw = _post(platform.graphql_url, headers, body, scope)
@@ -185,7 +185,7 @@ class Client:
 
 
 def trace_id(traceparent: str) -> str:
-    """trace_id is the id of the trace that a W3C trace context names; empty for one that is malformed."""
+    """trace_id returns the id of the trace that a W3C trace context names; empty for one that is malformed."""
     found = re.fullmatch(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}", traceparent)
     return found[1] if found and found[1].strip("0") else ""
 
@@ -211,7 +211,7 @@ def _post(url: str, headers: Mapping[str, str], body: bytes, scope: Scope) -> tu
         raw = answer.read(_MAX_ANSWER + 1)
         if len(raw) > _MAX_ANSWER:
             raise ApiError("DOCUMENT_TOO_LARGE", f"the platform's answer is longer than {_MAX_ANSWER} bytes", False)
-        scope.check()  # a read that was cut off ends early
+        scope.check()  # a read that was cut off looks like an early end
         return answer.status, raw
     except (OSError, http.client.HTTPException) as error:
         scope.check()
@@ -225,7 +225,7 @@ def _shut(connection: http.client.HTTPConnection) -> None:
     try:
         connection.sock.shutdown(2)
     except (OSError, AttributeError):
-        pass  # not connected yet, or closed already
+        pass  # not connected yet, or already closed
 
 
 def _data(status: int, raw: bytes) -> Any:
@@ -260,7 +260,7 @@ def _result(task: Mapping[str, Json]) -> TaskResult:
 
 
 def _member_input(member: Mapping[str, Json]) -> dict[str, Json]:
-    """_member_input is a member as the public API takes it: its enums are upper case."""
+    """_member_input returns a member as the public API takes it: its enums are upper case."""
     out = {"id": member["id"], "status": member["status"].upper(), "health": member["health"].upper()}
     if member.get("detail") is not None:
         out["detail"] = member["detail"]
@@ -268,5 +268,5 @@ def _member_input(member: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def as_failure(step: str, error: ApiError) -> Failure:
-    """as_failure gives a refusal of the public API its owner."""
+    """as_failure returns a refusal of the public API as a failure with its owner."""
     return Failure("PLATFORM_REFUSED", clip(f"step {step}: {error.code} {error.message}", 2048), "platform")

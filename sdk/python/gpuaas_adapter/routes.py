@@ -1,4 +1,4 @@
-"""The routes of the contract, behind a verified signature and apart from HTTP."""
+"""The routes of the contract, behind a verified signature and independent of HTTP."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ class Request:
 
     @property
     def correlation(self) -> str:
-        """correlation ties together logs, audit and events of one request."""
+        """correlation returns the id that links the logs, audit and events of one request."""
         return self.headers.get("x-correlation-id", "")
 
     @property
     def traceparent(self) -> str:
-        """traceparent is the W3C trace context of the call; empty when the platform does not trace."""
+        """traceparent returns the W3C trace context of the call; empty when the platform does not trace."""
         return self.headers.get("traceparent", "")
 
     def query(self, name: str) -> str:
-        """query is the first value of a query parameter."""
+        """query returns the first value of a query parameter."""
         found = urllib.parse.parse_qs(urllib.parse.urlsplit(self.target).query, keep_blank_values=True)
         return found.get(name, [""])[0]
 
     def json(self) -> Any:
-        """json reads a JSON body."""
+        """json returns the JSON body."""
         if self.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise malformed("Content-Type", "must be application/json")
         return parse_json(self.body)
@@ -110,7 +110,7 @@ class Routes:
     def _dispatch(self, request: Request, operation: str) -> Answer:
         raw = request.json()
         if isinstance(raw, dict) and trace_id(request.traceparent):
-            raw.setdefault("traceparent", request.traceparent)  # kept with it, so that a run after a kill goes on in it
+            raw.setdefault("traceparent", request.traceparent)  # kept, so that a run after a kill continues the trace
         dispatch = read_dispatch(raw, operation)
         hide(dispatch.platform.token)
         if not self._engine.knows(operation):
@@ -119,7 +119,7 @@ class Routes:
         return (200 if done else 202), status
 
     def _admit(self, asked: Asked) -> App:
-        """_admit decides whether an operation may begin. What is only taken away keeps whatever config it had."""
+        """_admit decides whether an operation may begin. What is only removed keeps its config unchecked."""
         app = self._app(asked.instance.app)
         if asked.kind not in app.operations:
             raise refuse("UNSUPPORTED_OPERATION", "kind", "this adapter does not support the operation kind")
@@ -153,7 +153,7 @@ class Routes:
             with within(PLAN_SECONDS):
                 self._admit(asked)
                 return 200, _planned(app, call, asked)
-        except Refusal as error:  # what a dispatch would be refused for is the reason of an unsafe verdict
+        except Refusal as error:  # a refusal of the dispatch is the reason of an unsafe verdict
             reason = {"code": error.code, "message": clip(error.message, MAX_MESSAGE), "path": error.path}
             return 200, _bounded({"verdict": "unsafe", "reversible": False, "message": error.message,
                                   "reasons": [{k: v for k, v in reason.items() if v}]})
@@ -179,8 +179,8 @@ class Routes:
         return 200, {"output": output}
 
     def _use(self, key: str, hash_: str) -> None:
-        """_use refuses a key that was used with another input. The platform's own keys of tasks refuse it as well,
-        after a restart."""
+        """_use refuses a key that was used with another input. After a restart, the platform's own task keys refuse
+        it."""
         with self._lock:
             if self._used.setdefault(key, hash_) != hash_:
                 raise reused()
@@ -188,7 +188,7 @@ class Routes:
                 self._used.popitem(last=False)
 
     def _about(self, request: Request, instance: str, gone: bool) -> tuple[Call, App]:
-        """_about is a call about an instance that is known, with the access of this request."""
+        """_about returns a call about a known instance, with the access of this request."""
         token = request.headers.get("x-platform-token", "")
         if not 1 <= len(token) <= MAX_TOKEN:
             raise malformed("X-Platform-Token", "is missing or too long")
@@ -213,7 +213,7 @@ class Routes:
         return 200, {"observedAt": write_time(time.time()), **seen, "instanceId": instance}
 
     def _usage(self, request: Request, instance: str) -> Answer:
-        """Usage is answered for a decommissioned instance too: what was counted last is read after its end."""
+        """Usage of a decommissioned instance is returned too: its last records are read after its end."""
         call, app = self._about(request, instance, gone=True)
         after = request.query("after")
         if len(after.encode()) > MAX_KEY:
@@ -251,7 +251,7 @@ def _planned(app: App, call: PlanCall, asked: PlanRequest) -> dict[str, Any]:
 
 
 def _bounded(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """_bounded fills in what a plan leaves out, and brings it within the bounds of the contract."""
+    """_bounded fills in what a plan omits, and cuts it to the bounds of the contract."""
     verdict, reasons = plan["verdict"], list(plan.get("reasons", []))[:MAX_REASONS]
     if verdict not in VERDICTS:
         raise ValueError(f"plan: verdict {verdict!r} is none of the contract")
@@ -266,7 +266,7 @@ def _bounded(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def call_refusal(error: Exception) -> Exception:
-    """call_refusal is what the caller of an action, an observation, a plan or a usage query reads of an error."""
+    """call_refusal returns what the caller of an action, an observation, a plan or a usage query reads of an error."""
     if isinstance(error, ApiError):
         if error.code == "IDEMPOTENCY_KEY_REUSED":
             return reused()

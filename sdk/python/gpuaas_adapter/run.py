@@ -1,8 +1,8 @@
-"""One operation under way: what was asked, and the means to do it.
+"""One operation under way: what was requested, and the means to do it.
 
 An operation's function is a sequence of named, idempotent steps. After a kill it is called again from its first line:
-the same step is the same node task, with the bytes that were journalled before they were sent, and a finished one
-answers at once with its old result."""
+the same step is the same node task, with the bytes that were journalled before they were sent, and a finished step
+returns at once with its old result."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class Run:
         self._over.set()
         self._news.set()
 
-    # -- what was asked
+    # -- the request
 
     @property
     def why(self) -> Why | None:
-        """why is the reason for which the run was interrupted."""
+        """why returns the reason for which the run was interrupted."""
         reason = self.scope.reason
         return reason.why if isinstance(reason, Interrupted) else None
 
@@ -83,7 +83,7 @@ class Run:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """members are all members of the instance: what is not listed any more is to be forgotten."""
+        """members are all members of the instance: the app must forget every other member."""
         return self.dispatch.members
 
     @property
@@ -98,7 +98,7 @@ class Run:
 
     @property
     def force(self) -> bool:
-        """force says that the caller chose to finish now, though work is lost and nodes cannot be reached."""
+        """force reports that the caller chose to finish now, though work is lost and nodes cannot be reached."""
         return self.dispatch.force
 
     def of(self, component: str) -> list[Member]:
@@ -106,20 +106,20 @@ class Run:
         return self.dispatch.of(component)
 
     def reaches(self, member: Member) -> bool:
-        """reaches says whether a node task is worth asking for: under force not on a node that is away."""
+        """reaches reports whether a node task can be requested: under force, not on an unreachable node."""
         return not self.force or member.node.reachable
 
-    # -- what is said
+    # -- the reports
 
     def progress(self, phase: str, percent: int, message: str) -> None:
-        """progress says what is being done and how much is done, 0 to 100. It never goes back."""
+        """progress reports what is being done and how much is done, 0 to 100. It never decreases."""
         status = self.op.status
         self.update(status["phase"] != phase, phase=clip(phase, 100), message=clip_message(mask(message)),
                     percent=max(status["percent"], min(percent, 100)))
 
     def member(self, member_id: str, status: MemberStatus, health: Health,
                detail: Mapping[str, Json] | None = None) -> None:
-        """member says where a member stands; detail is an object of at most 4 KiB."""
+        """member reports the state of a member; detail is an object of at most 4 KiB."""
         if status not in MEMBER_STATUSES or health not in HEALTHS:
             raise ValueError(f"member {member_id}: {status!r}, {health!r} are not words of the contract")
         update: dict[str, Json] = {"id": member_id, "status": status, "health": health}
@@ -136,7 +136,7 @@ class Run:
             self.update(True, members=members)
 
     def evidence(self, key: str, value: Json) -> None:
-        """evidence records what was seen that proves the outcome; all of it is at most 64 KiB."""
+        """evidence records observations that prove the outcome; all of it is at most 64 KiB."""
         with self.op.lock:
             evidence = {**self.op.status.get("evidence", {}), key: value}
             if size_of(evidence) > MAX_EVIDENCE:
@@ -144,15 +144,15 @@ class Run:
             self.update(True, evidence=evidence)
 
     def waits_for(self, work: list[dict[str, Json]]) -> None:
-        """waits_for says which work the operation waits for right now, for people; an empty list says no more."""
+        """waits_for reports to people which work the operation waits for now; an empty list ends the report."""
         bounded = bound_work(work)
         with self.op.lock:
             if self.op.status.get("waitsFor", []) != bounded:
                 self.update(False, waitsFor=bounded)
 
     def once(self, name: str, make: Callable[[], str]) -> str:
-        """once returns the value saved under name, made and saved the first time: what is random or depends on the
-        hour stays the same after a kill. Never save a secret in clear."""
+        """once returns the value saved under name, created and saved the first time: a value that is random or depends
+        on the time stays the same after a kill. Never save a secret in clear."""
         with self.op.lock:
             if name in self.op.saved:
                 return self.op.saved[name]
@@ -165,8 +165,8 @@ class Run:
         return value
 
     def commit(self) -> None:
-        """commit marks the point after which stopping would do harm: from here on a cancel is answered "too late". It
-        is interrupted when the cancel came first."""
+        """commit marks the point after which stopping would do harm: from here on a cancel is answered "too late". The
+        run is interrupted when the cancel arrived first."""
         with self.op.lock:
             self._stands()
             if self.op.canceled:
@@ -174,8 +174,8 @@ class Run:
             self._engine.record(self.op, {"committed": True})
 
     def update(self, durable: bool, **change: Any) -> None:
-        """update changes the status while this run is the one that stands for the operation. Progress alone is not
-        worth a write to the disk; what a restart must not forget is."""
+        """update changes the status while this run is the operation's current run. Progress alone is not written to the
+        disk; what a restart must not forget is."""
         with self.op.lock:
             self._stands()
             if self.op.ended:
@@ -221,7 +221,7 @@ class Run:
         return self.attempt(member, step, task).require(step, member.id)
 
     def attempt(self, member: Member, step: str, task: Task) -> TaskResult:
-        """attempt is do, but a task that did not succeed is a result. What it sends is on disk before it is sent."""
+        """attempt is do, but returns a task that did not succeed. What it sends is on disk before it is sent."""
         self._reach(member, step)
         key = self._key(member, step)
         with self.op.lock:
@@ -233,8 +233,8 @@ class Run:
         return self._send(member, step, key, Task(kept["kind"], kept["spec"], kept["seconds"]))
 
     def look(self, member: Member, step: str, task: Task) -> TaskResult:
-        """look is attempt for a task that only looks: every call is a new task and nothing is journalled. What it
-        answers is so now, also after a kill; it must change nothing."""
+        """look is attempt for a task that only reads: every call is a new task and nothing is journalled. The answer is
+        current, also after a kill; the task must change nothing."""
         self._reach(member, step)
         return self._send(member, step, f"{self._key(member, step)}.{secrets.token_hex(6)}", task)
 
@@ -262,7 +262,7 @@ class Run:
             raise _away(member, step)
 
     def _send(self, member: Member, step: str, key: str, task: Task) -> TaskResult:
-        """Under force a task is waited for only a little longer than it may take: its node may have gone since."""
+        """Under force a task is waited for only a little longer than it may take: its node may be lost by now."""
         outer = current()
         try:
             if not self.force:
@@ -283,9 +283,9 @@ class Run:
 
     @contextlib.contextmanager
     def cleanup(self) -> Iterator[None]:
-        """cleanup is for undoing things after the run was interrupted, for at most two minutes; what goes wrong in it
-        is logged. When the adapter stops, or the operation begins again with force, the work goes on and nothing is
-        undone: what is tried is interrupted at once."""
+        """cleanup is for undoing things after the run was interrupted, for at most two minutes; its errors are logged.
+        When the adapter stops, or the operation begins again with force, the work goes on and nothing is undone: every
+        call in cleanup is interrupted at once."""
         scope = Scope(None, _CLEANUP_SECONDS)
         if self.why in ("stopping", "forced"):
             scope.end(Interrupted(self.why))
@@ -300,7 +300,7 @@ class Run:
 
     @contextlib.contextmanager
     def undoing(self, undo: Callable[[], None]) -> Iterator[None]:
-        """undoing calls undo, as a cleanup, when what is done in it fails or is interrupted."""
+        """undoing calls undo, as a cleanup, when its block fails or is interrupted."""
         try:
             yield
         except BaseException:
@@ -309,8 +309,8 @@ class Run:
             raise
 
     def teardown(self, members: Iterable[Member]) -> None:
-        """teardown deletes the sandboxes of members and reports each as removed once its node says that nothing is
-        left. Under force a node that cannot be reached is passed over, and the evidence says so."""
+        """teardown deletes the sandboxes of members and reports each as removed once its node reports that nothing is
+        left. Under force a node that cannot be reached is passed over, and the evidence states it."""
         left: dict[str, int] = {}
         passed: list[str] = []
 

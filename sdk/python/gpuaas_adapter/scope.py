@@ -1,9 +1,9 @@
 """Scopes: what ends a piece of work early. Every wait and every call of the kit is made in the scope of its thread.
 
-A scope ends at its time, with its parent, or when somebody ends it. Whatever waits in it then raises its reason:
-TimeoutError for its own time, and Interrupted when the operation is canceled, over its deadline, dispatched again with
-force, or when the adapter stops. Interrupted is no Exception, so that a careless "except Exception" does not go on with
-work that nobody wants any more.
+A scope ends at its time, with its parent, or when a caller ends it. Every wait in it then raises its reason:
+TimeoutError for its own time, and Interrupted when the operation is canceled, exceeds its deadline, is dispatched again
+with force, or when the adapter stops. Interrupted is not an Exception, so that a careless "except Exception" does not
+go on with work that is no longer wanted.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Scope:
             self.end(reason)
 
     def on_end(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """on_end calls back when the scope ends, at once when it has, and returns what takes the callback away."""
+        """on_end calls back when the scope ends, at once when it has ended, and returns what removes the callback."""
         key = object()
         with self._lock:
             if self.reason is None:
@@ -86,7 +86,7 @@ class Scope:
             self._callbacks.pop(key, None)
 
     def check(self) -> None:
-        """check raises the reason of a scope that has ended, each time as an exception of its own."""
+        """check raises the reason of a scope that has ended, each time as a new exception."""
         reason = self.reason
         if isinstance(reason, Interrupted):
             raise Interrupted(reason.why)
@@ -101,7 +101,7 @@ class Scope:
             self.check()
 
     def close(self) -> None:
-        """close frees the scope's timer and lets go of its parent."""
+        """close frees the scope's timer and detaches it from its parent."""
         self._unhook()
         with self._lock:
             if self._timer is not None:

@@ -18,7 +18,7 @@ from .files import replace_file
 
 def seal(sealing_key: str, instance_id: str, value: bytes) -> str:
     """seal encrypts a value so that only the node with this sealing key can read it, and only for a task of this
-    instance. Sealing the same value twice gives two texts: both may be written down, neither may be compared."""
+    instance. Sealing the same value twice returns two texts: both may be stored, but not compared."""
     if instance_id == "":
         raise ValueError("seal: the instance id must not be empty")
     if len(value) > MAX_SEALED:
@@ -34,8 +34,8 @@ def seal(sealing_key: str, instance_id: str, value: bytes) -> str:
 
 
 class Keys:
-    """Keys makes passwords from a key of the adapter's own, which is on its disk alone: the same words are the same
-    password, so that no password has to be kept."""
+    """Keys derives passwords from a key of the adapter's own, which is only on its disk: the same words give the same
+    password, so that no password has to be stored."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -43,5 +43,5 @@ class Keys:
         self._key = path.read_bytes()
 
     def password(self, *words: str) -> str:
-        """password is 64 hexadecimal digits for these words, such as an instance's id and a user's name."""
+        """password returns 64 hexadecimal digits for these words, such as an instance's id and a user's name."""
         return hmac.new(self._key, json.dumps(words).encode(), hashlib.sha256).hexdigest()

@@ -1,5 +1,5 @@
 """HTTP around the routes: nothing is answered without a valid request token, whose signature is verified before the
-body is read, so that strangers cannot make the adapter hold bodies."""
+body is read, so that strangers cannot fill the adapter's memory with bodies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """process_request_thread serves one connection; the handshake is here, so that it holds up no other one."""
+        """process_request_thread serves one connection; the handshake is here, so that it delays no other."""
         try:
             if self._tls is not None:
                 request.settimeout(_READ_SECONDS)
@@ -61,7 +61,7 @@ class Server(http.server.ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """handle_error logs what a connection met; a caller that went away is no fault."""
+        """handle_error logs the error of a connection; a caller that disconnected is not a fault."""
         self.log.debug("connection ended", exc_info=True)
 
 
@@ -73,7 +73,7 @@ class Tls:
         self.context()
 
     def context(self) -> ssl.SSLContext:
-        """context is the context for one handshake."""
+        """context returns the TLS context for one handshake."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self._cert, self._key)
@@ -131,7 +131,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return refusal.status, refusal.body()
         except Refusal as refusal:
             return refusal.status, refusal.body()
-        except Exception as error:  # an interruption too is none of the caller's
+        except Exception as error:  # an interruption, too, is not the caller's fault
             log.error("request failed", exc_info=error)
             return 500, Refusal(500, "INTERNAL", "the adapter met an internal error", retryable=True).body()
 

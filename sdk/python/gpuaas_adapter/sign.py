@@ -32,7 +32,7 @@ Clock = Callable[[], float]
 
 
 class Unsigned(Refusal):
-    """Unsigned is a request whose token was refused. The reason is for the log; the caller reads only that it was."""
+    """Unsigned is a request whose token was refused. The reason is for the log; the caller does not read it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(401, "UNAUTHENTICATED", "the request's token was refused")
@@ -48,7 +48,7 @@ class KeySource(Protocol):
 
 class KeySet:
     """KeySet is the platform's published key set: fetched when first needed, kept for ten minutes, and fetched again,
-    at most every five seconds, when a token names a key that is not in it. That is how a rotation is noticed."""
+    at most every five seconds, when a token names a key that is not in it. So a rotation is noticed."""
 
     def __init__(self, url: str, now: Clock = time.monotonic) -> None:
         self._url, self._now = url, now
@@ -58,7 +58,7 @@ class KeySet:
         self._failure = ""
 
     def key(self, kid: str) -> VerifyKey:
-        """key returns the key published under kid. One caller fetches, and the others need its result."""
+        """key returns the key published under kid. One caller fetches; the others wait for its result."""
         with self._lock:
             now = self._now()
             found = self._keys.get(kid)
@@ -93,7 +93,7 @@ _OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler({
 
 
 def parse_keys(body: bytes) -> dict[str, VerifyKey]:
-    """parse_keys keeps the Ed25519 public keys that have an id. Keys of other kinds are for others."""
+    """parse_keys keeps the Ed25519 public keys that have an id. Keys of other kinds are ignored."""
     keys: dict[str, VerifyKey] = {}
     for jwk in json.loads(body)["keys"]:
         kid = jwk.get("kid")
@@ -128,14 +128,14 @@ def body_digest(body: bytes) -> str:
 
 class Verifier:
     """Verifier checks request tokens. It keeps no list of used ones: a token fits one request for one minute, and
-    within it every route answers a repeat as it answered the first."""
+    within it every route gives a repeat the first answer."""
 
     def __init__(self, issuer: str, audience: str, keys: KeySource, now: Clock = time.time) -> None:
         self.issuer, self.audience, self._keys, self._now = issuer, audience, keys, now
 
     def open(self, authorization: str | None) -> Mapping[str, Any]:
         """open checks a token's signature and returns its claims, before the request's body is read: strangers cannot
-        make an adapter hold bodies. check must follow."""
+        fill an adapter's memory with bodies. check must follow."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise Unsigned("no bearer token")
@@ -162,7 +162,7 @@ class Verifier:
         return claims
 
     def check(self, claims: Mapping[str, Any], method: str, target: str, body: bytes) -> None:
-        """check holds the claims of a signed token against the request that it came with."""
+        """check checks the claims of a signed token against the request that carries it."""
         now, issued, expires = self._now(), _number(claims, "iat"), _number(claims, "exp")
         wrong = [
             (claims.get("iss") != self.issuer, f"iss is not {self.issuer!r}"),

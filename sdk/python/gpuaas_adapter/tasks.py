@@ -1,4 +1,4 @@
-"""Node tasks: what an adapter asks a node to do in the sandbox of one member, and what came of it."""
+"""Node tasks: what an adapter requests of a node in the sandbox of one member, and the result."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Env = Mapping[str, "str | Mapping[str, str]"]
 @dataclass(frozen=True)
 class Task:
     """Task is a kind of node task with its spec, whose fields docs/node-tasks.md lists. Its repr hides the spec, which
-    may hold what is not for a log."""
+    may contain secrets."""
 
     kind: str
     spec: Mapping[str, Any] = field(repr=False)
     seconds: int = 60
 
     def within(self, seconds: int) -> Task:
-        """within is the task with another bound on its time, 1 to 3600 seconds."""
+        """within returns the task with another bound on its time, 1 to 3600 seconds."""
         return replace(self, seconds=seconds)
 
 
@@ -39,17 +39,17 @@ class TaskResult:
 
     @property
     def succeeded(self) -> bool:
-        """succeeded reports whether the task did what was asked."""
+        """succeeded reports whether the task did what was requested."""
         return self.state == "SUCCEEDED"
 
     @property
     def ended(self) -> bool:
-        """ended reports whether the task has ended, in whichever way."""
+        """ended reports whether the task has ended, well or badly."""
         return self.state not in ("PENDING", "RUNNING")
 
     @property
     def process(self) -> str:
-        """process is the state of an inspected process, such as "running"; empty when the node said nothing of it."""
+        """process returns the state of an inspected process, such as "running"; empty when not reported."""
         process = self.result.get("process")
         return str(process.get("state", "")) if self.succeeded and isinstance(process, dict) else ""
 
@@ -62,7 +62,7 @@ class TaskResult:
         return len(left.get("processes") or []) + len(left.get("mounts") or []) + int(left.get("files") or 0)
 
     def require(self, step: str, member: str) -> TaskResult:
-        """require raises a failure that the node has to answer for, when the task did not succeed."""
+        """require raises a failure that the node's owner has to fix, when the task did not succeed."""
         if self.succeeded:
             return self
         tail = self.stderr.strip()[-800:]
@@ -82,7 +82,7 @@ def _env(env: Env | None) -> list[dict[str, Any]] | None:
 
 def run(command: Sequence[str], *, env: Env | None = None, stdin: str | None = None, user: str | None = None,
         work_dir: str | None = None, seconds: int = 60) -> Task:
-    """run is a command, run to its end; no shell is involved."""
+    """run runs a command to its end, without a shell."""
     return Task("RUN", _spec(command=list(command), env=_env(env), stdin=stdin, user=user, workDir=work_dir), seconds)
 
 
@@ -115,7 +115,7 @@ def inspect_process(name: str) -> Task:
 
 def probe(*, command: Sequence[str] | None = None, tcp: int | None = None, http: tuple[int, str] | None = None,
           attempts: int = 1, interval: float = 1, timeout: float = 5, seconds: int = 60) -> Task:
-    """probe asks several times whether something answers: a command, a TCP port, or a GET of (port, path)."""
+    """probe tests several times whether something answers: a command, a TCP port, or a GET of (port, path)."""
     return Task("PROBE", _spec(
         exec=None if command is None else {"command": list(command)}, tcp=None if tcp is None else {"port": tcp},
         http=None if http is None else {"port": http[0], "path": http[1]}, attempts=attempts, intervalSeconds=interval,
@@ -124,14 +124,14 @@ def probe(*, command: Sequence[str] | None = None, tcp: int | None = None, http:
 
 def fetch_artifact(digest: str, path: str, *, placed: str | None = None, mode: str | None = None,
                    owner: str | None = None, seconds: int = 600) -> Task:
-    """fetch_artifact brings an artifact of the manifest onto the node, verified against its digest."""
+    """fetch_artifact downloads an artifact of the manifest to the node, verified against its digest."""
     return Task("FETCH_ARTIFACT", {**_spec(digest=digest, path=path, mode=mode, owner=owner),
                                    **_spec(**{"as": placed})}, seconds)
 
 
 def cloud_init(user_data: str, instance_id: str, *, sealed: bool = False, hostname: str | None = None,
                seconds: int = 600) -> Task:
-    """cloud_init applies cloud-init user data in the member, as a first boot would."""
+    """cloud_init applies cloud-init user data in the member, as on a first boot."""
     data = {"userDataSealed" if sealed else "userData": user_data}
     return Task("CLOUD_INIT", {**data, **_spec(instanceId=instance_id, hostname=hostname)}, seconds)
 

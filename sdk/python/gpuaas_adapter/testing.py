@@ -1,6 +1,6 @@
-"""A stand-in for the platform, for tests of an adapter that need none: it publishes a key set, signs requests, and
-answers the public API's calls for node tasks from a function of the test. It executes nothing; "appctl adapter check"
-does."""
+"""A stand-in for the platform, for tests of an adapter that need no platform: it publishes a key set, signs requests,
+and answers the public API's calls for node tasks from a function of the test. It executes nothing; "appctl adapter
+check" does."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ class FakePlatform:
     # -- the adapter's side
 
     def adapter(self, apps: Sequence[App], state_dir: Path, log: Log | None = None) -> Controller:
-        """adapter is an adapter of this platform that is not started yet."""
+        """adapter returns an adapter of this platform that is not started yet."""
         return Controller(
             name=NAME, build="test", apps=apps, state_dir=state_dir, issuer=self.url, jwks_url=f"{self.url}/jwks",
             graphql_url=f"{self.url}/graphql", log=log or new_log("error"), listener=listen("127.0.0.1:0"),
         )
 
     def sign(self, method: str, target: str, body: bytes, **other: Any) -> str:
-        """sign makes a request token; other claims take the place of the right ones."""
+        """sign returns a request token; the given claims replace the right ones."""
         now = int(time.time())
         claims = {"iss": self.url, "aud": NAME, "iat": now, "exp": now + 60, "jti": secrets.token_hex(8), "htm": method,
                   "htu": target, "bd": body_digest(body), **other}
@@ -117,7 +117,7 @@ class FakePlatform:
         raise TimeoutError(f"operation {operation} did not end")
 
     def dispatch(self, operation: str, kind: str, app: App, members: int = 2, **other: Any) -> dict[str, Any]:
-        """dispatch is the body of a dispatch for an instance of the app's first component."""
+        """dispatch returns the body of a dispatch for an instance of the app's first component."""
         component = str(app.components[0]["key"])
         return {
             "operationId": operation, "kind": kind, "attempt": 1, "deadline": write_time(time.time() + 60),
@@ -128,12 +128,12 @@ class FakePlatform:
         }
 
     def access(self, token: str) -> dict[str, str]:
-        """access is how the adapter reaches this platform."""
+        """access returns the adapter's access to this platform."""
         expires = write_time(time.time() + self.token_seconds)
         return {"graphqlUrl": f"{self.url}/graphql", "token": token, "tokenExpiresAt": expires}
 
     def member(self, component: str, index: int) -> dict[str, Any]:
-        """member is one member of the instance."""
+        """member returns one member of the instance."""
         key = self.sealing.public_key.encode(Base64Encoder).decode()
         node = {"id": f"nod_{index}", "name": f"node-{index}", "address": "127.0.0.1", "sealingKey": key,
                 "allocationId": "alc_1", "shape": "baremetal", "gpus": 0, "cpus": 1, "memoryMiB": 1024}
@@ -169,7 +169,7 @@ class FakePlatform:
         return Handler
 
     def jwk(self) -> dict[str, str]:
-        """jwk is the public key as the key set has it."""
+        """jwk returns the public key in the form of the key set."""
         return {"kty": "OKP", "crv": "Ed25519", "kid": self.kid, "x": to_base64(bytes(self.key.verify_key))}
 
     def _graphql(self, query: str, token: str, variables: Mapping[str, Any]) -> tuple[int, Any]:

@@ -1,4 +1,4 @@
-"""The bodies that the platform sends, read and checked. What is wrong is refused with the path of the field."""
+"""The bodies that the platform sends, read and checked. An invalid body is refused with the path of the field."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Member:
 
     @property
     def host(self) -> str:
-        """host is where other members reach it: at its own address, or else at its node's."""
+        """host returns the address at which other members reach it: its own, or else its node's."""
         return self.address or self.node.address
 
 
 @dataclass(frozen=True)
 class Instance:
-    """Instance is what an adapter needs to know of an app instance."""
+    """Instance holds what an adapter needs to know of an app instance."""
 
     id: str
     name: str
@@ -90,7 +90,7 @@ class Platform:
 
 @dataclass(frozen=True)
 class Asked:
-    """Asked is what a dispatch and a plan request have in common."""
+    """Asked holds the fields that a dispatch and a plan request share."""
 
     kind: str
     correlation_id: str
@@ -123,9 +123,9 @@ class Dispatch(Asked):
     def spec_hash(self) -> str:
         """spec_hash is the identity of the dispatch: what never changes between two dispatches of one operation.
 
-        Left out are attempt, deadline, force, token and trace, and what moves while the operation runs: a member's
-        status, cordon, labels and network, and whether its node can be reached. Of fields that a newer platform may
-        send none counts, except inside config and change, which count whole."""
+        It omits attempt, deadline, force, token and trace, and what changes while the operation runs: a member's
+        status, cordon, labels and network, and whether its node can be reached. Fields of a newer platform do not
+        count, except inside config and change, which count whole."""
         i = self.instance
         spec = [
             self.operation_id, self.kind,
@@ -139,7 +139,7 @@ class Dispatch(Asked):
 
 @dataclass(frozen=True)
 class Choose:
-    """Choose asks how many members of a component are to leave; the targets of its request are those that may."""
+    """Choose states how many members of a component are to leave; the targets of its request are the candidates."""
 
     component: str
     count: int
@@ -147,14 +147,14 @@ class Choose:
 
 @dataclass(frozen=True)
 class PlanRequest(Asked):
-    """PlanRequest asks what an operation would come to: the body of POST /v1/plans."""
+    """PlanRequest requests what an operation would do: the body of POST /v1/plans."""
 
     choose: Choose | None = None
 
 
 @dataclass(frozen=True)
 class PosixIdentity:
-    """PosixIdentity is the account that somebody is in the instance's tenant, for good."""
+    """PosixIdentity is the account of a person or a service account in the instance's tenant; it never changes."""
 
     name: str
     uid: int
@@ -191,7 +191,7 @@ def _plain(value: Json) -> Json:
 
 
 def digest(*parts: str) -> str:
-    """digest is a short hash over several texts."""
+    """digest returns a short hash over several texts."""
     sum_ = hashlib.sha256()
     for part in parts:
         sum_.update(f"{len(part)}:{part}".encode())

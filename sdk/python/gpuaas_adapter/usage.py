@@ -1,5 +1,5 @@
-"""A durable list of usage records, for adapters that count while they act. A record is on disk before it is answered,
-and its id makes it one: a record that is added again is not counted again."""
+"""A durable list of usage records, for adapters that count usage while they act. A record is on disk before it is
+answered, and its id makes it unique: a record that is added again is not counted again."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class UsageLog:
                 known.add(record["id"])
 
     def due(self, instance: str, seconds: float = 10) -> bool:
-        """due reports whether an instance's counters are to be read again, and takes note that they are."""
+        """due reports whether an instance's counters are due to be read, and records that they are read now."""
         with self._lock:
             now = time.monotonic()
             if now - self._read.get(instance, float("-inf")) < seconds:
@@ -66,8 +66,8 @@ class UsageLog:
             return True
 
     def count(self, instance: str, member: str, dimension: str, source: str, total: int) -> None:
-        """count adds what a counter went on by since it was read last. source names one life of the counter, such as a
-        process that counts from nothing. The record's id is made of source and total, so the same reading is the same
+        """count adds the counter's increase since its last reading. source names one life of the counter, such as a
+        process that counts from 0. The record's id consists of source and total, so the same reading is the same
         record, and the counter's last reading is found again after a kill."""
         now = write_time(time.time())
         with self._lock:
@@ -84,7 +84,7 @@ class UsageLog:
             return list(self._open(instance)[1])
 
     def page(self, instance: str, after: str) -> dict[str, Any]:
-        """page returns the records after a cursor. A cursor of another log, or none, begins at the first record."""
+        """page returns the records after a cursor. A cursor of another log, or an empty one, begins at the start."""
         with self._lock:
             epoch, held, _ = self._open(instance)
             own, _, number = after.partition(".")

@@ -1,4 +1,4 @@
-"""The kit keeps the contract: what is dispatched happens once, also across a restart."""
+"""The kit keeps the contract: a dispatched operation happens once, also across a restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .sample import KitTest, pulse
 
 
 class Held:
-    """Held is a node that leaves START_PROCESS running until it is let go."""
+    """Held is a node that leaves START_PROCESS running until the test releases it."""
 
     def __init__(self) -> None:
         self.go, self.reached = threading.Event(), threading.Event()

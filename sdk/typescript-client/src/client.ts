@@ -14,35 +14,35 @@ import type { WebSocketClass } from './socket.js';
 const callTimeout = 45_000; // longer than any wait the API offers
 const maxRetryAfter = 60; // seconds
 
-/** ClientOptions say where the platform is and who calls. */
+/** ClientOptions state where the platform is and who calls. */
 export interface ClientOptions {
-  /** url is the platform's, such as https://gpu.example.com; in a page '' is the page's own. */
+  /** url is the platform's address, such as https://gpu.example.com; in a page, '' is the page's own. */
   readonly url: string;
-  /** token is a session token or service-account key, or what returns one for each request. Left out, cookies count. */
+  /** token is a session token or service-account key, or what returns one for each request. Without, cookies count. */
   readonly token?: string | (() => string | Promise<string>);
   readonly fetch?: typeof globalThis.fetch;
-  /** transport carries subscriptions, such as a client of graphql-ws; left out, each has a connection of its own. */
+  /** transport carries subscriptions, such as a client of graphql-ws; without it, each has a connection of its own. */
   readonly transport?: Transport;
-  /** webSocket is what connections are made of, where the runtime has none, as Node before 22. */
+  /** webSocket is the class of connections where the runtime has none, such as Node before 22. */
   readonly webSocket?: WebSocketClass;
-  /** older is the module older: what a platform of version 1 serves of the operations, sent where it refuses a newer one. */
+  /** older is the module older: operations as platforms of version 1 serve them, sent where newer ones are refused. */
   readonly older?: Readonly<Record<string, string>>;
 }
 
-/** CallOptions are of one request. */
+/** CallOptions are the options of one request. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   readonly correlationId?: string;
 }
 
-/** Outcome is what one request came to: the envelope's parts, and the HTTP response. */
+/** Outcome is the result of one request: the envelope's parts, and the HTTP response. */
 export interface Outcome<Data> {
   readonly data?: Data | null;
   readonly errors?: readonly RawError[];
   readonly response: Response;
 }
 
-/** Feed is what a subscription is read by. */
+/** Feed holds the options for reading a subscription. */
 export interface FeedOptions<Data> {
   /** cursorOf returns the cursor of an item; a feed without it starts from the beginning after each interruption. */
   readonly cursorOf?: (data: Data) => string | undefined;
@@ -50,7 +50,7 @@ export interface FeedOptions<Data> {
   readonly after?: string;
   /** restarted is called where the cursor has expired: the feed begins again, and what was read must be discarded. */
   readonly restarted?: () => void;
-  /** completes says that an orderly completion is the end, as of an operation; else the feed is resumed. */
+  /** completes states that an orderly completion is the end, as of an operation; else the feed is resumed. */
   readonly completes?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -63,7 +63,7 @@ export class Client {
     this.socket = options.transport;
   }
 
-  /** send makes one request and returns what it came to; it throws what fetch throws. */
+  /** send makes one request and returns its outcome; it throws what fetch throws. */
   async send<Data, Variables extends object>(
     document: Document<Data, Variables>,
     variables: Variables,
@@ -77,7 +77,7 @@ export class Client {
     return { ...envelope, response };
   }
 
-  /** post sends one body to the API, with the credential: for libraries that make and read bodies themselves. */
+  /** post sends one body to the API, with the credential: for libraries that build and read bodies themselves. */
   async post(body: string, o: { headers?: HeadersInit; signal?: AbortSignal | null } = {}): Promise<Response> {
     const headers = new Headers(o.headers);
     headers.set('content-type', 'application/json');
@@ -132,8 +132,8 @@ export class Client {
   }
 
   /**
-   * repeat calls work until it succeeds, is refused for good, or has been tried so often. Give it a query, or a mutation
-   * whose input has an idempotency key that is made outside of work, so that each try is the same submission.
+   * repeat calls work until it succeeds, is refused for good, or has been tried as often as the limit. Give it a query,
+   * or a mutation whose input has an idempotency key created outside of work, so that each try is the same submission.
    */
   async repeat<T>(work: () => Promise<T>, o: { attempts?: number; signal?: AbortSignal } = {}): Promise<T> {
     for (let attempt = 0; ; attempt++) {
@@ -147,21 +147,21 @@ export class Client {
     }
   }
 
-  /** submission returns what sends a mutation with an idempotency key; see Submission. */
+  /** submission returns a function that sends a mutation with an idempotency key; see Submission. */
   submission<Data, Input extends { idempotencyKey: string }>(
     document: Document<Data, { input: Input }>,
   ): Submission<Data, Input> {
     return new Submission((input, o) => this.request(document, { input }, o));
   }
 
-  /** operation returns the handle of an operation by its id, also of one that another program began. */
+  /** operation returns the handle of an operation by its id, also of an operation that another program began. */
   operation(id: string): OperationHandle {
     return new OperationHandle(this, id);
   }
 
   /**
-   * subscribe reads a feed: for await (const item of client.subscribe(...)). It survives connections and servers: it goes
-   * on behind the cursor of the last item. It throws a PlatformError that trying again cannot mend.
+   * subscribe reads a feed: for await (const item of client.subscribe(...)). It survives connections and servers: it
+   * goes on behind the cursor of the last item. It throws a PlatformError that a retry cannot mend.
    */
   async *subscribe<Data, Variables extends object>(
     document: Document<Data, Variables>,
@@ -210,7 +210,7 @@ export class Client {
     }
   }
 
-  /** textOf is the text of a document as this platform knows it. */
+  /** textOf returns the text of a document in the form that this platform knows. */
   private textOf(text: string): string {
     const name = nameOf(text);
     return (this.behind.has(name) ? this.options.older?.[name] : undefined) ?? text;
@@ -265,7 +265,7 @@ function envelopeOf<Data>(text: string): { data?: Data | null; errors?: readonly
   try {
     return JSON.parse(text) as { data?: Data };
   } catch {
-    return {}; // something between here and the platform has responded: the status says what
+    return {}; // something between here and the platform has responded: the status is the evidence
   }
 }
 

@@ -1,4 +1,4 @@
-// One form of failure: a refusal in the GraphQL envelope, an HTTP status, and an answer that never came.
+// One form of failure: a refusal in the GraphQL envelope, an HTTP status, and an answer that never arrived.
 import type { ErrorCode } from './generated/codes.js';
 
 /** Code is one of the platform's catalogue, or one that a newer platform sends. */
@@ -11,12 +11,12 @@ export interface Reason {
   readonly path: string;
 }
 
-/** Fault is what a refusal says. correlationId is empty when the request never reached the platform. */
+/** Fault is the content of a refusal. correlationId is empty when the request never reached the platform. */
 export interface Fault {
   readonly code: Code;
   readonly message: string;
   readonly correlationId: string;
-  /** traceId is there where the installation sends traces. */
+  /** traceId is set where the installation sends traces. */
   readonly traceId?: string | undefined;
   readonly retryable: boolean;
   readonly reasons: readonly Reason[];
@@ -28,14 +28,14 @@ export interface RawError {
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** PlatformError is what a call that did not succeed throws. Switch on its code. */
+/** PlatformError is thrown by a call that did not succeed. Switch on its code. */
 export class PlatformError extends Error implements Fault {
   readonly code: Code;
   readonly correlationId: string;
   readonly traceId: string | undefined;
   readonly retryable: boolean;
   readonly reasons: readonly Reason[];
-  /** retryAfter is how many seconds the platform asks to be left alone; 0 where it says nothing. */
+  /** retryAfter is how many seconds to wait before a retry, as the platform states; 0 where it does not. */
   readonly retryAfter: number;
 
   constructor(fault: Fault, options: { cause?: unknown; retryAfter?: number } = {}) {
@@ -64,12 +64,12 @@ export function faultOf(error: RawError): Fault {
   };
 }
 
-/** plainFault is a fault without reasons. */
+/** plainFault returns a fault without reasons. */
 export function plainFault(code: Code, message: string, correlationId = '', retryable = false): Fault {
   return { code, message, correlationId, retryable, reasons: [] };
 }
 
-/** faultOfStatus is the fault of an answer without an envelope; undefined for a success. */
+/** faultOfStatus returns the fault of an answer without an envelope; undefined for a success. */
 export function faultOfStatus(status: number, correlationId: string): Fault | undefined {
   if (status === 401) return plainFault('UNAUTHENTICATED', 'the credential is missing or has expired', correlationId);
   if (status === 429) return plainFault('RATE_LIMITED', 'too many requests', correlationId, true);

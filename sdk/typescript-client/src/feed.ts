@@ -4,7 +4,7 @@ import { backoff } from './backoff.js';
 import { faultOfFeed, needsLogin } from './errors.js';
 import type { Fault } from './errors.js';
 
-/** Sink takes what one subscription delivers, in the form that graphql-ws has. */
+/** Sink takes what one subscription delivers, in the form of graphql-ws. */
 export interface Sink {
   next(item: { data?: unknown; errors?: unknown }): void;
   error(cause: unknown): void;
@@ -16,9 +16,9 @@ export interface Transport {
   subscribe(payload: { query: string; variables: Record<string, unknown> }, sink: Sink): () => void;
 }
 
-/** What to read, and the callbacks. */
+/** The subscription to read, and the callbacks. */
 export interface Feed<Data> {
-  /** The subscription's text; what returns it is asked for each attempt. */
+  /** Returns the subscription's text; it is called for each attempt. */
   readonly query: string | (() => string);
   /** Reports whether a refused text has an older one, which query returns from then on. */
   readonly fallsBack?: (fault: Fault, query: string) => boolean;
@@ -28,11 +28,11 @@ export interface Feed<Data> {
   /** Returns the cursor of an item; undefined for feeds without cursors, which start from the beginning each time. */
   readonly cursorOf?: (data: Data) => string | undefined;
   readonly onData: (data: Data) => void;
-  /** The feed starts from the beginning: what was shown must be discarded. */
+  /** The feed starts from the beginning: the items so far must be discarded. */
   readonly onRestart?: () => void;
   /** The feed has ended for good, such as for a missing permission. */
   readonly onEnd: (fault: Fault) => void;
-  /** Whether an orderly completion is the end (an operation that has ended), or to be resumed (a timeline). */
+  /** Whether an orderly completion is the end (as of an operation), or the feed is resumed (as of a timeline). */
   readonly completes?: boolean;
   /** Called on an orderly completion, when `completes` is set. */
   readonly onComplete?: () => void;

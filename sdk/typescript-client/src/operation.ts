@@ -1,4 +1,4 @@
-// The handle of an operation: its id is all that it needs, so a program that was restarted goes on with it.
+// The handle of an operation: it needs only the id, so a program that was restarted goes on with it.
 import type { Client } from './client.js';
 import { plainFault, PlatformError } from './errors.js';
 import { GetOperationDocument, WatchOperationDocument } from './generated/operations.js';
@@ -33,17 +33,17 @@ export class OperationHandle {
     );
     for await (const { operationProgress } of feed) {
       const now = JSON.stringify(operationProgress);
-      if (now === last) continue; // a reconnect repeats what it was
+      if (now === last) continue; // a reconnect repeats the last state
       last = now;
       yield operationProgress;
       if (hasEnded(operationProgress.state)) return;
     }
   }
 
-  /** wait follows the operation to its end and returns it as it ended, well or badly: look at its state. */
+  /** wait follows the operation to its end and returns it as it ended, well or badly: read its state. */
   async wait(signal?: AbortSignal): Promise<OperationDetailFragment> {
     for await (const operation of this.watch(signal)) if (hasEnded(operation.state)) return operation;
-    const operation = await this.get(); // a feed that completed before it showed the end
+    const operation = await this.get(); // the feed may complete before it shows the end
     if (hasEnded(operation.state)) return operation;
     const message = "the platform ended the operation's feed before the operation";
     throw new PlatformError(plainFault('UNAVAILABLE', message, '', true));

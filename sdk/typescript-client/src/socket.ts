@@ -1,7 +1,7 @@
 // Subscriptions over graphql-transport-ws, with nothing but a WebSocket: one connection for each feed.
 import type { Sink, Transport } from './feed.js';
 
-/** The part of a WebSocket that is used. The browser's, Node's from 22 on and the package ws all have it. */
+/** The part of a WebSocket that the client uses. The browser's, Node's from 22 on and the package ws all have it. */
 interface Socket {
   send(text: string): void;
   close(code?: number, reason?: string): void;
@@ -54,7 +54,7 @@ class Connection {
     socket.onerror = () => this.end(() => sink.error(new Error('the connection failed')));
   }
 
-  /** stop ends the subscription without a word to the sink. */
+  /** stop ends the subscription without a call of the sink. */
   stop(): void {
     this.send({ id: '1', type: 'complete' });
     this.end(() => undefined);
@@ -71,7 +71,7 @@ class Connection {
     else if (type === 'ping') this.send({ type: 'pong' });
   }
 
-  /** A peer that has not been heard for long is lost, even if the network has not noticed. */
+  /** A peer that has sent nothing for long counts as lost, even if the network has not noticed. */
   private ping(): void {
     if (Date.now() - this.heardAt > silence) this.end(() => this.sink.error(new Error('the platform is silent')));
     else this.send({ type: 'ping' });
@@ -82,7 +82,7 @@ class Connection {
     try {
       this.socket.send(JSON.stringify(message));
     } catch {
-      // it closes, and says so by its event
+      // it closes, and its close event reports that
     }
   }
 

@@ -1,4 +1,4 @@
-// The client against a server of its own: what is sent, what is kept, what is thrown, and how feeds go on.
+// The client against a server of its own: what it sends, keeps and throws, and how feeds go on.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Client, errorCodes, PlatformError } from '../src/index.js';
@@ -10,7 +10,7 @@ import { TypedDocument } from '../src/document.js';
 interface Asked { query: string; variables: Record<string, unknown>; headers: Headers }
 type Reply = { status?: number; body?: unknown; headers?: Record<string, string> } | Error;
 
-/** serve answers one request after the other with replies, and keeps what was asked. */
+/** serve answers one request after the other with replies, and keeps the requests. */
 function serve(...replies: Reply[]): { fetch: typeof fetch; asked: Asked[] } {
   const asked: Asked[] = [];
   const answer = async (_: unknown, init?: RequestInit): Promise<Response> => {

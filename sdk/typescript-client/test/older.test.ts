@@ -1,4 +1,4 @@
-// Every operation against a platform of version 1 of the API, whose address the one who runs the tests gives.
+// Every operation against a platform of version 1 of the API, whose address is given to the tests.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

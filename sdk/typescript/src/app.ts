@@ -12,13 +12,13 @@ import { compile, type Check } from "./schema.js";
 import { every, signal } from "./scope.js";
 import { timed, type Task, type TaskResult } from "./tasks.js";
 
-/** Call is what an action, an observation, a plan or a usage query has to work with. The tasks of an action carry keys of
- * the action, so that a repeat is the same tasks; every other call asks anew. */
+/** Call is what an action, an observation, a plan or a usage query has to work with. The tasks of an action carry keys
+ * of the action, so that a repeat is the same tasks; every other call runs new tasks. */
 export class Call {
   constructor(readonly instance: Instance, readonly members: Member[], readonly client: PlatformClient,
     readonly log: Log, private readonly key: string, readonly request?: ActionRequest) {}
 
-  /** signal ends when the call is over its time, or the caller went away. */
+  /** signal ends when the call's time has expired, or the caller has disconnected. */
   get signal(): AbortSignal { return signal(); }
 
   /** input is the input of an action, valid by its schema. */
@@ -32,13 +32,13 @@ export class Call {
     return (await this.attempt(member, step, task)).require(step, member);
   }
 
-  /** attempt is do, but a task that did not succeed is a result. */
+  /** attempt is do, but returns a task that did not succeed. */
   attempt(member: Member, step: string, task: Task): Promise<TaskResult> {
     return this.client.run(member.id, `${this.key}.${step}`, task);
   }
 
-  /** ask runs a task that only looks, for at most so many seconds; undefined when the node did not answer or the task
-   * did not succeed. It asks nothing of a node that is known to be away. */
+  /** ask runs a task that only reads, for at most so many seconds; undefined when the node did not answer or the task
+   * did not succeed. It runs no task on a node that is known to be unreachable. */
   ask(member: Member, step: string, task: Task, seconds = 5): Promise<TaskResult | undefined> {
     return askFor(member, seconds, () => this.attempt(member, step, timed(task, seconds)));
   }
@@ -47,14 +47,14 @@ export class Call {
   each(members: readonly Member[], work: (member: Member) => Promise<void>): Promise<void> { return every(members, work); }
 }
 
-/** PlanCall is a Call with what is asked. */
+/** PlanCall is a Call with the planned operation. */
 export class PlanCall extends Call {
   constructor(instance: Instance, members: Member[], client: PlatformClient, log: Log, key: string,
     readonly asked: PlanRequest) {
     super(instance, members, client, log, key);
   }
 
-  /** targets are the members that the operation would act on; force, that nothing is waited for. */
+  /** targets are the members that the operation would act on; force states that nothing is waited for. */
   get targets(): Member[] { return targetsOf(this.asked); }
   get force(): boolean { return this.asked.force === true; }
 }
@@ -64,21 +64,21 @@ export type Seen = Pick<Observation, "health" | "message" | "members">;
 /** Planned is what a plan function returns; what it leaves out is empty. */
 export type Planned = Partial<PlanAnswer> & Pick<PlanAnswer, "verdict">;
 
-/** Functions are an app's own, by what they answer. An app without a plan function plans nothing. */
+/** Functions are the app's own functions, by what they answer. An app without a plan function plans nothing. */
 export interface Functions {
   /** operations carry out kinds of operation. */
   operations: Partial<Record<Kind, Perform>>;
   /** actions answer the actions of the manifest: each has one. */
   actions?: Record<string, (call: Call) => Promise<object>>;
-  /** check refuses what would be unsafe, before anything is done. It asks nobody. */
+  /** check refuses an unsafe operation before anything is done. It calls no node. */
   check?: (asked: Asked) => void;
-  /** observe says how an instance is right now. */
+  /** observe reports the state of an instance now. */
   observe?: (call: Call) => Promise<Seen>;
-  /** plan says what an operation would come to. */
+  /** plan returns what an operation would do. */
   plan?: (call: PlanCall) => Promise<Planned>;
-  /** leaving chooses who leaves when a component gets fewer members. */
+  /** leaving chooses the members that leave when a component gets fewer. */
   leaving?: (call: PlanCall, count: number) => Promise<Member[]>;
-  /** usage returns the usage records of an instance after a cursor; also of one that was decommissioned. */
+  /** usage returns the usage records of an instance after a cursor; also of a decommissioned instance. */
   usage?: (call: Call, after: string) => Promise<UsagePage>;
 }
 
@@ -123,7 +123,7 @@ export class App {
 
   private get actions(): Action[] { return this.manifest.actions ?? []; }
 
-  /** info is the app as the adapter describes it. */
+  /** info returns the app as the adapter describes it. */
   get info(): AppInfo {
     const { operations, leaving } = this.functions;
     return {
@@ -170,8 +170,8 @@ export function checkCounts(components: readonly Component[], asked: Asked): voi
   });
 }
 
-/** observeMembers asks about members at once and judges the instance by them: unknown as long as it may be better or
- * worse than it looks. what says what a healthy member does, such as "peers run". */
+/** observeMembers reads all members at once and judges the instance by them: unknown while silent members may change
+ * the verdict. what states what a healthy member does, such as "peers run". */
 export async function observeMembers(call: Call, what: string,
   one: (member: Member) => Promise<[Health, string]>): Promise<Seen> {
   const seen = new Map<string, [Health, string]>();
@@ -188,11 +188,11 @@ export async function observeMembers(call: Call, what: string,
   return { health, message: `${healthy} of ${members.length} ${what}${rest}`, members };
 }
 
-/** WorkPlan says what becomes of the work that there is. */
+/** WorkPlan states what becomes of the work that runs. */
 export interface WorkPlan { lost: boolean; reversible: boolean; what: string }
 
-/** planOfWork is a plan by the work that there is: lost, it makes the operation unsafe; else it is waited for. silent
- * names the members that could not be asked: what is not known is not safe. what names the work: "batches". */
+/** planOfWork returns a plan for the work that runs: lost work makes the operation unsafe; other work is waited for.
+ * silent names the members that did not answer: unknown work is not safe. what names the work: "batches". */
 export function planOfWork(work: readonly Work[], silent: readonly string[], o: WorkPlan): Planned {
   const some = `${work.length} ${o.what} ${o.lost ? "are lost" : "are waited for"}`;
   const message = work.length > 0 ? some : `no ${o.what} there`;
@@ -204,7 +204,7 @@ export function planOfWork(work: readonly Work[], silent: readonly string[], o: 
   return { verdict, reversible: o.reversible, reasons, workLost: o.lost ? [...work] : [], message };
 }
 
-/** askWork asks members for their work at once: what they do, and the names of those that did not answer. */
+/** askWork reads the work of all members at once: what they do, and the names of members that did not answer. */
 export async function askWork(members: readonly Member[], ask: (member: Member) => Promise<Work[] | undefined>):
   Promise<{ work: Work[]; silent: Member[] }> {
   const found = new Map<string, Work[] | undefined>();

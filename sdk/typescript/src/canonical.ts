@@ -11,15 +11,15 @@ export function canonical(value: unknown): string {
   return `{${entries.map(([k, v]) => `${JSON.stringify(k)}:${canonical(v)}`).join(",")}}`;
 }
 
-/** digest is a short hash over several texts. */
+/** digest returns a short hash over several texts. */
 export function digest(...parts: string[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(`${part.length}:${part}`);
   return hash.digest("hex").slice(0, 40);
 }
 
-/** specHash leaves out what moves: attempt, deadline, force, token and trace, a member's status, cordon and
- * labels, and whether its node can be reached. Fields of later versions of the contract are not looked at. */
+/** specHash omits what changes between dispatches: attempt, deadline, force, token and trace, a member's status, cordon
+ * and labels, and whether its node can be reached. Fields of later versions of the contract are ignored. */
 export function specHash(d: Dispatch): string {
   const i = d.instance;
   const counts = i.components.map((c) => [c.key, c.count]);

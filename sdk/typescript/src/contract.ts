@@ -32,7 +32,7 @@ export const healths: ReadonlySet<string> = new Set(["healthy", "degraded", "unh
 export const memberStatuses: ReadonlySet<string> =
   new Set(["joining", "active", "draining", "drained", "removed", "failed"]);
 export const verdicts: ReadonlySet<string> = new Set(["safe", "unsafe", "unknown"]);
-/** What is only taken away keeps whatever config it had: it is not judged. */
+/** What is only removed keeps its config unchecked. */
 export const takesAway: ReadonlySet<string> = new Set(["instance.decommission", "member.remove"]);
 
 export interface Component { key: string; displayName: string; min: number; max: number; default: number }
@@ -64,7 +64,7 @@ export interface Member {
   id: string; componentKey: string; index: number; status: string; cordoned?: boolean;
   labels?: Record<string, string>; address?: string; ranges?: Record<string, string>; volumes?: Volume[]; node: Node;
 }
-/** A Volume holds files that outlast the member which has it at its path, in a slot of the manifest. */
+/** A Volume holds files that outlast the member that mounts it at its path, in a slot of the manifest. */
 export interface Volume { slot: string; id: string; path: string; readOnly?: boolean }
 
 /** Where other members of the instance reach a member: at its own address, or else at its node's. */
@@ -79,12 +79,12 @@ export function of(members: readonly Member[], component: string): Member[] {
 }
 export interface Platform { graphqlUrl: string; token: string; tokenExpiresAt: string }
 
-/** What a dispatch and a plan request have in common. */
+/** The fields that a dispatch and a plan request share. */
 export interface Asked {
   kind: Kind; correlationId: string; instance: Instance; members: Member[]; targets?: string[]; change?: unknown;
   force?: boolean; platform: Platform;
 }
-/** PlanRequest asks what an operation would come to, or with choose, who leaves: targets are those that may. */
+/** PlanRequest requests what an operation would do, or with choose, which of the targets leave. */
 export interface PlanRequest extends Asked { choose?: { componentKey: string; count: number } }
 export interface Dispatch extends Asked { operationId: string; attempt: number; deadline: string; traceparent?: string }
 
@@ -104,9 +104,9 @@ export interface MemberObservation { id: string; health: Health; message: string
 export interface Observation {
   instanceId: string; health: Health; message: string; members: MemberObservation[]; observedAt: string;
 }
-/** The account that somebody is in the instance's tenant, for good. */
+/** The account of a person or a service account in the instance's tenant; it never changes. */
 export interface PosixIdentity { name: string; uid: number; gid: number }
-/** posix is there if the manifest requires identities, of requesters that are a person or a service account. */
+/** posix is set if the manifest requires identities and the requester is a person or a service account. */
 export interface Requester { id: string; kind: string; projectId: string; posix?: PosixIdentity }
 export interface ActionRequest {
   input: unknown; idempotencyKey: string; requester: Requester;
@@ -128,27 +128,27 @@ export function ended(state: State): boolean {
   return state === "succeeded" || state === "failed" || state === "canceled";
 }
 
-/** Refusal is an answer that is no success: an HTTP status and the contract's error body. */
+/** Refusal is an answer that is not a success: an HTTP status and the contract's error body. */
 export class Refusal extends Error {
   constructor(readonly status: number, readonly body: ErrorBody) { super(`${body.code}: ${body.message}`); }
 }
 
-/** missing refuses what does not exist here: 404. */
+/** missing returns the refusal for an object that does not exist here: 404. */
 export function missing(what: string): Refusal {
   return new Refusal(404, { code: "NOT_FOUND", message: `no such ${what}` });
 }
 
-/** refuse is a request that was understood and is refused for a reason of the app's: 422. */
+/** refuse returns the refusal for a valid request that the app refuses for a reason of its own: 422. */
 export function refuse(code: string, path: string, message: string): Refusal {
   return new Refusal(422, { code, message, path });
 }
 
-/** malformed is a request that breaks the contract's shape: 400, naming the field. */
+/** malformed returns the refusal for a request that breaks the contract's shape: 400, naming the field. */
 export function malformed(path: string, message: string): Refusal {
   return new Refusal(400, { code: "INVALID_ARGUMENT", message: `${path} ${message}`, path });
 }
 
-/** Failure is how an operation fails: with a code, whose it is to mend, and whether it may work later. */
+/** Failure is how an operation fails: with a code, its owner, who has to fix it, and whether a retry may work. */
 export class Failure extends Error {
   constructor(readonly code: string, readonly owner: Owner, readonly retryable: boolean, message: string) {
     super(message);
@@ -184,7 +184,7 @@ export function boundWork(work: readonly Work[]): Work[] {
 /** reachable reports whether a member's node could be reached when the platform sent this. */
 export function reachable(member: Member): boolean { return member.node.reachable !== false; }
 
-/** targetsOf are the members that a dispatch or a plan is about. */
+/** targetsOf returns the members that a dispatch or a plan acts on. */
 export function targetsOf(asked: Pick<Asked, "members" | "targets">): Member[] {
   return asked.members.filter((m) => (asked.targets ?? []).includes(m.id));
 }

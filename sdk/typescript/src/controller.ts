@@ -25,11 +25,11 @@ const usage = `usage: --platform-url URL --state-dir DIR [flags]
   --tls-client-ca   authority of the platform's certificate, PEM; callers that show none of its certificates are refused
   --print-manifest  print the app manifest and exit`;
 
-/** Program is what one adapter is: the default of --name, its build, which reports of the conformance suite are of, its
- * manifest, and what makes the app, given a folder of the app's own that outlives restarts. */
+/** Program describes one adapter: the default of --name, its build, which a conformance report names, its manifest, and
+ * make, which returns the app, given a folder of the app's own that outlives restarts. */
 export interface Program { name: string; build: string; manifest: string; make(folder: string): App }
 
-/** Setup is what a controller needs. */
+/** Setup holds what a controller needs. */
 export interface Setup {
   name: string; build: string; apps: readonly App[]; stateDir: string; issuer: string; jwksUrl: string;
   graphqlUrl: string; log: Log; tls?: Tls;
@@ -49,11 +49,11 @@ export class Controller {
     this.server = new Server(routes, new Verifier(setup.issuer, name, setup.jwksUrl), log, setup.tls);
   }
 
-  /** start resumes what had not ended, and serves; it returns the address as HOST:PORT. */
+  /** start resumes the operations that had not ended, and serves; it returns the address as HOST:PORT. */
   async start(host = "127.0.0.1", port = 0): Promise<string> {
     const address = await this.server.listen(host, port);
     this.setup.log.info("listening", { address, platform: this.setup.issuer, build: this.setup.build });
-    this.engine.start(); // at once: no request is answered before
+    this.engine.start(); // first: no request is answered before the operations are loaded
     return address;
   }
 
@@ -101,8 +101,8 @@ function tlsOf(cert: string, key: string, clientCa: string): Tls | undefined {
   return clientCa === "" ? { cert, key } : { cert, key, clientCa };
 }
 
-/** main runs an adapter until SIGINT or SIGTERM. It exits with 2 after a misuse of the flags, and with 1 when the adapter
- * cannot begin. */
+/** main runs an adapter until SIGINT or SIGTERM. It exits with 2 after a misuse of the flags, and with 1 when the
+ * adapter cannot start. */
 export async function main(program: Program, args = process.argv.slice(2)): Promise<void> {
   let options: Options;
   try {

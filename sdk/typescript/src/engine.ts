@@ -1,4 +1,4 @@
-// The engine takes dispatches, runs them, answers cancels, and resumes after a kill what had not ended.
+// The engine takes dispatches, runs them, answers cancels, and resumes after a kill the operations that had not ended.
 import * as path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure, Refusal, type CancelResult, type Dispatch, type Status } from "./contract.js";
@@ -16,19 +16,19 @@ import { Interrupted, using } from "./scope.js";
 /** Bounds of what an engine keeps; times in milliseconds. */
 export const bounds = {
   running: 64, // operations at once; more are accepted and wait
-  operations: 20_000, // remembered; the oldest ended ones make room
+  operations: 20_000, // remembered; beyond that the oldest ended ones are forgotten
   retention: 30 * 24 * 3600 * 1000, // how long ended operations are remembered
   cancelWait: 10_000, // how long the answer to a cancel waits for the run to end
   tombstones: 10_000,
   tombstoneLife: 3600 * 1000,
-  endPause: 1000, // between two tries to write an end that the disk does not take
+  endPause: 1000, // between two tries to write an end that the disk refuses
 };
 
 /** Perform is an operation's function. */
 export type Perform = (run: Run) => Promise<void>;
 /** Find returns the function for a kind; undefined where this build has none. */
 export type Find = (app: string, kind: string) => Perform | undefined;
-/** Taken is the answer to a dispatch; done says that nothing is left to do. */
+/** Taken is the answer to a dispatch; done reports that nothing is left to do. */
 export interface Taken { status: Status; done: boolean }
 
 export class Engine implements Keeper {
@@ -100,7 +100,7 @@ export class Engine implements Keeper {
     return { status: op.status, done: false };
   }
 
-  /** stillborn answers a dispatch that arrives after its cancel: nothing of it is begun. */
+  /** stillborn answers a dispatch that arrives after its cancel: nothing of it runs. */
   private stillborn(d: Dispatch): Taken {
     const op = this.journal.open(d);
     op.apply({ at: Date.now(), dispatch: d, hash: specHash(d), generation: d.attempt, canceled: true, stillborn: true });
@@ -120,7 +120,7 @@ export class Engine implements Keeper {
   }
 
   /** raise takes a higher attempt: a run under way goes on with the new deadline and token, or begins again when force
-   * came with the attempt; a failed one begins again; what succeeded or was canceled stays. */
+   * came with the attempt; a failed run begins again; one that succeeded or was canceled stays as it is. */
   private raise(op: Operation, d: Dispatch): void {
     const failed = op.status.state === "failed";
     const before = op.dispatch;
@@ -129,21 +129,21 @@ export class Engine implements Keeper {
       try {
         this.publish(op, { ...op.status, attempt: d.attempt });
       } catch (error) {
-        op.dispatch = before; // or a repeat would be answered with the status of the attempt before
+        op.dispatch = before; // or a repeat would get the status of the earlier attempt
         throw error;
       }
     } else if (failed || (d.force === true && before.force !== true)) {
       this.again(op, d, failed);
     } else {
-      // Force is not taken back from a run that began with it.
+      // A run that began with force keeps it.
       op.record({ dispatch: { ...d, force: before.force === true }, status: { ...op.status, attempt: d.attempt } });
       this.feed.put(op.status, this.feed.version());
       op.run?.extend(d);
     }
   }
 
-  /** again begins an operation again. What its members came to and the point of no return stay true of one that was
-   * under way. */
+  /** again begins an operation again. One that was under way keeps the states of its members and its point of no
+   * return. */
   private again(op: Operation, d: Dispatch, failed: boolean): void {
     const entry: Omit<Entry, "at"> = { dispatch: d, generation: d.attempt };
     if (failed) op.record({ ...entry, status: accepted(d) });
@@ -153,7 +153,7 @@ export class Engine implements Keeper {
     this.begin(op);
   }
 
-  /** begin runs an operation as soon as the run before it, if there is one, has let go. */
+  /** begin runs an operation as soon as its earlier run, if there is one, has ended. */
   private begin(op: Operation): void {
     const before = this.running.get(op) ?? Promise.resolve();
     const run = new Run(this, op);
@@ -172,7 +172,7 @@ export class Engine implements Keeper {
     let error: unknown;
     const got = await this.slot(run.signal);
     try {
-      // What was interrupted before it did anything has nothing to undo.
+      // A run that was interrupted before it did anything has nothing to undo.
       if (!got && !(began && (run.why === "canceled" || run.why === "deadline"))) run.signal.throwIfAborted();
       await this.call(run);
     } catch (caught) {
@@ -214,8 +214,8 @@ export class Engine implements Keeper {
     else next();
   }
 
-  /** end writes how a run ended. One that is only interrupted has no end to write. A journal that does not take it, being
-   * on a full disk for one, is tried until it does. */
+  /** end writes how a run ended. A run that is only interrupted has no end to write. A write that the journal refuses,
+   * such as on a full disk, is repeated until it succeeds. */
   private async end(run: Run, error: unknown): Promise<void> {
     for (let tried = false; !this.stopped.aborted; tried = true) {
       if (run.why === "stopping" || run.why === "forced" || run.op.generation !== run.generation) return;
@@ -259,7 +259,7 @@ export class Engine implements Keeper {
     run.op.lines.append(whole, false);
     await run.op.lines.sync();
     this.stands(run);
-    run.op.apply(whole); // only now: a step that is known has been on disk before
+    run.op.apply(whole); // only now: a step is on disk before it is known
   }
 
   private stands(run: Run): void {
@@ -267,7 +267,7 @@ export class Engine implements Keeper {
     if (run.op.ended) throw new Error("the operation has ended");
   }
 
-  /** cancel asks a run to stop, if that is still safe, and says what came of it. */
+  /** cancel requests that a run stops, if that is still safe, and returns the outcome. */
   async cancel(id: string, attempt: number): Promise<CancelResult> {
     const op = this.operations.get(id);
     if (op === undefined) return this.bury(id, attempt);

@@ -10,8 +10,8 @@ const maxPageBytes = maxBody - (64 << 10);
 
 interface Item { version: number; status: Status }
 
-/** Feed gives no version twice, also not after a kill: its counter starts above a ceiling on disk that is raised
- * in blocks. So a cursor outlives a restart. */
+/** Feed uses no version twice, not even after a kill: its counter starts above a ceiling on disk that is raised in
+ * blocks. So a cursor outlives a restart. */
 export class Feed {
   private readonly items = new Map<string, Item>();
   private waiters = new Set<() => void>();
@@ -37,7 +37,7 @@ export class Feed {
     return ++this.next;
   }
 
-  /** A disk that does not take the next block is an error once the last one is used up. */
+  /** A disk that refuses the next block is an error once the last block is used up. */
   private reserve(): void {
     try {
       replaceFile(path.join(this.dir, "ceiling"), String(this.next + block));
@@ -58,7 +58,7 @@ export class Feed {
   get(id: string): Status | undefined { return this.items.get(id)?.status; }
   drop(id: string): void { this.items.delete(id); }
 
-  /** wait answers the page after a cursor, as soon as it is not empty or when the time is over. */
+  /** wait returns the page after a cursor, as soon as it is not empty or when the time has expired. */
   async wait(cursor: string, seconds: number, signal: AbortSignal): Promise<OperationsPage> {
     const end = Date.now() + seconds * 1000;
     for (;;) {
@@ -98,13 +98,13 @@ export class Feed {
       last = item.version;
     }
     const whole = page.operations.length === list.length;
-    // A foreign cursor's page leaves out what has ended; only one that holds all the rest may skip that.
+    // A foreign cursor's page omits ended operations; only one that has all others moves the cursor past them.
     if (whole && !same) last = this.next;
     page.cursor = `${this.epoch}:${last}${same || whole ? "" : "!"}`;
     return { page, same };
   }
 
-  /** Cursors are EPOCH:VERSION. One ending in "!" continues a first page that did not hold everything. */
+  /** Cursors are EPOCH:VERSION. One ending in "!" continues a first page that did not contain everything. */
   private parse(cursor: string): { after: number; same: boolean } {
     if (cursor === "") return { after: 0, same: false };
     const found = /^([0-9a-z]{1,64}):([0-9]{1,15})(!?)$/i.exec(cursor);

@@ -11,7 +11,7 @@ function syncDir(dir: string): void {
   }
 }
 
-/** replaceFile leaves either the old or the new content. */
+/** replaceFile leaves either the old or the new content, never a mixture. */
 export function replaceFile(file: string, content: string | Uint8Array): void {
   const temporary = `${file}.new`;
   try {
@@ -30,8 +30,8 @@ export function replaceFile(file: string, content: string | Uint8Array): void {
   syncDir(path.dirname(file));
 }
 
-/** Lines is a file of JSON lines. Of a line that the disk did not take, being full for one, nothing stays: half of it
- * is cut off, at once or before the next line. */
+/** Lines is a file of JSON lines. Nothing stays of a line that the disk refused, such as when it is full: its part is
+ * cut off, at once or before the next line. */
 export class Lines {
   private torn: number | undefined;
 
@@ -72,7 +72,7 @@ export class Lines {
     }
   }
 
-  /** sync brings what was appended to the disk, off the main thread. */
+  /** sync flushes the appended lines to the disk, off the main thread. */
   async sync(): Promise<void> {
     const handle = await fs.promises.open(this.file, "r");
     try {
@@ -99,15 +99,15 @@ export class Lines {
   }
 }
 
-/** isFull reports whether an error says that the disk takes no more. */
+/** isFull reports whether an error means that the disk is full. */
 export function isFull(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === "ENOSPC";
 }
 
 const held = new Set<string>();
 
-/** lock refuses a folder that another live process uses, or this one already, and returns what frees it. The lock of a
- * process that was killed is taken over. */
+/** lock refuses a folder that another live process uses, or this one already, and returns a function that frees it. The
+ * lock of a killed process is taken over. */
 export function lock(dir: string): () => void {
   fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
   const file = path.join(fs.realpathSync(dir), "lock");
@@ -123,8 +123,8 @@ export function lock(dir: string): () => void {
   };
 }
 
-/** life names one life of a process: its id, and when it began, because ids are given to other processes later. One that
- * was killed and that nobody has reaped yet, as in a container without an init, lives no more. */
+/** life names one life of a process: its id, and when it began, because other processes get the same id later. A killed
+ * process that is not reaped yet, as in a container without an init, counts as dead. */
 function life(pid: number): string {
   if (!(pid > 0)) return "";
   try {

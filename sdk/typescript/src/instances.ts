@@ -1,4 +1,4 @@
-// What is known of instances: each as it was last dispatched, without the members that have left since.
+// The known instances: each as it was last dispatched, without the members that have left since.
 import * as fs from "node:fs";
 import * as path from "node:path";
 import type { Dispatch, Instance, Member, Status } from "./contract.js";
@@ -22,13 +22,13 @@ export class Instances {
     }
   }
 
-  /** get returns an instance that exists; with gone also one that was decommissioned. */
+  /** get returns an instance that exists; with gone, also a decommissioned one. */
   get(id: string, gone = false): Known | undefined {
     const one = this.known.get(id);
     return one?.gone === undefined || gone ? one : undefined;
   }
 
-  /** learn takes the members of a dispatch for the truth. Whether a node could be reached was so then only. */
+  /** learn stores the members of a dispatch. Whether a node can be reached is not kept: it was true only then. */
   learn(d: Dispatch): void {
     const members = d.members.map((m) => {
       const { reachable: _, ...node } = m.node;
@@ -37,8 +37,8 @@ export class Instances {
     this.store({ instance: d.instance, members });
   }
 
-  /** settle forgets what an ended operation took away: the members of a decommissioned instance, else those that left
-   * and those of an add that came to nothing. */
+  /** settle forgets what an ended operation removed: the members of a decommissioned instance, else the members that
+   * left and those of an add that did not succeed. */
   settle(d: Dispatch, status: Status): void {
     const one = this.known.get(d.instance.id);
     if (one === undefined) return;

@@ -1,4 +1,4 @@
-// The structured log: one JSON object a line. Secrets that were registered are masked wherever they turn up.
+// The structured log: one JSON object a line. Secrets that were registered are masked wherever they occur.
 
 export const levels = ["debug", "info", "warn", "error"] as const;
 export type Level = (typeof levels)[number];
@@ -9,7 +9,7 @@ const maxSecrets = 8192;
 const tokens = /bearer +[A-Za-z0-9._~+/=-]{12,}|eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+/gi;
 const secrets = new Set<string>();
 
-/** hide registers a secret, which no line of the log shows from now on. */
+/** hide registers a secret, which no later line of the log shows. */
 export function hide(value: string): void {
   if (value.length < 6) return; // it would mask ordinary words
   secrets.delete(value);
@@ -44,7 +44,7 @@ export class Log {
   }
 }
 
-/** plain writes an error with its stack and cause; JSON has nothing of it. */
+/** plain writes an error with its stack and cause; JSON would drop both. */
 function plain(_key: string, value: unknown): unknown {
   if (!(value instanceof Error)) return typeof value === "bigint" ? String(value) : value;
   const cause = value.cause === undefined ? "" : `; caused by ${String(value.cause)}`;

@@ -1,4 +1,4 @@
-// One journalled operation, its file, and what its end looks like.
+// One journalled operation, its file, and its final status.
 import * as fs from "node:fs";
 import * as path from "node:path";
 import {
@@ -18,7 +18,7 @@ export interface Entry {
   /** generation is the attempt with which the run began; a new one forgets steps. */
   generation?: number;
   status?: Status;
-  /** version is the feed's, beside a terminal status. */
+  /** version is the feed's version, beside a terminal status. */
   version?: number;
   step?: string;
   spec?: object;
@@ -75,7 +75,7 @@ export class Operation {
     this.apply(whole);
   }
 
-  /** close rewrites an ended operation's file: steps, checkpoints and the token have served. */
+  /** close rewrites an ended operation's file, without steps, checkpoints and token: they are not needed again. */
   close(status: Status, version: number): void {
     const entry: Entry = {
       at: Date.now(), began: this.began, dispatch: withoutToken(this.dispatch), hash: this.hash,
@@ -99,7 +99,7 @@ export class Journal {
     fs.mkdirSync(this.graves, { recursive: true, mode: 0o700 });
   }
 
-  /** open makes an operation that has no record yet. */
+  /** open creates an operation that has no record yet. */
   open(d: Dispatch): Operation { return new Operation(d.operationId, this.lines(d.operationId), d, accepted(d)); }
 
   private lines(id: string): Lines { return new Lines(path.join(this.dir, `${id}.jsonl`)); }
@@ -131,7 +131,7 @@ export class Journal {
 
   exhume(id: string): void { fs.rmSync(path.join(this.graves, id), { force: true }); }
 
-  /** tombstones returns those that are stored: by operation the attempt, and when it was buried. */
+  /** tombstones returns the stored ones: by operation the attempt, and when it was stored. */
   tombstones(): Map<string, { attempt: number; at: number }> {
     const found = new Map<string, { attempt: number; at: number }>();
     for (const id of fs.readdirSync(this.graves).filter((name) => idPattern.test(name))) {
@@ -142,20 +142,20 @@ export class Journal {
   }
 }
 
-/** accepted is the first status of an operation, and of one that begins again. */
+/** accepted returns the first status of an operation, and of one that begins again. */
 export function accepted(d: Dispatch, members: Status["members"] = []): Status {
   const { operationId, attempt } = d;
   return { operationId, attempt, state: "accepted", phase: "accepted", percent: 0, message: "", members };
 }
 
-/** canceledBefore is the status of an operation that was canceled before its dispatch arrived. */
+/** canceledBefore returns the status of an operation that was canceled before its dispatch arrived. */
 export function canceledBefore(d: Dispatch): Status {
   const message = "it was canceled before its dispatch arrived";
   const error: OperationError = { code: "CANCELED", message, owner: "user", retryable: true };
   return { ...accepted(d), state: "canceled", phase: "canceled", message, error };
 }
 
-/** final is a status with its end. Success counts even when a cancel came meanwhile: the function decided. */
+/** final returns a status with its end. Success counts even after a cancel meanwhile: the function decides. */
 export function final(status: Status, why: Why | undefined, error: unknown): Status {
   const { waitsFor: _, error: __, ...end } = status;
   if (error === undefined) return { ...end, state: "succeeded", phase: "done", percent: 100 };
@@ -167,8 +167,8 @@ export function final(status: Status, why: Why | undefined, error: unknown): Sta
   return { ...end, state: "failed", message: failure.message, error: failure };
 }
 
-/** reasonOf is what the platform reads of an error. The text of an unexpected one stays in the log: it may hold
- * addresses or file names of the adapter. */
+/** reasonOf returns what the platform reads of an error. The text of an unexpected error stays in the log: it may
+ * contain addresses or file names of the adapter. */
 function reasonOf(why: Why | undefined, error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof Refusal) {
@@ -181,7 +181,7 @@ function reasonOf(why: Why | undefined, error: unknown): Failure {
   return new Failure("INTERNAL", "adapter", true, "the adapter met an internal error");
 }
 
-/** cancelAnswer says what a request to cancel came to. */
+/** cancelAnswer returns the outcome of a request to cancel. */
 export function cancelAnswer(op: Operation): CancelResult {
   const { state } = op.status;
   if (state === "canceled") return { outcome: "canceled", message: "the operation was stopped" };
@@ -190,7 +190,7 @@ export function cancelAnswer(op: Operation): CancelResult {
   return { outcome: "unknown", message: "the operation was asked to stop and has not ended yet" };
 }
 
-/** staleFence refuses a lower attempt than the highest. */
+/** staleFence returns the refusal of an attempt that is lower than the highest. */
 export function staleFence(op: Operation): Refusal {
   const message = `attempt ${op.dispatch.attempt} has been dispatched`;
   return new Refusal(409, { code: "STALE_FENCE", message, path: "attempt" });

@@ -6,7 +6,7 @@ import { Interrupted, pause, signal, using, within } from "./scope.js";
 import { TaskResult, type Answer, type Task } from "./tasks.js";
 
 const callSeconds = 40; // longer than any wait the API offers
-const taskWait = 20; // seconds that one question after a task waits at the platform
+const taskWait = 20; // seconds that one read of a task waits at the platform
 const maxAnswer = 4 << 20;
 const renewBefore = 120_000;
 const renewPause = 15_000;
@@ -14,7 +14,7 @@ const firstPause = 0.2;
 const longestPause = 5;
 const maxReported = 256; // members of one report
 
-/** ApiError is a refusal of the public API, or an answer that did not come. */
+/** ApiError is a refusal of the public API, or an answer that did not arrive. */
 export class ApiError extends Error {
   constructor(readonly code: string, readonly said: string, readonly retryable: boolean,
     readonly reasons: readonly { code: string; message: string; path?: string }[] = []) {
@@ -33,14 +33,14 @@ const documents = {
   redeem: "mutation RedeemRuntimeSecret($secretId: ID!) { redeemRuntimeSecret(secretId: $secretId) { value } }",
 };
 
-/** SecretOptions say whom a runtime secret is for. With a member it is for that member's node, by a task's secretRef;
- * without, for the adapter itself. again lets it be delivered until it expires: a task that must survive a restart of
- * the node's agent needs that. */
+/** SecretOptions state who receives a runtime secret. With a member it is for that member's node, by a task's
+ * secretRef; without, for the adapter itself. again allows repeated delivery until it expires: a task that must survive
+ * a restart of the node's agent needs that. */
 export interface SecretOptions {
   memberId?: string; artifactDigest?: string; ttlSeconds?: number; again?: boolean; key?: string;
 }
 
-/** traceId is the id of the trace that a W3C trace context names; empty for one that is malformed. */
+/** traceId returns the id of the trace that a W3C trace context names; empty for one that is malformed. */
 export function traceId(traceparent: string): string {
   return /^00-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/.exec(traceparent)?.[1] ?? "";
 }
@@ -54,7 +54,7 @@ export class PlatformClient {
     hide(access.token);
   }
 
-  /** take replaces the access, when a new dispatch brought a new token. */
+  /** take replaces the access when a new dispatch has a new token. */
   take(access: Platform): void {
     hide(access.token);
     this.access = access;
@@ -66,8 +66,8 @@ export class PlatformClient {
     return this.send<T>(query, variables);
   }
 
-  /** persist repeats a call until it succeeds, is refused for good, or the scope ends. Without cut the end of the scope
-   * does not cut off a request that is under way: whatever it makes is known. */
+  /** persist repeats a call until it succeeds, is refused for good, or the scope ends. Without cut, the end of the
+   * scope does not cut off a request that is under way: so everything that it creates is known. */
   async persist<T>(query: string, variables: object, cut = true): Promise<T> {
     for (let wait = firstPause; ; wait = Math.min(2 * wait, longestPause)) {
       signal().throwIfAborted();
@@ -83,9 +83,9 @@ export class PlatformClient {
     }
   }
 
-  /** run asks for a node task in the sandbox of a member and waits until it has ended. The result may be a failure of
-   * the task. When the scope ends first the node is asked to stop the task, except when the adapter stops: then it will
-   * be asked after again. */
+  /** run requests a node task in the sandbox of a member and waits until it has ended. The result may be a failure of
+   * the task. When the scope ends first, the task is canceled, except when the adapter stops: its next start reads the
+   * task again. */
   async run(memberId: string, key: string, task: Task): Promise<TaskResult> {
     const { kind, spec, timeoutSeconds = 60 } = task;
     const input = { memberId, kind, spec, timeoutSeconds, idempotencyKey: key };
@@ -103,7 +103,7 @@ export class PlatformClient {
       const asked = Date.now();
       const variables = { id: task.id, waitSeconds: taskWait };
       task = new TaskResult((await this.persist<{ nodeTask: Answer }>(documents.get, variables)).nodeTask);
-      // A platform that answers without waiting must not be asked in a tight loop.
+      // A platform that answers without waiting must not be called in a tight loop.
       if (!task.ended && Date.now() - asked < 1000 * firstPause) await pause(firstPause);
     }
     return task;
@@ -118,7 +118,7 @@ export class PlatformClient {
     }
   }
 
-  /** report says how an operation goes, once: the platform reads the feed as well. */
+  /** report sends an operation's status once, without a retry: the platform reads the feed as well. */
   async report(status: Status): Promise<void> {
     const { operationId, attempt, phase, percent, message } = status;
     const members = status.members.map((m) => ({
@@ -131,7 +131,7 @@ export class PlatformClient {
     }
   }
 
-  /** issueSecret makes a runtime secret of the instance and returns its id. */
+  /** issueSecret creates a runtime secret of the instance and returns its id. */
   async issueSecret(instanceId: string, purpose: string, o: SecretOptions = {}): Promise<string> {
     const { again, key, ...rest } = o;
     const input = {
@@ -141,8 +141,8 @@ export class PlatformClient {
     return (await this.persist<{ issueRuntimeSecret: { id: string } }>(documents.issue, { input })).issueRuntimeSecret.id;
   }
 
-  /** redeemSecret takes delivery of a secret that is bound to the adapter. It is masked in the log from then on; write
-   * it nowhere else either. */
+  /** redeemSecret takes delivery of a secret that is bound to the adapter. It is masked in the log from then on; do not
+   * write it anywhere else. */
   async redeemSecret(secretId: string): Promise<string> {
     type Redeemed = { redeemRuntimeSecret: { value: string | null } };
     const { value } = (await this.persist<Redeemed>(documents.redeem, { secretId })).redeemRuntimeSecret;
@@ -151,7 +151,7 @@ export class PlatformClient {
     return value;
   }
 
-  /** Its failure is left to the call itself, whose refusal says more. A token without an end is not renewed. */
+  /** Its failure is not raised: the call's own refusal states more. A token without an end is not renewed. */
   private async renewIfDue(): Promise<void> {
     const left = Date.parse(this.access.tokenExpiresAt) - Date.now();
     if (!this.renews || !(left < renewBefore) || Date.now() - this.renewedAt <= renewPause) return;
@@ -173,7 +173,7 @@ export class PlatformClient {
       "User-Agent": "gpuaas-adapter-typescript",
     };
     if (/^[A-Za-z0-9._-]{1,64}$/.test(this.correlationId)) headers["X-Correlation-ID"] = this.correlationId;
-    if (traceId(this.traceparent) !== "") headers["traceparent"] = this.traceparent; // of the call that is served
+    if (traceId(this.traceparent) !== "") headers["traceparent"] = this.traceparent; // the served call's trace
     try {
       const response = await fetch(this.access.graphqlUrl, {
         method: "POST", redirect: "error", body: JSON.stringify({ query, variables }), headers,
@@ -188,7 +188,7 @@ export class PlatformClient {
   }
 }
 
-/** fetch says only that it failed; its cause says why. */
+/** fetch states only that it failed; its cause states why. */
 function causeOf(error: unknown): string {
   const cause = (error as { cause?: { code?: string; message?: string } } | null)?.cause;
   return cause?.code ?? cause?.message ?? String(error);
@@ -229,7 +229,7 @@ function dataOf<T>(status: number, text: string): T {
   return answer.data;
 }
 
-/** asFailure gives a refusal of the public API its owner; other errors pass. */
+/** asFailure returns a refusal of the public API as a failure with its owner; other errors pass. */
 export function asFailure(step: string, error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
   return new Failure("PLATFORM_REFUSED", "platform", true, clip(`step ${step}: ${error.message}`, maxMessage));

@@ -1,4 +1,4 @@
-// The routes of the contract, behind a verified signature and apart from HTTP.
+// The routes of the contract, behind a verified signature and independent of HTTP.
 import { randomBytes } from "node:crypto";
 import { Call, PlanCall, type App, type Planned } from "./app.js";
 import { canonical, digest } from "./canonical.js";
@@ -18,7 +18,7 @@ const callSeconds = 120;
 const planSeconds = 30;
 const maxActionKeys = 4096;
 
-/** Request is a verified request with its body; signal ends when the caller went away. */
+/** Request is a verified request with its body; signal ends when the caller has disconnected. */
 export interface Request {
   method: string; url: URL; header(name: string): string; body: Buffer; log: Log; signal: AbortSignal;
 }
@@ -105,7 +105,7 @@ export class Routes {
     return { status: 200, body: await this.engine.cancel(id, attempt) };
   }
 
-  /** What a dispatch would be refused for is the reason of an unsafe verdict. */
+  /** A refusal of the dispatch is the reason of an unsafe verdict. */
   private async plan(r: Request): Promise<Answer> {
     const asked = readPlan(json(r));
     const app = this.apps.get(asked.instance.app);
@@ -148,8 +148,7 @@ export class Routes {
     return { status: 200, body: { output } };
   }
 
-  /** use refuses a key that was used with another input. The platform's own keys of tasks refuse it as well, after a
-   * restart. */
+  /** use refuses a key that was used with another input. After a restart, the platform's own task keys refuse it. */
   private use(key: string, hash: string): void {
     const held = this.used.get(key);
     if (held !== undefined && held !== hash) throw reused();
@@ -157,7 +156,7 @@ export class Routes {
     if (this.used.size > maxActionKeys) this.used.delete(this.used.keys().next().value ?? "");
   }
 
-  /** known is a call about an instance that is known, with the access of this request. */
+  /** known returns a call about a known instance, with the access of this request. */
   private known(r: Request, id: string, gone: boolean): { call: Call; app: App } {
     const token = r.header("x-platform-token");
     if (token === "" || token.length > maxToken) throw malformed("X-Platform-Token", "is missing or too long");
@@ -183,7 +182,7 @@ export class Routes {
     return { status: 200, body: { observedAt: new Date().toISOString(), ...seen, instanceId: id } };
   }
 
-  /** Usage is answered for a decommissioned instance too: what was counted last is read after its end. */
+  /** Usage of a decommissioned instance is returned too: its last records are read after its end. */
   private async usage(r: Request, id: string): Promise<Answer> {
     const { call, app } = this.known(r, id, true);
     const after = r.url.searchParams.get("after") ?? "";
@@ -204,7 +203,7 @@ async function limited<T>(r: Request, seconds: number, work: () => Promise<T>): 
   }
 }
 
-/** callRefusal is what the caller of an action, an observation, a plan or a usage query reads of an error. */
+/** callRefusal returns what the caller of an action, an observation, a plan or a usage query reads of an error. */
 function callRefusal(error: unknown): unknown {
   if (error instanceof ApiError) {
     if (error.code === "IDEMPOTENCY_KEY_REUSED") return reused();
@@ -228,7 +227,7 @@ function reused(): Refusal {
 
 function freshKey(kind: string): string { return `${kind}.${randomBytes(12).toString("hex")}`; }
 
-/** bounded fills in what a plan leaves out, and brings it within the bounds of the contract. */
+/** bounded fills in what a plan omits, and cuts it to the bounds of the contract. */
 function bounded(plan: Planned | undefined): PlanAnswer {
   const { verdict, reversible = false, workLost = [], workTotal = 0, message = "" } = plan ?? { verdict: "unknown" };
   const reasons = (plan?.reasons ?? []).slice(0, maxReasons);

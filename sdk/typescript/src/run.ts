@@ -1,8 +1,8 @@
-// One operation under way: what was asked, and the means to do it.
+// One operation under way: what was requested, and the means to do it.
 //
-// An operation's function is a sequence of named, idempotent steps. After a kill it is called again from its first line:
-// the same step is the same node task, with the bytes that were journalled before they were sent, and a finished one
-// answers at once with its old result.
+// An operation's function is a sequence of named, idempotent steps. After a kill it is called again from its first
+// line: the same step is the same node task, with the bytes that were journalled before they were sent, and a finished
+// step returns at once with its old result.
 import { randomBytes } from "node:crypto";
 import { digest } from "./canonical.js";
 import {
@@ -16,13 +16,13 @@ import { asFailure, PlatformClient, traceId } from "./platform.js";
 import { every, Interrupted, signal, TimedOut, using, within, type Why } from "./scope.js";
 import { teardown, timed, type Task, type TaskResult } from "./tasks.js";
 
-/** Keeper is what a run needs of the engine. All refuse a run that no longer stands for its operation. */
+/** Keeper is what a run needs of the engine. All refuse a run that is not the operation's current run. */
 export interface Keeper {
   readonly log: Log;
   readonly stopped: AbortSignal;
   update(run: Run, durable: boolean, change: (status: Status) => void): void;
   commit(run: Run): void;
-  /** keep puts a step or a checkpoint on disk. Many wait for the disk at the same time. */
+  /** keep writes a step or a checkpoint to disk. Many calls wait for the disk at the same time. */
   keep(run: Run, entry: Pick<Entry, "step" | "spec" | "saved">): Promise<void>;
 }
 
@@ -32,9 +32,9 @@ const reportSeconds = 5;
 const forcedMargin = 5; // seconds a forced run waits for a task beyond the task's own time
 const maxTimer = 2 ** 31 - 1;
 const maxSaved = 256 << 10;
-const maxKey = 112; // leaves place for what tells one look from another: the public API takes keys of 128
+const maxKey = 112; // leaves space for the suffix that distinguishes looks: the public API takes keys of 128
 
-/** Run is what an operation's function works with. Everything in it is cut off when the operation is canceled, is over
+/** Run is what an operation's function works with. Everything in it is cut off when the operation is canceled, exceeds
  * its deadline, or is begun again with force: its calls throw Interrupted then. */
 export class Run {
   readonly client: PlatformClient;
@@ -56,7 +56,7 @@ export class Run {
     this.setDeadline(this.dispatch.deadline);
   }
 
-  // -- what was asked
+  // -- the request
 
   /** signal ends when the run is interrupted. */
   get signal(): AbortSignal { return this.controller.signal; }
@@ -65,22 +65,22 @@ export class Run {
   get instance(): Instance { return this.dispatch.instance; }
   /** config is the instance's, valid by the app's schema. */
   get config(): Settings { return (this.instance.config ?? {}) as Settings; }
-  /** members are all members of the instance: what is not listed any more is to be forgotten. */
+  /** members are all members of the instance: the app must forget every other member. */
   get members(): Member[] { return this.dispatch.members; }
   /** targets are the members that the operation acts on. */
   get targets(): Member[] { return targetsOf(this.dispatch); }
   /** change is the desired change of kinds that have one; empty otherwise. */
   get change(): Settings { return (this.dispatch.change ?? {}) as Settings; }
-  /** force says that the caller chose to finish now, though work is lost and nodes cannot be reached. */
+  /** force reports that the caller chose to finish now, though work is lost and nodes cannot be reached. */
   get force(): boolean { return this.dispatch.force === true; }
   /** of returns the members of one component, in the order of their indexes. */
   of(component: string): Member[] { return of(this.members, component); }
-  /** reaches says whether a node task is worth asking for: under force not on a node that is away. */
+  /** reaches reports whether a node task can be requested: under force, not on an unreachable node. */
   reaches(member: Member): boolean { return !this.force || reachable(member); }
 
-  // -- what is said
+  // -- the reports
 
-  /** progress says what is being done and how much is done, 0 to 100. It never goes back. */
+  /** progress reports what is being done and how much is done, 0 to 100. It never decreases. */
   progress(phase: string, percent: number, message: string): void {
     this.update(this.op.status.phase !== phase, (s) => {
       s.phase = clip(phase, 100);
@@ -89,7 +89,7 @@ export class Run {
     });
   }
 
-  /** member says where a member stands; detail is an object of at most 4 KiB. */
+  /** member reports the state of a member; detail is an object of at most 4 KiB. */
   member(id: string, status: MemberStatus, health: Health, detail?: object): void {
     if (!memberStatuses.has(status) || !healths.has(health)) {
       throw new Error(`member ${id}: ${status}, ${health} are not words of the contract`);
@@ -105,7 +105,7 @@ export class Run {
     });
   }
 
-  /** evidence records what was seen that proves the outcome; all of it is at most 64 KiB. */
+  /** evidence records observations that prove the outcome; all of it is at most 64 KiB. */
   evidence(key: string, value: unknown): void {
     this.update(true, (s) => {
       s.evidence = { ...s.evidence, [key]: value };
@@ -113,15 +113,15 @@ export class Run {
     });
   }
 
-  /** waitsFor says which work the operation waits for right now, for people; an empty list says no more. */
+  /** waitsFor reports to people which work the operation waits for now; an empty list ends the report. */
   waitsFor(work: Work[]): void {
     const shown = boundWork(work);
     if (JSON.stringify(this.op.status.waitsFor ?? []) === JSON.stringify(shown)) return;
     this.update(false, (s) => { s.waitsFor = shown; });
   }
 
-  /** once returns the value saved under name, made and saved the first time: what is random or depends on the hour stays
-   * the same after a kill. Never save a secret in clear. */
+  /** once returns the value saved under name, created and saved the first time: a value that is random or depends on
+   * the time stays the same after a kill. Never save a secret in clear. */
   async once(name: string, make: () => string): Promise<string> {
     const held = this.op.saved.get(name);
     if (held !== undefined) return held;
@@ -131,8 +131,8 @@ export class Run {
     return value;
   }
 
-  /** commit marks the point after which stopping would do harm: from here on a cancel is answered "too late". It is
-   * interrupted when the cancel came first. */
+  /** commit marks the point after which stopping would do harm: from here on a cancel is answered "too late". The run
+   * is interrupted when the cancel arrived first. */
   commit(): void {
     this.signal.throwIfAborted();
     if (this.op.canceled) throw new Interrupted("canceled");
@@ -147,7 +147,7 @@ export class Run {
     return (await this.attempt(member, step, task)).require(step, member);
   }
 
-  /** attempt is do, but a task that did not succeed is a result. What it sends is on disk before it is sent. */
+  /** attempt is do, but returns a task that did not succeed. What it sends is on disk before it is sent. */
   async attempt(member: Member, step: string, task: Task): Promise<TaskResult> {
     this.reach(member, step);
     const key = this.key(member, step);
@@ -155,7 +155,7 @@ export class Run {
     return this.send(member, step, key, this.op.steps.get(key) as Task);
   }
 
-  /** look is attempt for a task that only looks: every call is a new task and nothing is journalled. */
+  /** look is attempt for a task that only reads: every call is a new task and nothing is journalled. */
   async look(member: Member, step: string, task: Task): Promise<TaskResult> {
     this.reach(member, step);
     return this.send(member, step, `${this.key(member, step)}.${randomBytes(6).toString("hex")}`, task);
@@ -177,7 +177,7 @@ export class Run {
     if (!this.reaches(member)) throw away(member, step);
   }
 
-  /** Under force a task is waited for only a little longer than it may take: its node may have gone since. */
+  /** Under force a task is waited for only a little longer than it may take: its node may be lost by now. */
   private async send(member: Member, step: string, key: string, task: Task): Promise<TaskResult> {
     const scope = signal();
     const send = (): Promise<TaskResult> => this.client.run(member.id, key, task);
@@ -193,8 +193,8 @@ export class Run {
    * are cut off by then. */
   each(members: readonly Member[], work: (member: Member) => Promise<void>): Promise<void> { return every(members, work); }
 
-  /** cleanup is for undoing things after the run was interrupted, for at most two minutes; what goes wrong in it is
-   * logged. When the adapter stops, or the operation begins again with force, the work goes on and nothing is undone. */
+  /** cleanup is for undoing things after the run was interrupted, for at most two minutes; its errors are logged. When
+   * the adapter stops, or the operation begins again with force, the work goes on and nothing is undone. */
   async cleanup(undo: () => Promise<void>): Promise<void> {
     if (this.why === "stopping" || this.why === "forced") return;
     const scope = AbortSignal.any([AbortSignal.timeout(cleanupTime), this.keeper.stopped]);
@@ -213,8 +213,8 @@ export class Run {
     }
   }
 
-  /** teardown deletes the sandboxes of members and reports each as removed once its node says that nothing is left.
-   * Under force a node that cannot be reached is passed over, and the evidence says so. */
+  /** teardown deletes the sandboxes of members and reports each as removed once its node reports that nothing is left.
+   * Under force a node that cannot be reached is passed over, and the evidence states it. */
   async teardown(members: readonly Member[]): Promise<void> {
     const left: Record<string, number> = {};
     const passed: string[] = [];
@@ -263,7 +263,7 @@ export class Run {
     this.reportSoon();
   }
 
-  /** Changes are pushed at most every half second; a push that fails is not repeated, the platform reads the feed. */
+  /** Changes are pushed at most every half second; a push that fails is not repeated: the platform reads the feed. */
   private reportSoon(): void {
     this.reporting ??= setTimeout(() => {
       this.reporting = undefined;
@@ -274,7 +274,7 @@ export class Run {
   }
 }
 
-/** askFor bounds a look at a member: undefined when it did not answer or did not succeed. */
+/** askFor bounds a read of a member: undefined when it did not answer or did not succeed. */
 export async function askFor(member: Member, seconds: number, look: () => Promise<TaskResult>): Promise<TaskResult | undefined> {
   if (!reachable(member)) return undefined;
   try {

@@ -1,9 +1,9 @@
-// JSON Schema 2020-12, so that what the manifest describes is what is checked.
+// JSON Schema 2020-12, so that the check is exactly what the manifest describes.
 import { Validator, type Schema as Described } from "@cfworker/json-schema";
 
 export type Schema = object | null | undefined;
 
-/** Fault is the first thing in which a value breaks its schema. */
+/** Fault is the first place where a value breaks its schema. */
 export interface Fault { path: string; message: string }
 
 export type Check = (value: unknown, path: string) => Fault | undefined;
@@ -14,7 +14,7 @@ export function compile(schema: Schema): Check {
   return (value, path) => {
     const { valid, errors } = validator.validate(value);
     if (valid) return undefined;
-    // A parent only repeats that something below it is wrong: the deepest place says what.
+    // A parent only repeats that something below it is wrong: the deepest place states what.
     const depth = (at: string): number => at.split("/").length;
     const worst = errors.reduce((a, b) => (depth(b.instanceLocation) > depth(a.instanceLocation) ? b : a), errors[0]!);
     return { path: path + dotted(worst.instanceLocation, value), message: worst.error };

@@ -1,8 +1,8 @@
 // Scopes: what ends a piece of work early. Every wait and every call of the kit is made in the scope that surrounds it.
 //
-// A scope is a signal that follows the asynchronous calls made in it, so that it is not an argument of each of them.
-// It ends at its time, with the scope around it, or when the run is interrupted; what waits in it then throws its
-// reason, and so does the next call of the kit in it, should somebody have caught the first.
+// A scope is a signal that follows the asynchronous calls made in it, so that it need not be an argument of each. It
+// ends at its time, with the scope around it, or when the run is interrupted; a wait in it then throws its reason, and
+// so does the next call of the kit in it, if the caller caught the first.
 import { AsyncLocalStorage } from "node:async_hooks";
 
 export type Why = "canceled" | "deadline" | "stopping" | "forced";
@@ -12,7 +12,7 @@ export class Interrupted extends Error {
   constructor(readonly why: Why) { super(`the operation was interrupted: ${why}`); }
 }
 
-/** TimedOut is thrown by what did not end within its time. */
+/** TimedOut is thrown by work that did not end within its time. */
 export class TimedOut extends Error {
   constructor(seconds: number) { super(`it did not end within ${seconds} seconds`); }
 }
@@ -21,7 +21,7 @@ const current = new AsyncLocalStorage<AbortSignal>();
 const never = new AbortController().signal;
 const maxTimer = 2 ** 31 - 1;
 
-/** signal returns the signal of the scope of this call; outside of any, one that never ends. */
+/** signal returns the signal of the scope of this call; outside of any, a signal that never ends. */
 export function signal(): AbortSignal { return current.getStore() ?? never; }
 
 /** using calls work in the scope of a signal, in place of the scope around it. */

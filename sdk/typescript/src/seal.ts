@@ -9,11 +9,11 @@ import { replaceFile } from "./files.js";
 
 const keySize = 32;
 const nonceSize = 24;
-const spki = Buffer.from("302a300506032b656e032100", "hex"); // what stands before a raw X25519 key in DER
+const spki = Buffer.from("302a300506032b656e032100", "hex"); // the DER bytes before a raw X25519 key
 const pkcs8 = Buffer.from("302e020100300506032b656e04220420", "hex");
 
 /** seal encrypts a value so that only the node with this sealing key can read it, and only for a task of this instance.
- * Sealing the same value twice gives two texts: both may be written down, neither may be compared. */
+ * Sealing the same value twice returns two texts: both may be stored, but not compared. */
 export function seal(sealingKey: string, instanceId: string, value: string | Uint8Array): string {
   if (instanceId === "") throw new Error("seal: the instance id must not be empty");
   const raw = Buffer.from(value);
@@ -50,7 +50,7 @@ function nonceOf(first: Uint8Array, second: Uint8Array): Uint8Array {
   return blake2b(Buffer.concat([first, second]), { dkLen: nonceSize });
 }
 
-/** boxKey is the key that crypto_box makes of a shared secret: HSalsa20 of it with a nonce of zeros. */
+/** boxKey returns the key that crypto_box derives from a shared secret: HSalsa20 of it with a nonce of zeros. */
 function boxKey(shared: Uint8Array): Uint8Array {
   const out = new Uint32Array(8);
   const sigma = words(Buffer.from("expand 32-byte k"));
@@ -65,8 +65,8 @@ function words(bytes: Uint8Array): Uint32Array {
   return Uint32Array.from({ length: bytes.length / 4 }, (_, n) => view.getUint32(4 * n, true));
 }
 
-/** Keys makes passwords from a key of the adapter's own, which is on its disk alone: the same words are the same
- * password, so that no password has to be kept. */
+/** Keys derives passwords from a key of the adapter's own, which is only on its disk: the same words give the same
+ * password, so that no password has to be stored. */
 export class Keys {
   private readonly key: Buffer;
 
@@ -75,7 +75,7 @@ export class Keys {
     this.key = fs.readFileSync(file);
   }
 
-  /** password is 64 hexadecimal digits for these words, such as an instance's id and a user's name. */
+  /** password returns 64 hexadecimal digits for these words, such as an instance's id and a user's name. */
   password(...words: string[]): string {
     return createHmac("sha256", this.key).update(JSON.stringify(words)).digest("hex");
   }

@@ -1,5 +1,5 @@
 // HTTP around the routes: nothing is answered without a valid request token, whose signature is verified before the
-// body is read, so that strangers cannot make the adapter hold bodies.
+// body is read, so that strangers cannot fill the adapter's memory with bodies.
 import * as fs from "node:fs";
 import * as http from "node:http";
 import * as https from "node:https";
@@ -42,7 +42,7 @@ export class Server {
     });
   }
 
-  /** stop lets open requests come to their ends, for five seconds. */
+  /** stop lets open requests end, for at most five seconds. */
   stop(): Promise<void> {
     return new Promise((resolve) => {
       this.http.close(() => resolve());
@@ -72,7 +72,7 @@ export class Server {
     if (known) res.setHeader("X-Correlation-ID", correlation);
     if (answer.status === 413) res.setHeader("Connection", "close");
     res.writeHead(answer.status, { "Content-Type": "application/json", "Cache-Control": "no-store" }).end(raw);
-    req.resume(); // what was not read of a refused request
+    req.resume(); // discards the unread body of a refused request
   }
 
   private async handle(req: http.IncomingMessage, res: http.ServerResponse, log: Log): Promise<Answer> {
@@ -96,8 +96,8 @@ function secure(files: Tls): tls.SecureContextOptions & Pick<tls.TlsOptions, "re
   return { ...own, ca: fs.readFileSync(files.clientCa), requestCert: true, rejectUnauthorized: true };
 }
 
-/** secured serves https with what the files hold at each connection, so that a new certificate needs no restart. Files
- * that cannot be read leave the last ones in use. */
+/** secured serves https with the files as they are at each connection, so that a new certificate needs no restart. When
+ * they cannot be read, the last ones stay in use. */
 function secured(files: Tls, options: http.ServerOptions, serve: http.RequestListener, log: Log): https.Server {
   const server = https.createServer({ ...options, ...secure(files) }, serve);
   server.prependListener("connection", () => {
@@ -126,7 +126,7 @@ async function read(req: http.IncomingMessage): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** refused turns an error into an answer. What it says beyond the contract is only logged. */
+/** refused turns an error into an answer. What the error states beyond the contract is only logged. */
 function refused(error: unknown, log: Log): Answer {
   if (error instanceof Refusal) {
     if (error.status === 401) log.warn("request refused", { reason: String(error.cause) });

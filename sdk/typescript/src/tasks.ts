@@ -1,4 +1,4 @@
-// Node tasks: what an adapter asks a node to do in the sandbox of one member, and what came of it.
+// Node tasks: what an adapter requests of a node in the sandbox of one member, and the result.
 import { Failure, type Member } from "./contract.js";
 
 /** Env maps names of variables to values in clear, or to { sealed } or { secretRef }. */
@@ -35,13 +35,13 @@ export class TaskResult {
     this.result = result;
   }
 
-  /** succeeded reports whether the task did what was asked. */
+  /** succeeded reports whether the task did what was requested. */
   get succeeded(): boolean { return this.state === "SUCCEEDED"; }
 
-  /** ended reports whether the task has ended, in whichever way. */
+  /** ended reports whether the task has ended, well or badly. */
   get ended(): boolean { return this.state !== "PENDING" && this.state !== "RUNNING"; }
 
-  /** process is the state of an inspected process, such as "running"; empty when the node said nothing of it. */
+  /** process returns the state of an inspected process, such as "running"; empty when not reported. */
   get process(): string {
     const found = this.result["process"] as { state?: string } | undefined;
     return this.succeeded ? (found?.state ?? "") : "";
@@ -53,7 +53,7 @@ export class TaskResult {
     return (left?.processes?.length ?? 0) + (left?.mounts?.length ?? 0) + (left?.files ?? 0);
   }
 
-  /** require throws a failure that the node has to answer for, when the task did not succeed. */
+  /** require throws a failure that the node's owner has to fix, when the task did not succeed. */
   require(step: string, member: Member): this {
     if (this.succeeded) return this;
     const tail = this.stderr.trim().slice(-800);
@@ -62,7 +62,7 @@ export class TaskResult {
   }
 }
 
-/** timed is the task with another bound on its time, 1 to 3600 seconds. */
+/** timed returns the task with another bound on its time, 1 to 3600 seconds. */
 export function timed(task: Task, seconds: number): Task { return { ...task, timeoutSeconds: seconds }; }
 
 /** shell is a command line for a shell. */
@@ -79,7 +79,7 @@ function variables(env: Env | undefined): object[] | undefined {
 
 export interface RunOptions { env?: Env; stdin?: string; user?: string; workDir?: string; seconds?: number }
 
-/** run is a command, run to its end; no shell is involved. */
+/** run runs a command to its end, without a shell. */
 export function run(command: string[], { env, seconds, ...rest }: RunOptions = {}): Task {
   return task("RUN", { command, env: variables(env), ...rest }, seconds);
 }
@@ -120,7 +120,7 @@ export interface ProbeOptions {
   timeout?: number; seconds?: number;
 }
 
-/** probe asks several times whether something answers: a command, a TCP port, or a GET. */
+/** probe tests several times whether something answers: a command, a TCP port, or a GET. */
 export function probe(o: ProbeOptions): Task {
   return task("PROBE", {
     exec: o.command && { command: o.command }, tcp: o.tcp === undefined ? undefined : { port: o.tcp }, http: o.http,
@@ -128,13 +128,13 @@ export function probe(o: ProbeOptions): Task {
   }, o.seconds);
 }
 
-/** fetchArtifact brings an artifact of the manifest onto the node, verified against its digest. */
+/** fetchArtifact downloads an artifact of the manifest to the node, verified against its digest. */
 export function fetchArtifact(digest: string, path: string,
   o: { placed?: string; mode?: string; owner?: string; seconds?: number } = {}): Task {
   return task("FETCH_ARTIFACT", { digest, path, mode: o.mode, owner: o.owner, as: o.placed }, o.seconds ?? 600);
 }
 
-/** cloudInit applies cloud-init user data in the member, as a first boot would. */
+/** cloudInit applies cloud-init user data in the member, as on a first boot. */
 export function cloudInit(userData: string, instanceId: string,
   o: { sealed?: boolean; hostname?: string; seconds?: number } = {}): Task {
   const data = { [o.sealed === true ? "userDataSealed" : "userData"]: userData };

@@ -1,6 +1,6 @@
-// A stand-in for the platform, for tests of an adapter that need none: it publishes a key set, signs requests, and
-// answers the public API's calls for node tasks from a function of the test. It executes nothing; "appctl adapter check"
-// does.
+// A stand-in for the platform, for tests of an adapter that need no platform: it publishes a key set, signs requests,
+// and answers the public API's calls for node tasks from a function of the test. It executes nothing; "appctl adapter
+// check" does.
 import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from "node:crypto";
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,7 @@ import type { Dispatch, Kind, Member, Status } from "./contract.js";
 import { Controller } from "./controller.js";
 import { Log } from "./log.js";
 
-/** Node says how a task ends, by its member, kind and spec; undefined leaves it running, and it is asked again. */
+/** Node returns how a task ends, by its member, kind and spec; undefined leaves it running; Node is called again. */
 export type Node = (member: string, kind: string, spec: Record<string, unknown>) => object | undefined;
 
 interface Task { id: string; input: Record<string, unknown>; state: string; begun: number }
@@ -35,7 +35,7 @@ export class FakePlatform {
   readonly sealing = generateKeyPairSync("x25519");
   readonly tasks = new Map<string, Task>();
   readonly calls: Called[] = [];
-  /** traces are the W3C trace contexts that the calls of the public API came with, in order. */
+  /** traces are the W3C trace contexts of the calls of the public API, in order. */
   readonly traces: string[] = [];
   /** failures are statuses that the next calls of the public API answer with, first to last. */
   failures: number[] = [];
@@ -67,7 +67,7 @@ export class FakePlatform {
     return new FakeAdapter(this, controller, `http://${await controller.start()}`);
   }
 
-  /** token makes a request token; other claims take the place of the right ones. */
+  /** token returns a request token; the given claims replace the right ones. */
   token(method: string, target: string, body: string, other: object = {}): string {
     const now = Math.floor(Date.now() / 1000);
     const bd = createHash("sha256").update(body).digest("base64url");
@@ -80,7 +80,7 @@ export class FakePlatform {
     return `${signed}.${sign(null, Buffer.from(signed), this.key.privateKey).toString("base64url")}`;
   }
 
-  /** dispatch is the body of a dispatch for an instance of the app's first component. */
+  /** dispatch returns the body of a dispatch for an instance of the app's first component. */
   dispatch(operationId: string, kind: Kind, app: App, count = 2, other: Partial<Dispatch> = {}): Dispatch {
     const key = app.components[0]?.key ?? "";
     const at = (seconds: number): string => new Date(Date.now() + 1000 * seconds).toISOString();
@@ -97,7 +97,7 @@ export class FakePlatform {
     };
   }
 
-  /** member is one member of the instance. */
+  /** member returns one member of the instance. */
   member(componentKey: string, index: number): Member {
     const sealingKey = this.sealing.publicKey.export({ type: "spki", format: "der" }).subarray(-32).toString("base64");
     const node = {
@@ -191,7 +191,7 @@ export class FakeAdapter {
     return this.until(operationId, (status) => ["succeeded", "failed", "canceled"].includes(status.state), seconds);
   }
 
-  /** until follows an operation until its status is as wanted. */
+  /** until follows an operation until its status matches. */
   async until(operationId: string, wanted: (status: Status) => boolean, seconds = 30): Promise<Status> {
     const end = Date.now() + 1000 * seconds;
     for (let cursor = ""; Date.now() < end;) {

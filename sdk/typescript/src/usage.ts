@@ -1,5 +1,5 @@
-// A durable list of usage records, for adapters that count while they act. A record is on disk before it is answered,
-// and its id makes it one: a record that is added again is not counted again.
+// A durable list of usage records, for adapters that count usage while they act. A record is on disk before it is
+// answered, and its id makes it unique: a record that is added again is not counted again.
 import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
@@ -39,7 +39,7 @@ export class UsageLog {
     }
   }
 
-  /** due reports whether an instance's counters are to be read again, and takes note that they are. */
+  /** due reports whether an instance's counters are due to be read, and records that they are read now. */
   due(instance: string, seconds = 10): boolean {
     const now = performance.now();
     if (now - (this.readAt.get(instance) ?? -Infinity) < 1000 * seconds) return false;
@@ -47,9 +47,9 @@ export class UsageLog {
     return true;
   }
 
-  /** count adds what a counter went on by since it was read last. source names one life of the counter, such as a process
-   * that counts from nothing. The record's id is made of source and total, so the same reading is the same record, and
-   * the counter's last reading is found again after a kill. */
+  /** count adds the counter's increase since its last reading. source names one life of the counter, such as a process
+   * that counts from 0. The record's id consists of source and total, so the same reading is the same record, and the
+   * counter's last reading is found again after a kill. */
   count(instance: string, memberId: string, dimension: string, source: string, total: number): void {
     const now = new Date().toISOString();
     const last = this.book(instance).records.findLast((r) => r.id.slice(0, r.id.lastIndexOf(".")) === source);
@@ -62,7 +62,7 @@ export class UsageLog {
   /** records returns all records of an instance, in the order in which they were added. */
   records(instance: string): UsageRecord[] { return [...this.book(instance).records]; }
 
-  /** page returns the records after a cursor. A cursor of another log, or none, begins at the first record. */
+  /** page returns the records after a cursor. A cursor of another log, or an empty one, begins at the start. */
   page(instance: string, after: string): UsagePage {
     const { epoch, records } = this.book(instance);
     const found = /^([0-9a-f]{8})\.([0-9]{1,15})$/.exec(after);

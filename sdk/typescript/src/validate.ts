@@ -1,4 +1,4 @@
-// The shape of what the platform sends. Unknown fields pass: a newer platform may send them. What is wrong is
+// The shape of what the platform sends. Unknown fields pass: a newer platform may send them. An invalid field is
 // answered 400 and named by its path.
 import {
   kinds, malformed, maxKey, maxMembers, type ActionRequest, type Artifact, type Asked, type Dispatch, type Instance,
@@ -107,7 +107,7 @@ function readPlatform(value: unknown): Platform {
   return { graphqlUrl, token, tokenExpiresAt: text(o["tokenExpiresAt"], "platform.tokenExpiresAt") };
 }
 
-/** readAsked reads what a dispatch and a plan request have in common. */
+/** readAsked reads the fields that a dispatch and a plan request share. */
 export function readAsked(value: unknown): Asked {
   const o = object(value, "body");
   const kind = text(o["kind"], "kind");

@@ -8,7 +8,7 @@ const tokenLife = 60; // seconds
 const clockSkew = 30; // seconds
 const maxToken = 8 << 10;
 
-/** Claims are what a verified token says; it is for a request that check has not seen yet. */
+/** Claims are the content of a token whose signature is verified; check has not compared it with its request yet. */
 export type Claims = JWTPayload;
 
 export class Verifier {
@@ -35,7 +35,7 @@ export class Verifier {
     }
   }
 
-  /** check holds an opened token against the request it came with. */
+  /** check checks an opened token against the request that carries it. */
   check(claims: Claims, method: string, target: string, body: Buffer): void {
     const digest = createHash("sha256").update(body).digest("base64url");
     if ((claims.exp ?? 0) - (claims.iat ?? 0) > tokenLife) throw unauthorized("the token lives too long");
@@ -45,7 +45,7 @@ export class Verifier {
   }
 }
 
-/** The reason is for the log: whoever sent the request is told only that its token was refused. */
+/** The reason is for the log: the caller reads only that its token was refused. */
 function unauthorized(reason: string): Refusal {
   const refusal = new Refusal(401, { code: "UNAUTHENTICATED", message: "the request's token was refused" });
   refusal.cause = reason;

@@ -57,13 +57,13 @@ test("a folder has one user", () => {
   assert.throws(() => lock(dir), /in use/);
   unlock();
   fs.writeFileSync(path.join(dir, "lock"), fs.readFileSync("/proc/1/stat", "utf8").split(" ")[0] + " 0");
-  lock(dir)(); // the id was given to another process since
+  lock(dir)(); // another process has the id by now
   fs.writeFileSync(path.join(dir, "lock"), `1 ${startOf(1)}`);
   assert.throws(() => lock(dir), /in use by process 1/);
 });
 
 test("a killed process that nobody has reaped holds no folder", async () => {
-  // The child ends once its parent is a program that reaps nobody: a shell may reap one that ends before.
+  // The child ends once its parent is a program that reaps no child: a shell may reap one that ends before.
   const parent = spawn("sh", ["-c", "exec 3<&0; { read go <&3; } & echo $!; exec sleep 60"]);
   const [said] = (await once(parent.stdout, "data")) as [Buffer];
   const pid = Number(said.toString());

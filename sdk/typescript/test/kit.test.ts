@@ -1,4 +1,4 @@
-// The kit keeps the contract: what is dispatched happens once, also across a restart.
+// The kit keeps the contract: a dispatched operation happens once, also across a restart.
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The small app of the kit's own tests, and what its tests begin with.
+// The small app of the kit's own tests, and the fixtures that its tests begin with.
 import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
@@ -60,7 +60,7 @@ export function pulse(more: Partial<Functions> = {}): App {
   });
 }
 
-/** Held is a node that leaves START_PROCESS running until it is let go. */
+/** Held is a node that leaves START_PROCESS running until the test releases it. */
 export class Held {
   private go = false;
   private wake: () => void = () => undefined;
@@ -104,7 +104,7 @@ export class Bench {
     return this.platform.dispatch("op_2", "instance.decommission", this.app, 2, other);
   }
 
-  /** killed is a copy of the state folder: what a killed process leaves behind. */
+  /** killed returns a copy of the state folder, as a killed process leaves it. */
   killed(): string {
     const copy = `${this.state}/killed`;
     fs.cpSync(`${this.state}/journal`, `${copy}/journal`, { recursive: true });

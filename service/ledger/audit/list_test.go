@@ -18,7 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// attempt asks for a key on the project as a verb does, and writes what was allowed.
+// attempt requires a key on the project as a verb does, and writes what was allowed.
 func attempt(ctx context.Context, kit *platformtest.Kit, project *db.Project, key authz.Key, reason string,
 	fail error) error {
 	return kit.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {

@@ -41,7 +41,7 @@ func newSealed(t *testing.T, n int) *sealed {
 	return s
 }
 
-// free waits until nothing holds back what was written: transactions of the server's other databases do so as well, while they run.
+// free waits until no transaction holds back what was written; those of the server's other databases do so too.
 func (s *sealed) free() {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -121,7 +121,7 @@ func (s *sealed) verify() *auditchain.Finding {
 	return verifier.End()
 }
 
-// tamper changes what stands, as a superuser who sets every guard aside.
+// tamper changes stored rows, as a superuser who sets every guard aside.
 func (s *sealed) tamper(statements ...string) {
 	s.t.Helper()
 	transaction, err := s.Admin.Begin(s.t.Context())
@@ -217,7 +217,7 @@ func TestABatchIsBoundedAndABacklogIsSealedInSeveral(t *testing.T) {
 	require.Nil(t, s.verify())
 }
 
-// A restore elsewhere numbers transactions anew: what was there keeps numbers that lie ahead.
+// A server that a dump is restored on has its own transaction numbers: the restored rows keep numbers that lie ahead.
 func TestSealingGoesOnAfterARestoreElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t, 3)

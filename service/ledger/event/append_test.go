@@ -167,7 +167,7 @@ func TestColumnsAreWrittenWithTheEventsOrWithoutAny(t *testing.T) {
 	require.Equal(t, []int{1}, b.seqs())
 }
 
-// A transaction that is older than the instance's event before tells after it, with all that it tells at once.
+// A transaction that is older than the instance's newest event appends all its events after it.
 func TestWhatAnOlderTransactionTellsAtOnceFollowsWhatWasToldMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -47,7 +47,7 @@ func (b *bundle) moved(dsn string) *bundle {
 	return &copied
 }
 
-// tell appends to an instance until it is done: while a server is lost, nothing is.
+// tell appends each message to an instance until that succeeds: while a server is lost, it does not.
 func (b *bundle) tell(of *db.Instance, messages ...string) {
 	b.t.Helper()
 	for _, message := range messages {

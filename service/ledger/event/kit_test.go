@@ -84,7 +84,7 @@ func (b *bundle) feed(after event.Position) (messages []string, end event.Positi
 	}
 }
 
-// hub runs a hub over a pool and waits until it hears; it ends with the test.
+// hub runs a hub over a pool and waits until it listens; it ends with the test.
 func (b *bundle) hub(pool *pgxpool.Pool) *event.Hub {
 	b.t.Helper()
 	hub := event.NewHub(pool, slog.New(slog.DiscardHandler))

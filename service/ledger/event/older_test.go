@@ -17,7 +17,7 @@ func TestABuildThatKnowsNoGenerationsWritesInThePresentOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, b.append(b.first, "before", nothing))
-	// The present end is no start: it lies before the event while somebody's older transaction runs.
+	// The feed's present end cannot be the start: while an older transaction runs, it lies before the event.
 	_, start := b.whole(1)
 	_, err := b.Admin.Exec(t.Context(), `UPDATE platform.generation_log SET system_identifier = 1`) // as after a restore
 	require.NoError(t, err)
@@ -29,8 +29,8 @@ func TestABuildThatKnowsNoGenerationsWritesInThePresentOne(t *testing.T) {
 	b.awaitFeed(start, "by an older build")
 }
 
-// What an older build tells after a restore, and what is told of the instance after it, has numbers of the server that
-// it is on: that of the event before is of another one, which may be far ahead.
+// Events that an older build appends after a restore, and later events of the instance, have numbers of the present
+// server. The event before has a number of another server, which may be far ahead.
 func TestAnOlderBuildsEventsAreReadAfterARestore(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
-// TestAStepOfAMembersLifeWritesNoIndex moves a member from one state to the next, and has PostgreSQL say which of the new
-// versions of its row needed no new entry in an index. The last step does: a member that is REMOVED leaves four of them.
+// TestAStepOfAMembersLifeWritesNoIndex moves a member from state to state, and reads from PostgreSQL which new versions
+// of its row needed no new entry in an index. The last step does: a member that is REMOVED leaves four indexes.
 func TestAStepOfAMembersLifeWritesNoIndex(t *testing.T) {
 	t.Parallel()
 	k := platformtest.New(t)

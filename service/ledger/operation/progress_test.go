@@ -17,7 +17,7 @@ import (
 )
 
 // What a person can read on an operation before it changes is in the timeline, in its order; a try that fails again
-// adds nothing, and what it said is forgotten once the adapter answers.
+// adds nothing, and its message is dropped once the adapter answers.
 func TestTheTimelineHasWhatTheOperationSaidAndNoRetries(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -67,8 +67,8 @@ func TestTheTimelineHasWhatTheOperationSaidAndNoRetries(t *testing.T) {
 		"restarting w3, 3 of 3"}, told)
 }
 
-// A line that follows an event within its pace is told once the operation is quiet, and only once; that a try failed is
-// not, nor what another line has replaced.
+// A line that follows an event within its pace is appended once the operation is quiet, and only once. A line that
+// reports a failed try is not, nor is one that a later line has replaced.
 func TestTheLastLineBeforeQuietIsTold(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// bundle is a project with an instance, and those who look at its operations.
+// bundle is a project with an instance, and the callers that read its operations.
 type bundle struct {
 	*platformtest.Kit
 	t        *testing.T

@@ -1,4 +1,4 @@
-// What was made under a role of an emergency.
+// What was created under an emergency role.
 import { Modal } from '@mantine/core';
 import { useRead } from '../api/hooks';
 import { MadeUnderDocument } from '../generated/graphql';

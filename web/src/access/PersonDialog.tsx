@@ -5,7 +5,7 @@ import { useSender } from '../api/hooks';
 import { ChangeDialog } from '../changes/ChangeDialog';
 import { CreatePersonDocument } from '../generated/graphql';
 
-/** The dialog; the person is invited afterwards, unless a verified domain vouches for the address. */
+/** The dialog; the person is invited afterwards, unless a verified domain covers the address. */
 export function PersonDialog({
   tenantId,
   onClose,

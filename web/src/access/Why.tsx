@@ -33,7 +33,7 @@ export function WhyDialog({
   );
 }
 
-/** Whether a subject has a permission, with the grounds; the subject is the caller when none is named. */
+/** Whether a subject has a permission, with the grounds; without a subject, for the caller. */
 export function Why({
   permissionKey,
   objectId,

@@ -5,7 +5,7 @@ import { recallProject } from '../lib/chosen';
 /** The most keys that are explained at once. */
 const maxKeys = 4;
 
-/** Returns the permission keys that a refusal names as missing; none for other kinds of refusal. */
+/** Returns the permission keys that a refusal names as missing; empty for other kinds of refusal. */
 export function missingKeys(problem: Problem): string[] {
   if (problem.code !== 'FORBIDDEN') return [];
   const keys = problem.reasons.filter((reason) => reason.code === 'PERMISSION_MISSING').map((reason) => reason.message);

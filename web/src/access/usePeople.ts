@@ -8,7 +8,7 @@ import type { TenantUsersQuery } from '../generated/graphql';
 /** A person as lists show them. */
 export type Person = TenantUsersQuery['users']['edges'][number]['node'];
 
-/** Returns at most 100 people; none without the permission to list them, and then `nameOf` returns the id. */
+/** Returns at most 100 people; empty without the permission to list them; then `nameOf` returns the id. */
 export function usePeople(): { list: readonly Person[]; nameOf: (id: string) => string } {
   const { project, can } = useSession();
   const allowed = can('identity.user.read');

@@ -156,7 +156,7 @@ function columns(mayRelease: boolean, release: (row: AllocationBitsFragment) => 
   ];
 }
 
-/** The devices that an allocation holds, and what of the node its members share. */
+/** The devices that an allocation holds, and the part of the node that its members share. */
 function Held({ row }: { row: AllocationBitsFragment }) {
   if (row.devices === null || row.devices.length === 0) return null;
   const share =

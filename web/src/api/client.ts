@@ -9,7 +9,7 @@ import { SessionDocument } from '../generated/graphql';
 /** The platform's client, on the page's own host. */
 const api = new Api({ url: '' });
 
-/** Returns a W3C trace context of its own for each request: the platform links its trace to it, so that one is found by the other. */
+/** Returns a new W3C trace context for each request: the platform links its trace to it, so each leads to the other. */
 export function traceparent(): string {
   const raw = crypto.getRandomValues(new Uint8Array(24));
   const hex = Array.from(raw, (byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -22,7 +22,7 @@ function traced(headers: HeadersInit | undefined): Headers {
   return all;
 }
 
-/** Queries and mutations, cached by urql and sent by the platform's client. The cookie is HttpOnly: no script, including the console's, ever sees the credential. */
+/** Queries and mutations: urql caches, the platform's client sends. The cookie is HttpOnly: no script can read it. */
 export const client = new Client({
   url: '/graphql',
   exchanges: [cacheExchange, fetchExchange],
@@ -41,7 +41,7 @@ window.addEventListener('offline', () => live.offline());
 
 let probing = false;
 
-/** A page cannot tell a handshake refused for a missing session from any other failure, so this finds out over HTTP. */
+/** A page cannot distinguish a handshake refused for a missing session from another failure, so this asks over HTTP. */
 async function probe(): Promise<void> {
   if (probing) return;
   probing = true;

@@ -92,9 +92,9 @@ export interface PlacedReasons {
 }
 
 /**
- * Places reasons on a form's fields. A path's leading `input` is dropped; `known` says whether the form has a
- * field of that dotted path, and the longest known prefix of a path gets the message, so that an error of
- * a list's element is shown at the list when elements have no field of their own.
+ * Places reasons on a form's fields. A path's leading `input` is dropped; `known` reports whether the form has a field
+ * of that dotted path, and the longest known prefix of a path gets the message, so that an error of a list's element is
+ * shown at the list when elements have no field of their own.
  */
 export function placeReasons(reasons: readonly Reason[], known: (path: string) => boolean): PlacedReasons {
   const fields = new Map<string, string>();

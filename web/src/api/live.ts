@@ -12,7 +12,7 @@ import type { Problem } from './errors';
 export interface LiveStatus {
   readonly state: 'idle' | 'open' | 'reconnecting';
   readonly epoch: number;
-  /** When the platform was last heard, in milliseconds; undefined while the connection is up. What is shown is as of then. */
+  /** When the platform last answered, in milliseconds: the page shows that time's data. Undefined while connected. */
   readonly asOf?: number;
 }
 
@@ -28,8 +28,8 @@ export interface LiveHooks {
 const sessionCodes: ReadonlySet<number> = new Set([4401, 4403]);
 
 /**
- * Milliseconds between pings; how long a pong may take before the console says that it hears nothing, which together is less than
- * three seconds; and before the socket is closed: a slow answer is no reason to open another.
+ * Milliseconds between pings; how long a pong may take before the console reports silence, together less than three
+ * seconds; and before the socket is closed: a slow answer is not a reason to open another.
  */
 const pingEvery = 1_500;
 const quietAfter = 1_400;
@@ -96,7 +96,7 @@ export class Live {
 
   readonly status = (): LiveStatus => this.current;
 
-  /** The browser has lost its network: the connection is down, though no packet has said so yet. */
+  /** The browser has lost its network: the connection is down, though no packet has shown it yet. */
   offline(): void {
     if (this.current.state !== 'open') return;
     this.set({ state: 'reconnecting', epoch: this.current.epoch, asOf: this.heardAt });
@@ -135,7 +135,7 @@ export class Live {
     );
   }
 
-  /** A peer that does not answer a ping is not heard, and then considered lost, even if the network has not noticed. */
+  /** A peer that does not answer a ping is silent, and then counts as lost, even if the network has not noticed. */
   private expectPong(): void {
     if (this.pongTimer !== undefined) return; // the answer to an earlier ping is still expected
     this.quietTimer = setTimeout(
@@ -145,7 +145,7 @@ export class Live {
     this.pongTimer = setTimeout(() => this.client.terminate(), pongWithin);
   }
 
-  /** The peer has answered; what was sent meanwhile has come before the answer, so that nothing needs to be read again. */
+  /** The peer has answered. What it sent meanwhile arrived before the answer, so nothing needs to be read again. */
   private heard(): void {
     this.expectNothing();
     this.heardAt = Date.now();

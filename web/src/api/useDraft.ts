@@ -1,10 +1,10 @@
-// What was typed into a form, kept while the form is closed.
+// A form's input, kept while the form is closed.
 import { useCallback, useState } from 'react';
 
-/** The most drafts that are kept; the oldest leave first. */
+/** The most drafts that are kept; the oldest are dropped first. */
 const most = 50;
 
-/** The drafts by their names. They are in the page's memory alone: what is typed may be secret, and a login is a new page. */
+/** The drafts by name, only in the page's memory: input may be secret, and a login is a new page. */
 const drafts = new Map<string, unknown>();
 
 /** State that outlives its component: the next one with the same name has the value that the last one had. */

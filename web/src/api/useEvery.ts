@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'react';
 
 /**
  * Runs at once, and again some milliseconds after the last run has ended, as long as the condition is true and the page
- * is seen. It runs at once when `again` changes or the page is seen again.
+ * is visible. It runs at once when `again` changes or the page is visible again.
  */
 export function useEvery(milliseconds: number, condition: boolean, run: () => Promise<void>, again: unknown): void {
   const latest = useRef(run);

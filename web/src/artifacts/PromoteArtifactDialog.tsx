@@ -1,4 +1,4 @@
-// The step of an artifact to another stage. A platform's artifact needs a smoke of its kind before it is active.
+// The step of an artifact to another stage. A platform's artifact needs a smoke test of its kind before it is active.
 import { useState } from 'react';
 import { tell } from '../api/hooks';
 import { useSession } from '../api/session';

@@ -206,7 +206,7 @@ function columns(show: (row: Row) => void) {
   ];
 }
 
-/** outcome returns what became of an attempt: allowed, allowed and then failed, or refused. */
+/** outcome returns the result of an attempt: allowed, allowed and then failed, or refused. */
 function outcome(row: Row): string {
   if (!row.allowed) return `Refused: ${row.code}`;
   return row.code === '' ? 'Allowed' : `Allowed, and failed: ${row.code}`;

@@ -97,8 +97,7 @@ function AppView({ app }: { app: App }) {
   );
 }
 
-/** Leads to the conditions of onboarding; nothing for those who may not read versions. */
-/** Leads those to the onboarding who may read it: the app's publisher, and the platform's staff. */
+/** A link to the onboarding, for people who may read it: the app's publisher, and the platform's staff. */
 function OnboardingLink({ app }: { app: App }) {
   const { can } = useSession();
   const projectId = useProjectId();

@@ -75,7 +75,7 @@ export function CatalogPage() {
   );
 }
 
-/** Says that an app is in a sandbox: the platform's staff has not opened it to others. */
+/** States that an app is in a sandbox: the platform's staff has not opened it to others. */
 export function SandboxTag({ entitled }: { entitled: boolean }) {
   return <span className="tag">{entitled ? 'Only your project' : 'Only another project'}</span>;
 }

@@ -15,8 +15,8 @@ const icons: Readonly<Record<string, IconName>> = {
 };
 
 /**
- * The card; nothing when there are no blockers. `verbs` draws what clears a blocker; `nameOf` names what people know by
- * another name than its id.
+ * The card; nothing when there are no blockers. `verbs` draws what clears a blocker; `nameOf` returns the name by which
+ * people know an id.
  */
 export function BlockersCard({
   blockers,
@@ -72,7 +72,7 @@ export function BlockersCard({
   );
 }
 
-/** What a blocker is about: by its name, or else by its id. */
+/** The object of a blocker: by its name, or else by its id. */
 function Subject({ id, name }: { id: string; name: string | undefined }) {
   return name === undefined ? <span className="mono">{id}</span> : <span title={id}>{name}</span>;
 }

@@ -29,7 +29,7 @@ export interface Change {
   readonly plan?: () => Promise<Answer<PlanBitsFragment>>;
   readonly send: (given: { planHash: string | null; reason: string | null }) => Promise<Answer<unknown>>;
   readonly reasonNeeded: boolean;
-  /** Whether the mutation takes a reason; false for one that does not, which then asks for none. */
+  /** Whether the mutation takes a reason; where it is false, the dialog has no field for one. */
   readonly reasonKept?: boolean;
   /** Draws the fields with their errors. */
   readonly form: (errors: ReadonlyMap<string, string>) => ReactNode;
@@ -38,7 +38,7 @@ export interface Change {
 /** The longest reason, in characters. */
 const maxReason = 500;
 
-/** The dialog, open as long as it is mounted. It closes when it is dismissed and once the change is made, before onDone. */
+/** The dialog, open as long as it is mounted. It closes when dismissed and after the change, before onDone. */
 export function ChangeDialog({ change, onClose, onDone }: { change: Change; onClose: () => void; onDone: () => void }) {
   const phone = useMediaQuery('(max-width: 640px)');
   return (

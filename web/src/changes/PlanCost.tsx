@@ -1,4 +1,4 @@
-// What a change makes of the price of an hour. What has no price is said so, and never shown as zero.
+// How a change affects the price of an hour. What has no price is labelled so, and never shown as zero.
 import type { CostBitsFragment } from '../generated/graphql';
 import { shapeName } from '../lib/capacity';
 import { plural } from '../lib/format';
@@ -8,7 +8,7 @@ import { DataTable } from '../ui/parts';
 type Line = CostBitsFragment['capacity'][number];
 type Rate = CostBitsFragment['usage'][number];
 
-/** The sums of a plan, and what they are made of. */
+/** The sums of a plan, and their parts. */
 export function PlanCost({ cost }: { cost: CostBitsFragment }) {
   return (
     <section className="stack-s" data-cost="">

@@ -13,7 +13,7 @@ export interface Flow {
   readonly plan: PlanBitsFragment | undefined;
   /** The last error. */
   readonly problem: Problem | undefined;
-  /** Why the previous plan was refused as stale; undefined when none was. */
+  /** Why the previous plan was refused as stale; undefined when it was not. */
   readonly stale: Problem | undefined;
 }
 
@@ -31,7 +31,7 @@ export const opening: Flow = { step: 'form', plan: undefined, problem: undefined
 /** The error code of a change whose plan is stale. */
 export const staleCode = 'PLAN_STALE';
 
-/** Returns the next state. A stale plan is made again immediately; other refusals lead back to where to fix them. */
+/** Returns the next state. A stale plan is read again immediately; other refusals lead back to where to fix them. */
 export function proceed(flow: Flow, happening: Happening): Flow {
   switch (happening.kind) {
     case 'plan':

@@ -33,7 +33,7 @@ export function isUnderWay(code: string): boolean {
   return underWay.has(code);
 }
 
-/** Returns when an instant comes, such as `in 12 s`; `now` for an instant that has passed. */
+/** Returns the time until an instant, such as `in 12 s`; `now` for an instant that has passed. */
 export function untilWord(instant: string, now: number): string {
   const left = Date.parse(instant) - now;
   if (Number.isNaN(left)) return '';

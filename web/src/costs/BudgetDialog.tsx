@@ -1,4 +1,4 @@
-// Setting a budget, or changing one: whose it is, how much, and what happens when it is spent.
+// Setting a budget, or changing one: its owner, its amount, and what happens when it is spent.
 import { Select, TagsInput, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { tell, useRead } from '../api/hooks';
@@ -10,7 +10,7 @@ import { outcomes, scopes, spans, wrongBudget } from './budget';
 
 type Targets = readonly { value: string; label: string }[];
 
-/** The dialog; a budget that is changed keeps whose it is. */
+/** The dialog; a budget that is changed keeps its owner. */
 export function BudgetDialog({
   budget,
   currency,
@@ -140,7 +140,7 @@ function entries<Key extends string>(words: Readonly<Record<Key, string>>): { va
   return (Object.keys(words) as Key[]).map((value) => ({ value, label: words[value] }));
 }
 
-/** An amount without the zeros that nobody typed. */
+/** An amount without trailing zeros that the person did not type. */
 function plain(text: string): string {
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }

@@ -1,4 +1,4 @@
-// The budgets of a project: what may be spent, what is, and what happens at the limit; set, changed and removed here.
+// The budgets of a project: what may be spent, what is spent, what happens at the limit; set, changed and removed here.
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { tell } from '../api/hooks';

@@ -60,7 +60,7 @@ function Costs({ data, refresh }: { data: ProjectCostsQuery; refresh: () => void
   );
 }
 
-/** A bar for each day of the month, and which was the dearest. */
+/** A bar for each day of the month, and the dearest day. */
 function Days({
   summary,
   shares,

@@ -1,4 +1,4 @@
-// What the platform's tenants cost this month, and what it bears itself, for operators.
+// What the platform's tenants cost this month, and the costs that the platform bears itself, for operators.
 import { useRead } from '../api/hooks';
 import { PlatformCostsDocument } from '../generated/graphql';
 import { headOf } from '../lib/places';

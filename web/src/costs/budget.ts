@@ -12,7 +12,7 @@ export const outcomes: Readonly<Record<BudgetOutcome, string>> = {
 /** What an amount is for, in words. */
 export const spans: Readonly<Record<BudgetSpan, string>> = { MONTH: 'A month, in UTC', TOTAL: 'All from now on' };
 
-/** Whose budget it is, in words. */
+/** The owner of a budget, in words. */
 export const scopes: Readonly<Record<BudgetScope, string>> = {
   PROJECT: 'This project',
   INSTANCE: 'A workload',

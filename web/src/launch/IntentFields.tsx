@@ -1,8 +1,8 @@
-// What members of a component are to live in, as a launch states it.
+// The capacity that members of a component are to use, as a launch states it.
 import { NumberInput, Select, TextInput } from '@mantine/core';
 import type { CapacityShape } from '../generated/graphql';
 
-/** What further members live in; a shape of 'NONE' states nothing. */
+/** The capacity for further members; a shape of 'NONE' states nothing. */
 export interface Further {
   readonly shape: CapacityShape | 'NONE';
   readonly gpuCount: number | string;
@@ -10,7 +10,7 @@ export interface Further {
   readonly region: string;
 }
 
-/** Nothing stated. */
+/** The value that states nothing. */
 export const nowhere: Further = { shape: 'NONE', gpuCount: 1, sku: '', region: '' };
 
 const shapes = [

@@ -219,7 +219,7 @@ export function LaunchForm({
   );
 }
 
-/** What the launch would cost an hour, once the form is complete; what else refuses it is said when it is sent. */
+/** What the launch would cost an hour, once the form is complete; other refusals are shown when it is sent. */
 function Cost({ input }: { input: PlanLaunchInstanceInput | undefined }) {
   const settled = useSettled(input, 400);
   const read = useRead(PlanLaunchDocument, { input: settled ?? nothing }, settled === undefined);
@@ -261,7 +261,7 @@ function useLaunch(options: Options, projectId: string) {
   const [picked, setChosen] = useState<readonly string[]>(() =>
     fit.length === 1 ? fit.map((verdict) => verdict.allocation.id) : [],
   );
-  const chosen = picked.filter((id) => options.allocations.some((verdict) => verdict.allocation.id === id)); // one may be taken meanwhile
+  const chosen = picked.filter((id) => options.allocations.some((verdict) => verdict.allocation.id === id)); // one may be in use by now
   const [counts, setCounts] = useState<Readonly<Record<string, number | string>>>(() =>
     Object.fromEntries(manifest.components.map((each) => [each.key, each.default])),
   );
@@ -395,7 +395,7 @@ function knows(path: string, options: Options, schema: ReturnType<typeof asSchem
   );
 }
 
-/** Returns the form's own errors and the server's of a prefix, without the prefix; the form's own win. */
+/** Returns the form's own errors and the server's of a prefix, without the prefix; the form's own take precedence. */
 function merged(
   own: ReadonlyMap<string, string>,
   server: ReadonlyMap<string, string>,

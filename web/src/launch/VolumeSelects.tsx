@@ -8,7 +8,7 @@ import type { LaunchOptionsQuery } from '../generated/graphql';
 
 type Slot = LaunchOptionsQuery['launchOptions']['manifest']['volumes'][number];
 
-/** A field for each slot; an empty value is for no volume. */
+/** A field for each slot; an empty value means no volume. */
 export function VolumeSelects({
   projectId,
   slots,

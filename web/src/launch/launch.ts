@@ -12,7 +12,7 @@ export const deadlines = [
   { value: '14400', label: '4 hours' },
 ];
 
-/** Whom a control plane can serve. */
+/** The projects that a control plane can serve. */
 export const planeScopes = [
   { value: 'PROJECT', label: 'This project' },
   { value: 'TENANT', label: 'The whole tenant' },
@@ -46,7 +46,7 @@ export interface VersionOption {
   readonly reasons: readonly { readonly message: string }[];
 }
 
-/** Returns the versions to choose from; one that this project may not launch shows why and cannot be chosen. */
+/** Returns the versions to choose from; one that this project may not launch shows the reason and cannot be chosen. */
 export function versionChoices(
   versions: readonly VersionOption[],
 ): { value: string; label: string; disabled: boolean }[] {
@@ -60,7 +60,7 @@ export function versionChoices(
   });
 }
 
-/** Returns what a launch sends of where further members live; null for nothing. */
+/** Returns the capacity for further members as a launch sends it; null for nothing. */
 export function furtherOf(further: Further | undefined): CapacityIntentInput | null {
   if (further === undefined || further.shape === 'NONE') return null;
   const text = (value: string) => (value.trim() === '' ? null : value.trim());
@@ -72,7 +72,7 @@ export function furtherOf(further: Further | undefined): CapacityIntentInput | n
   };
 }
 
-/** Returns the error of a component whose members would have nowhere to live: nothing is chosen, and others say what to request. */
+/** Returns the error of a component without capacity: nothing is chosen, and others state what to request. */
 export function homeless(
   launch: { readonly chosen: number; readonly stated: number; readonly count: number },
   further: Further | undefined,
@@ -82,7 +82,7 @@ export function homeless(
     : undefined;
 }
 
-/** Returns the error that the form itself finds in where further members live. */
+/** Returns the error that the form itself finds in the capacity for further members. */
 export function furtherProblem(further: Further | undefined): string | undefined {
   if (further?.shape !== 'GPU_SLICE') return undefined;
   const gpus = Number(further.gpuCount);
@@ -91,14 +91,14 @@ export function furtherProblem(further: Further | undefined): string | undefined
     : 'A slice has 1 to 64 GPUs.';
 }
 
-/** Returns what a launch sends of the volumes that are chosen for slots. */
+/** Returns the volumes that are chosen for slots, as a launch sends them. */
 export function usesOf(chosen: Readonly<Record<string, string>>): { slot: string; volumeId: string }[] {
   return Object.entries(chosen)
     .filter(([, volume]) => volume !== '')
     .map(([slot, volumeId]) => ({ slot, volumeId }));
 }
 
-/** Returns the slots that need a volume and have none. */
+/** Returns the slots that need a volume and do not have one. */
 export function slotless(
   slots: readonly { readonly name: string; readonly required: boolean }[],
   chosen: Readonly<Record<string, string>>,

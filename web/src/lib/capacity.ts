@@ -1,8 +1,8 @@
-// Texts for capacity: what an app needs, from its manifest's compatibility block, and what an allocation is called.
+// Texts for capacity: what an app needs, from its manifest's compatibility block, and an allocation's name.
 import { words } from './format';
 import { atKey } from './schema';
 
-/** Returns short phrases such as `Bare metal` or `4 GPUs or more`; nothing for what the block does not state. */
+/** Returns short phrases such as `Bare metal` or `4 GPUs or more`; none for what the block does not state. */
 export function needsOf(compatibility: unknown): string[] {
   const needs: string[] = [];
   const shape = atKey(compatibility, 'requires_capacity_shape');
@@ -49,7 +49,7 @@ export function shapeName(shape: string): string {
   }
 }
 
-/** What capacity is to be made of. */
+/** The parts of the requested capacity. */
 export interface Intent {
   readonly shape: string;
   readonly gpuCount: number | null;
@@ -57,7 +57,7 @@ export interface Intent {
   readonly region: string;
 }
 
-/** Returns a text such as `GPU slice of 2 GPUs, h100, eu` for what capacity is to be made of. */
+/** Returns a text such as `GPU slice of 2 GPUs, h100, eu` for the parts of the requested capacity. */
 export function intentWord(intent: Intent): string {
   const gpus = intent.gpuCount === null ? '' : ` of ${intent.gpuCount} GPU${intent.gpuCount === 1 ? '' : 's'}`;
   return [`${shapeName(intent.shape)}${gpus}`, intent.sku, intent.region].filter((each) => each !== '').join(', ');

@@ -16,7 +16,7 @@ export function recallProject(): string {
   }
 }
 
-/** Remembers the current project, chosen by the person or by the console for one that never chose. */
+/** Remembers the current project, chosen by the person, or by the console if the person never chose. */
 export function rememberProject(projectId: string): void {
   current = projectId;
   try {

@@ -3,7 +3,7 @@
 /** The editor's initial content: a document without rules. */
 export const startingDocument = {};
 
-/** Parses a document, or returns why it is not one; the platform checks the rules themselves. */
+/** Parses a document, or returns why the text is not a document; the platform checks the rules themselves. */
 export function parseDocument(text: string): { readonly document: unknown; readonly wrong: string | undefined } {
   try {
     const document: unknown = JSON.parse(text === '' ? '{}' : text);

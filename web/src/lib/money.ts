@@ -5,7 +5,7 @@ export function amount(text: string, currency: string): string {
   return `${places(text)} ${currency}`;
 }
 
-/** Said of whatever the price book has no price of. */
+/** The text for capacity without a price in the price book. */
 export const noPrice = 'No price set';
 
 /** What an hour of some capacity costs, in words: a sum for each currency, and how much of it has no price. */
@@ -31,7 +31,7 @@ function millionths(text: string): bigint {
   return BigInt(whole + rest.slice(0, 6).padEnd(6, '0'));
 }
 
-/** A difference in words: what more or less it costs. */
+/** A difference in words: how much more or less it costs. */
 export function difference(text: string, currency: string): string {
   return text.startsWith('-') ? `${amount(text.slice(1), currency)} less` : `${amount(text, currency)} more`;
 }
@@ -51,7 +51,7 @@ function places(text: string): string {
   return `${whole.replace(/\B(?=(\d{3})+$)/g, '\u202f')}.${kept}`;
 }
 
-/** The percent of a bar's height that an amount has beside the largest; by digits alone, and at least 2. */
+/** The percent of a bar's height that an amount has beside the largest; from digits alone, and at least 2. */
 export function portion(text: string, all: readonly string[]): number {
   const least = 6;
   const units = (each: string): bigint => {

@@ -1,5 +1,5 @@
-// The pages of the navigation: where each is, and what its head says. The first drawing (ui/first.ts) shows both before
-// the console's own code is there, so that this file imports nothing.
+// The pages of the navigation: the path of each, and the text of its head. The first drawing (ui/first.ts) shows both
+// before the console's own code is loaded, so this file imports nothing.
 
 /** A page that the navigation leads to. */
 export interface Place {
@@ -164,10 +164,10 @@ export const places = [
   },
 ] as const satisfies readonly Place[];
 
-/** Where a place is. */
+/** The path of a place. */
 export type PlacePath = (typeof places)[number]['path'];
 
-/** The groups of the navigation, each with the places that a viewer sees by the permissions that `can` knows of. */
+/** The groups of the navigation, each with the places that a viewer's permissions allow, as `can` reports them. */
 export function placesFor(can: (key: string) => boolean) {
   const seen = places.filter((place) => place.needs.every(can));
   return [...new Set(seen.map((place) => place.group))].map((group) => ({
@@ -176,12 +176,12 @@ export function placesFor(can: (key: string) => boolean) {
   }));
 }
 
-/** Returns the place at a path, which for the root is the one that it leads to; undefined for every other page. */
+/** Returns the place at a path, for the root, the place that it leads to; undefined for every other page. */
 export function placeAt(path: string): Place | undefined {
   return places.find((place) => place.path === (path === '/' ? '/workloads' : path));
 }
 
-/** Returns what the head of a place's page says. */
+/** Returns the text of the head of a place's page. */
 export function headOf(path: PlacePath): { title: string; lede: string } {
   const { title, lede } = places.find((place) => place.path === path) ?? places[0];
   return { title, lede };

@@ -1,4 +1,4 @@
-/** Gives the browser a text to store. */
+/** Makes the browser download a text as a file. */
 export function save(name: string, text: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain;charset=utf-8' }));

@@ -122,7 +122,7 @@ function listWidget(schema: Schema): Widget {
   return ['text', 'integer', 'number'].includes(widgetOf(items)) ? 'list' : 'json';
 }
 
-/** Returns the only type of a schema, apart from null; undefined when it has none or several. */
+/** Returns the only type of a schema, apart from null; undefined when it has no type or several. */
 export function typeOf(schema: Schema): string | undefined {
   const types = (typeof schema.type === 'string' ? [schema.type] : (schema.type ?? [])).filter(
     (type) => type !== 'null',
@@ -132,8 +132,8 @@ export function typeOf(schema: Schema): string | undefined {
 }
 
 /**
- * Returns the initial value of a form: the schema's defaults, and nothing where it has none. An optional group is left
- * out, so that its required fields are not reported as missing.
+ * Returns the initial value of a form: the schema's defaults, and no value where it has no default. An optional group
+ * is left out, so that its required fields are not reported as missing.
  */
 export function initialValue(schema: Schema): unknown {
   if (schema.const !== undefined) return schema.const;

@@ -48,7 +48,7 @@ export function cellText(value: unknown): string {
   return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/.test(value) ? fullTime(value) : value;
 }
 
-/** Reports whether a value is what a program wrote, and so is shown in a fixed width: a text of several lines, or one that its name calls output. */
+/** Reports whether a program wrote a value, shown in a fixed width: several lines, or an output by its name. */
 export function isOutput(name: string, text: string): boolean {
   return text.includes('\n') || /(output|stdout|stderr|script|logs?|lines)$/i.test(name);
 }

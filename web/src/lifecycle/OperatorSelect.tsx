@@ -1,17 +1,17 @@
-// Chooses the service account of a project that an app's adapter may act by.
+// Chooses the service account of a project as which an app's adapter may act.
 import { Select } from '@mantine/core';
 import { useRead } from '../api/hooks';
 import { useSession } from '../api/session';
 import { OperatorAccountsDocument } from '../generated/graphql';
 
-/** Returns the accounts of the project to choose from, at most 100; none where the caller may not see them. */
+/** Returns the accounts of the project to choose from, at most 100; empty where the caller may not see them. */
 export function useOperatorAccounts(projectId: string): { value: string; label: string }[] {
   const { can } = useSession();
   const read = useRead(OperatorAccountsDocument, { projectId }, !can('identity.service_account.read'));
   return (read.data?.serviceAccounts.edges ?? []).map(({ node }) => ({ value: node.id, label: node.name }));
 }
 
-/** The field; empty is for none. */
+/** The field; empty means no account. */
 export function OperatorSelect({
   projectId,
   value,

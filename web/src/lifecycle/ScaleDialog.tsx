@@ -1,4 +1,4 @@
-// Bringing a component to a number of members: what is missing is added, or what is too many is removed.
+// Bringing a component to a number of members: missing members are added, or surplus members are removed.
 import { Checkbox, NumberInput, Select } from '@mantine/core';
 import { useState } from 'react';
 import { ask, useSender } from '../api/hooks';
@@ -13,10 +13,10 @@ import type { Ending, Place } from './fields';
 import type { InstanceDialogProps } from './InstanceDialogs';
 import type { Workload } from './workload';
 
-/** Which way a scaling goes. */
+/** The direction of a scaling. */
 export type Direction = 'up' | 'down' | 'none';
 
-/** Returns which way a component goes from a number of members to another. */
+/** Returns the direction from a component's number of members to another. */
 export function directionOf(from: number, to: number): Direction {
   if (to > from) return 'up';
   return to < from ? 'down' : 'none';

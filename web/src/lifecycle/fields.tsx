@@ -53,7 +53,7 @@ export interface Ending {
   readonly deadline: string;
 }
 
-/** Returns the fields of an input that say how the change may end; plan and change are given the same. */
+/** Returns the fields of an input that say how the change may end; plan and change get the same fields. */
 export function endOf(value: Ending) {
   return { force: value.force, onDeadline: value.onDeadline, deadlineSeconds: Number(value.deadline) };
 }
@@ -124,7 +124,7 @@ export const firstPlace: Place = {
   region: '',
 };
 
-/** Returns the capacity that a place requests; null when it exists already. */
+/** Returns the capacity that a place requests; null when the capacity exists already. */
 export function intentOf(place: Place): CapacityIntentInput | null {
   if (place.mode !== 'new') return null;
   const text = (value: string) => (value.trim() === '' ? null : value.trim());
@@ -148,7 +148,7 @@ export function placeProblem(place: Place): string | undefined {
   return undefined;
 }
 
-/** The choice of a place. `same` offers a place that is known already, such as the old member's; `single` lets one allocation be chosen. */
+/** The choice of a place. `same` offers a known place, such as the old member's; `single` allows one allocation. */
 export function PlaceFields({
   value,
   onChange,

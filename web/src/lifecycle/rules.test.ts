@@ -112,7 +112,7 @@ it('keeps a scaling within the bounds, and to what the person may do', () => {
   const both = { up: true, down: true };
   expect([directionOf(2, 3), directionOf(2, 1), directionOf(2, 2)]).toEqual(['up', 'down', 'none']);
   expect(scaleProblems(4, of, undefined, both).size).toBe(0);
-  expect(scaleProblems(1, of, 'Choose.', both).size).toBe(0); // who leaves needs no place
+  expect(scaleProblems(1, of, 'Choose.', both).size).toBe(0); // members that leave need no place
   expect(scaleProblems(3, of, 'Choose.', both).get('allocationIds')).toBe('Choose.');
   for (const count of ['', 0, 5, 1.5])
     expect(scaleProblems(count, of, undefined, both).get('count')).toBe('Must be 1 to 4.');

@@ -21,7 +21,7 @@ export function memberKey(family: string, act: MemberAct): string {
   }
 }
 
-/** Returns the permission key of a change of an instance, in a family of keys; of a scaling that of its additions. */
+/** Returns the permission key of a change of an instance, in a family of keys; for a scaling, that of its additions. */
 export function instanceKey(family: string, act: InstanceAct): string {
   switch (act) {
     case 'add':

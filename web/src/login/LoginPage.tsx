@@ -36,7 +36,7 @@ export function LoginPage({
       setBusy(true);
       const failed = await login(code);
       if (failed === undefined)
-        location.assign(safeNext(next)); // a full load: the new session starts clean
+        location.assign(safeNext(next)); // a full load: the new session starts without old state
       else {
         setProblem(failed);
         setBusy(false);

@@ -5,7 +5,7 @@ import type { Problem } from '../api/errors';
 /** The longest code, in characters; a longer text is not a code. */
 const maxCode = 512;
 
-/** Returns the code in a fragment such as `#code=abc`, in a login link, or the bare code; empty when there is none. */
+/** Returns the code in a fragment such as `#code=abc`, in a login link, or the bare code; empty without a code. */
 export function codeFrom(pasted: string): string {
   const trimmed = pasted.trim();
   const named = /[#&?]code=([^&\s]+)/.exec(trimmed)?.[1];
@@ -43,7 +43,7 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the problem that a login at the identity provider returned with; undefined when there was none. `message` is
+ * Returns the problem that a login at the identity provider returned with; undefined without a problem. `message` is
  * the platform's own message, where it has one.
  */
 export function refusalOf(

@@ -7,7 +7,7 @@ export interface Methods {
   readonly oidc: string | undefined;
 }
 
-/** The methods until the platform has answered, and when it cannot: by link, which needs nothing else. */
+/** The methods until the platform has answered, and when it cannot: by link, which needs no identity provider. */
 const unknown: Methods = { link: true, oidc: undefined };
 
 /** Reads the login methods once. */

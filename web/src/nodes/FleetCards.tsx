@@ -17,7 +17,7 @@ type Capacity = Fleet['capacity'][number];
 type Troubled = Fleet['troubled'][number];
 type Stuck = Fleet['stuck'][number];
 
-/** The cards above the list of nodes; what is well takes no space. */
+/** The cards above the list of nodes; healthy states take no space. */
 export function FleetCards() {
   const read = useRead(
     FleetDocument,

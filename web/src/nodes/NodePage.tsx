@@ -1,4 +1,4 @@
-// One node, for operators: its conditions, who lives there, and what its drain waits for.
+// One node, for operators: its conditions, its members, and what its drain waits for.
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';

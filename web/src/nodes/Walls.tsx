@@ -5,7 +5,7 @@ import { Status } from '../ui/Status';
 
 type Row = NodesQuery['nodes']['edges'][number]['node'];
 
-/** The isolation classes of a node with its runtime and what does not hold there. */
+/** The isolation classes of a node with its runtime and the guarantees that the node does not give. */
 export function Walls({ row }: { row: Row }) {
   const walls = row.walls;
   if (walls === null)
@@ -46,7 +46,7 @@ export function Walls({ row }: { row: Row }) {
   );
 }
 
-/** The GPUs of a node: how many, and behind a fold each with its identity. */
+/** The GPUs of a node: how many, and folded, each with its identity. */
 export function Gpus({ row }: { row: Row }) {
   if (row.gpus === 0) return <span className="faint">none</span>;
   return (

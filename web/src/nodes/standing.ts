@@ -1,4 +1,4 @@
-// What a node's row says of new members, in a sentence.
+// Whether a node takes new members, in a sentence for its row.
 import type { NodeStandingFragment } from '../generated/graphql';
 import { words } from '../lib/format';
 

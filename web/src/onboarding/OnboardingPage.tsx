@@ -1,4 +1,4 @@
-// Whether a version of an app is ready for every tenant: the seven conditions, what each rests on, and when that was.
+// Whether a version of an app is ready for every tenant: the seven conditions, each with its evidence and its date.
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -17,7 +17,7 @@ import { conditions } from './words';
 
 type Onboarding = AppOnboardingQuery['appOnboarding'];
 
-/** The page of an app's version; without a version that of the active one, or else the newest. */
+/** The page of an app's version; without a version, of the active one or else the newest. */
 export function OnboardingPage({ slug, version }: { slug: string; version: string | undefined }) {
   const { data, problem, refresh } = useRead(AppOnboardingDocument, { appSlug: slug, version: version ?? null });
   if (data === undefined) {

@@ -1,7 +1,7 @@
 // A link to a row by its id, or to a page by its address.
 import { Link } from '@tanstack/react-router';
 
-/** The link; an id that has no page of its own is shown as it is. */
+/** The link; an id without a page of its own is shown as text. */
 export function Reference({ id, url = '' }: { id: string | null; url?: string }) {
   if (id === null || id === '')
     return url === '' ? (

@@ -1,4 +1,4 @@
-// What conditions and gaps are called.
+// The names of conditions and gaps.
 import type { GapKind, GapState, OnboardingCondition } from '../generated/graphql';
 
 /** The conditions, in words. */

@@ -41,7 +41,7 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
   const finished = hasEnded(now.state) && !hasEnded(detail.state);
   useEffect(() => {
     if (finished) refresh();
-  }, [finished, refresh]); // evidence comes with the end
+  }, [finished, refresh]); // evidence arrives with the end
   const { instance } = detail;
   const open = !hasEnded(now.state);
   const waiting = open && (detail.waitsFor.length > 0 || detail.blockers.some((each) => !isUnderWay(each.code)));

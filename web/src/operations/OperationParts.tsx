@@ -10,7 +10,7 @@ import { Json, useNow } from '../ui/parts';
 import type { OperationView } from './useOperation';
 import { hasEnded } from './useOperation';
 
-/** State, message and bar. `told` is the failure message that the page already shows elsewhere; `waiting` that it waits for something. */
+/** State, message and bar. `told` is the failure message already shown elsewhere; `waiting`: it waits for something. */
 export function OperationProgress({
   operation,
   told,
@@ -92,7 +92,7 @@ const stepIcons: Readonly<Record<string, IconName>> = {
   UNDONE: 'back',
 };
 
-/** The steps in order, each with its duration and, where given, its evidence. `waiting` says that the running one waits; `error` has been shown already. */
+/** The steps in order, with duration and evidence. `waiting`: the running one waits; `error` is already shown. */
 export function Steps({
   steps,
   over,

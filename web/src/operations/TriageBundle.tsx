@@ -1,4 +1,4 @@
-// The support bundle of a request: what would be in it and what not, before it is downloaded.
+// The support bundle of a request: what it would contain and what not, before it is downloaded.
 import { Button, Modal } from '@mantine/core';
 import { useState } from 'react';
 import type { Problem } from '../api/errors';

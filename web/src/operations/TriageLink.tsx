@@ -1,8 +1,8 @@
-// The way from a problem to the report of its request; beside every problem, so apart from the page that it leads to.
+// The way from a problem to the report of its request; beside every problem, so not in that page's file.
 import { Link } from '@tanstack/react-router';
 import type { Problem } from '../api/errors';
 
-/** Codes of problems that no report is about: the request did not reach a person's session, or the platform. */
+/** Codes of problems without a report: the request did not reach a person's session, or the platform. */
 const unreported = ['NETWORK', 'UNAUTHENTICATED', 'TOKEN_EXPIRED', 'LOGIN_REFUSED'];
 
 /** Leads from a problem to the report of its request. */

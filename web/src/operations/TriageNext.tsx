@@ -29,7 +29,7 @@ import { Card, Fact } from '../ui/parts';
 
 export type Next = NonNullable<TriageReportQuery['triage']['next']>;
 
-/** What each action does, as its button says; an action that this console does not know has no button. */
+/** The label of each action's button; an action that this console does not know has no button. */
 const labels: Readonly<Record<string, string>> = {
   cancelOperation: 'Cancel the operation',
   breakGlassEndOperation: 'End the operation by break-glass',
@@ -42,7 +42,7 @@ const labels: Readonly<Record<string, string>> = {
   recoverMember: 'Recover the member',
 };
 
-/** The actions that only take back or repeat. */
+/** The actions that only undo or repeat. */
 const harmless: ReadonlySet<string> = new Set(['retryOperation', 'recoverMember']);
 
 /** The card of the action; `onDone` is called when it was carried out. */
@@ -80,7 +80,7 @@ export function NextCard({ next, onDone }: { next: Next; onDone: () => void }) {
   );
 }
 
-/** The words of an action's button; undefined for one that this console does not know. */
+/** The label of an action's button; undefined for an action that this console does not know. */
 export function labelOf(next: Pick<Next, 'mutation' | 'force'>): string | undefined {
   const label = labels[next.mutation];
   return label !== undefined && next.force ? `${label} by force` : label;
@@ -125,7 +125,7 @@ function NextDialog({ next, onClose, onDone }: DialogProps) {
   );
 }
 
-/** The reason that comes with the action. */
+/** The reason that is sent with the action. */
 export function reasonOf({ variables }: Pick<Next, 'variables'>): string {
   const input = (variables as { input?: { reason?: unknown } }).input;
   return typeof input?.reason === 'string' ? input.reason : '';
@@ -133,7 +133,7 @@ export function reasonOf({ variables }: Pick<Next, 'variables'>): string {
 
 type Way = Pick<Change, 'plan' | 'send'>;
 
-/** Takes one field out of an answer. */
+/** Reads one field of an answer. */
 function field<Data, Key extends keyof Data>(answer: Answer<Data>, key: Key): Answer<Data[Key]> {
   return answer.problem === undefined ? { data: answer.data[key] } : answer;
 }

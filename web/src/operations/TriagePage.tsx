@@ -187,7 +187,7 @@ function Outside({ url, children }: { url: string; children: ReactNode }) {
   );
 }
 
-/** A kind of operation in words; the field that was called as it is. */
+/** A kind of operation in words; the name of a called field unchanged. */
 function asked(what: string): string {
   return /^[A-Z_]+$/.test(what) ? operationName(what) : what;
 }

@@ -13,7 +13,7 @@ export function hasEnded(state: OperationState): boolean {
   return ended.has(state);
 }
 
-/** Returns the current operation: what was read, or what the live feed sent since, whichever is further. */
+/** Returns the current operation: what was read, or what the live feed sent since, whichever is newer. */
 export function useOperation(read: OperationView | null): OperationView | null {
   const [followed, setFollowed] = useState<OperationView>();
   const watched = read !== null && !hasEnded(read.state) ? read.id : undefined;

@@ -1,8 +1,8 @@
-// Why the terms of a step are set aside: only the platform's staff are offered it, and only where a term is not met.
+// Why the terms of a step are overridden: a field for the platform's staff alone, and only where a term is not met.
 import { TextInput } from '@mantine/core';
 import type { ReasonBitsFragment } from '../generated/graphql';
 
-/** Whether a reason is a term of a step, which can be set aside, and not evidence, which cannot. */
+/** Whether a reason is a term of a step, which can be overridden, and not evidence, which cannot. */
 export function isTerm(reason: ReasonBitsFragment): boolean {
   return reason.code === 'EVIDENCE_MISSING' && reason.path === 'input.to';
 }

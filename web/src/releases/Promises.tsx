@@ -5,7 +5,7 @@ import { Card, Fact } from '../ui/parts';
 
 const parts = ['upgrade', 'rollback', 'delete'] as const;
 
-/** The card; nothing when nothing is promised. */
+/** The card; empty when nothing is promised. */
 export function Promises({ lifecycle }: { lifecycle: unknown }) {
   if (lifecycle === null || lifecycle === undefined) return null;
   return (

@@ -1,4 +1,4 @@
-// The step of a manifest to another stage, with what it still lacks.
+// The step of a manifest to another stage, with its unmet requirements.
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { tell } from '../api/hooks';
@@ -96,7 +96,7 @@ export function PromoteDialog({
   );
 }
 
-/** What a manifest lacks for its next stage. */
+/** The unmet requirements for a manifest's next stage. */
 export function Lacks({ lacks }: { lacks: readonly ReasonBitsFragment[] }) {
   return (
     <Notice tone="warn" icon="info">

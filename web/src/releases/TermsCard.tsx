@@ -1,4 +1,4 @@
-// What the next step of a version needs beside its evidence, and what of it is not met yet.
+// What the next step of a version needs besides its evidence, and which terms are not met yet.
 import { useRead } from '../api/hooks';
 import { AppTermsDocument } from '../generated/graphql';
 import type { AppTermsQuery, ReasonBitsFragment, Stage } from '../generated/graphql';

@@ -1,4 +1,4 @@
-// Control planes that this project offers to others of the tenant, or is offered.
+// Control planes that this project offers to others of the tenant, or that others offer to it.
 import { Button, SegmentedControl } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';

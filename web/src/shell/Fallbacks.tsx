@@ -57,7 +57,7 @@ export function FailedPage({ error }: { error: unknown }) {
   );
 }
 
-/** The place of a page while its chunk is loaded: its head is known already where the navigation leads to it. */
+/** The place of a page while its chunk is loaded, with its head if the navigation leads to it. */
 export function LoadingPage() {
   const place = placeAt(location.pathname);
   return (

@@ -12,7 +12,7 @@ import { Empty } from '../ui/parts';
 import { ConnectionBanner } from './ConnectionBanner';
 import { SchemeToggle } from './SchemeToggle';
 
-// What opens on a click comes behind the frame, not before it.
+// What opens on a click is loaded after the frame, not before it.
 const NavDrawer = lazy(() => import('./NavDrawer').then((module) => ({ default: module.NavDrawer })));
 const ProjectSwitcher = lazy(() => import('./ProjectSwitcher').then((module) => ({ default: module.ProjectSwitcher })));
 const ViewerMenu = lazy(() => import('./ViewerMenu').then((module) => ({ default: module.ViewerMenu })));
@@ -38,7 +38,7 @@ export function Shell() {
   );
 }
 
-/** The first drawing until the session is known: the one that is still there from before, or one of its own. */
+/** The first drawing until the session is known: the one that is still in the document, or a new one. */
 function First() {
   const { pathname } = useLocation();
   if (document.getElementById('first') !== null) return null;
@@ -144,7 +144,7 @@ function SideContent() {
   );
 }
 
-/** Takes the room of a menu's button until the menu is loaded. */
+/** Takes the space of a menu's button until the menu is loaded. */
 function SwitcherPlace() {
   return (
     <div className="switcher" aria-hidden="true">

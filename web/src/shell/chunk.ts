@@ -1,4 +1,4 @@
-// Pages in chunks of their own: the console's first load has the frame, and what a page needs comes when it is opened.
+// Pages in chunks of their own: the console's first load has the frame, and a page's code is loaded when it is opened.
 import { LazyRoute } from '@tanstack/react-router';
 import type { AnyRoute, RouteComponent } from '@tanstack/react-router';
 
@@ -7,7 +7,7 @@ export class NotLoaded extends Error {
   override readonly name = 'NotLoaded';
 }
 
-/** Returns what a route draws, found by `pick` in its chunk. After a failure the router asks for the chunk again. */
+/** Returns what a route draws, found by `pick` in its chunk. After a failure the router requests the chunk again. */
 export async function page<Module>(
   chunk: Promise<Module>,
   pick: (module: Module) => RouteComponent,

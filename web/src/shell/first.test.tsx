@@ -26,7 +26,7 @@ vi.mock('./NavDrawer', () => ({ NavDrawer: () => null }));
 vi.mock('./ProjectSwitcher', () => ({ ProjectSwitcher: () => null }));
 vi.mock('./ViewerMenu', () => ({ ViewerMenu: () => null }));
 
-/** Returns the frame as the console draws it at a path, while the page's own code is on its way. */
+/** Returns the frame as the console draws it at a path, while the page's own code is loading. */
 async function frame(path: string): Promise<HTMLElement> {
   window.history.replaceState(null, '', path);
   const root = createRootRoute();
@@ -53,7 +53,7 @@ async function frame(path: string): Promise<HTMLElement> {
   return copy;
 }
 
-/** Returns the parts of a drawing that people see: each with what it says, where it leads and whether it is chosen. */
+/** Returns the parts of a drawing that people see: each with its text, its link and whether it is chosen. */
 function parts(drawing: HTMLElement): string[] {
   const seen = [
     ...drawing.querySelectorAll('aside .brand, .nav h2, .nav a, .page h1, .page .lede, .waiting, .waiting i'),

@@ -1,4 +1,4 @@
-// Where artifacts may come from, with which credential, and whose signatures are trusted there.
+// The sources of artifacts, each with its credential and the keys whose signatures are trusted there.
 import { Button, Menu } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { tell } from '../api/hooks';

@@ -10,7 +10,7 @@ import { styled, whileStyled } from './document';
 /** Lines that can be scrolled back to. */
 const scrollback = 5_000;
 
-/** The screen. It connects once, when it is first seen; another opening needs another `key`. */
+/** The screen. It connects once, when it is first visible; another opening needs another `key`. */
 export default function Screen({
   opening,
   label,

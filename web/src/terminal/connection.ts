@@ -3,7 +3,7 @@ import { plain, problemOfEnvelope } from '../api/errors';
 import type { Problem } from '../api/errors';
 import { exitCode, inputFrames, kinds, protocol, sizeFrame, takenFrame } from './frames';
 
-/** What is opened; the reason is kept in the audit. */
+/** What is opened; the audit records the reason. */
 export interface Opening {
   readonly member: string;
   readonly command: readonly string[];
@@ -11,14 +11,14 @@ export interface Opening {
   readonly reason: string;
 }
 
-/** How a terminal ended: with an exit code, or for a reason of the platform's. */
+/** How a terminal ended: with an exit code, or for a reason that the platform gives. */
 export type End =
   { readonly code: number; readonly problem?: undefined } | { readonly problem: Problem; readonly code?: undefined };
 
-/** What happens at the other end. */
+/** The events of the other end. */
 export interface Listener {
   readonly onOpen: () => void;
-  /** Draws output and calls `drawn` when it has: the command waits for one that draws slowly. */
+  /** Draws output, then calls `drawn`: the command waits for a slow screen. */
   readonly onOutput: (bytes: Uint8Array, drawn: () => void) => void;
   readonly onEnd: (end: End) => void;
 }
@@ -31,7 +31,7 @@ export interface Connection {
   readonly close: () => void;
 }
 
-/** Bytes that are drawn before the other end is told. */
+/** Bytes that are drawn before they are reported to the other end. */
 const tellEvery = 64 << 10;
 
 /** Connects. `onEnd` is called once, unless it is closed before. */

@@ -1,7 +1,7 @@
-// The page as the terminal's library may use it. The content security policy takes style elements with the nonce of the
-// page alone, and no style attributes that are written as text; the library writes both.
+// The page as the terminal's library may use it. The content security policy accepts only style elements with the
+// page's nonce, and no style attributes that are written as text; the library writes both.
 
-/** Returns the document, whose new elements have styles that the policy takes. */
+/** Returns the document, whose new elements have styles that the policy accepts. */
 export function styled(page: Document, nonce: string): Document {
   const create = createWith(page, nonce);
   return new Proxy(page, {
@@ -19,7 +19,7 @@ export function whileStyled(page: Document, nonce: string, run: () => void): voi
   try {
     run();
   } finally {
-    Reflect.deleteProperty(page, 'createElement'); // the prototype has the one that was there before
+    Reflect.deleteProperty(page, 'createElement'); // the prototype has the original
   }
 }
 

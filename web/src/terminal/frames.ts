@@ -1,5 +1,5 @@
-// The frames of a terminal: the kind in the first byte, what it carries in the rest. The platform speaks the same ones
-// with its agents.
+// The frames of a terminal: the kind in the first byte, the content in the rest. The platform speaks the same ones with
+// its agents.
 
 /** The subprotocol of the socket. */
 export const protocol = 'app-platform-exec';
@@ -18,12 +18,12 @@ export function inputFrames(text: string): Uint8Array<ArrayBuffer>[] {
   return frames;
 }
 
-/** Returns the frame of another size of the terminal. */
+/** Returns the frame that reports a new size of the terminal. */
 export function sizeFrame(rows: number, cols: number): Uint8Array<ArrayBuffer> {
   return frame(kinds.size, [rows >> 8, rows & 255, cols >> 8, cols & 255]);
 }
 
-/** Returns the frame that says how many bytes of output were drawn. */
+/** Returns the frame that reports how many bytes of output were drawn. */
 export function takenFrame(bytes: number): Uint8Array<ArrayBuffer> {
   return frame(kinds.taken, [bytes >>> 24, (bytes >> 16) & 255, (bytes >> 8) & 255, bytes & 255]);
 }

@@ -20,13 +20,13 @@ export function useAnswer(permissionKey: string, objectId: string): string {
   return answerOf(permissionKey, whom);
 }
 
-/** Returns the sentence; without anyone to ask, it names the platform's operators. */
+/** Returns the sentence; where no person can give it, it names the platform's operators. */
 export function answerOf(permissionKey: string, whom: readonly string[]): string {
   const shown = whom.slice(0, 3).join(', ');
   return `You need the permission ${permissionKey}. Ask ${shown === '' ? 'the platform’s operators' : shown}.`;
 }
 
-/** A button that does nothing but tell why; it can be focused, so that the keyboard finds the answer too. */
+/** A button that only states why; it can be focused, so that the keyboard finds the answer too. */
 export function DeniedButton({
   label,
   permissionKey,
@@ -56,7 +56,7 @@ export function DeniedButton({
   );
 }
 
-/** An item of a menu that does nothing but tell why. */
+/** An item of a menu that only states why. */
 export function DeniedItem({
   label,
   permissionKey,

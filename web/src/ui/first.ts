@@ -1,14 +1,14 @@
 // The first drawing, as HTML: what every viewer sees of a page before the console's own code is loaded and has read the
-// session. The page then takes its place, at the same spots. This file imports nothing of that code.
+// session. The page then replaces it, at the same positions. This file imports nothing of that code.
 import { placeAt, placesFor } from '../lib/places';
 
 const logo = '<img src="/icon.svg" alt="" />';
-/** Takes the room of an icon of the navigation. */
+/** Takes the space of an icon of the navigation. */
 const icon = '<svg width="17" height="17" aria-hidden="true"></svg>';
-/** Takes the room of a menu's button. */
+/** Takes the space of a menu's button. */
 const menu = '<div class="switcher" aria-hidden="true"><span><b>&nbsp;</b><small>&nbsp;</small></span></div>';
 
-/** The side of the login page that says what the console is for. */
+/** The side of the login page that states the console's purpose. */
 export const loginArt =
   `<div class="brand">${logo}<span>GPUaaS<small>App Platform</small></span></div>` +
   '<div><h1>Clusters on the GPUs you rent.</h1><p>Launch an app from the catalog, watch it start live, operate it, and ' +
@@ -26,12 +26,12 @@ function racks(): string {
   return `<svg class="login-grid" viewBox="0 0 208 208" aria-hidden="true">${cells.join('')}</svg>`;
 }
 
-/** Takes the place of the lines when the console's own code does not come. */
+/** Replaces the lines when the console's own code does not load. */
 export const notLoaded =
   '<div class="empty" role="alert"><h2>The console could not be loaded</h2><p>It may have a new version, or its server ' +
   'cannot be reached.</p><a href="">Load the page again</a></div>';
 
-/** Returns the first drawing of the page at a path. It shows nothing of the address: an unknown path has no head. */
+/** Returns the first drawing of the page at a path. It shows no text of the address: an unknown path has no head. */
 export function firstDrawing(path: string): string {
   return path.toLowerCase().replace(/\/$/, '') === '/login'
     ? `<div class="login"><section class="login-art">${loginArt}</section><section class="login-form">${waiting(0)}</section></div>`
@@ -60,7 +60,7 @@ function frame(path: string): string {
   );
 }
 
-/** Returns lines that stand for what is read; ui's Loading draws the same. */
+/** Returns placeholder lines for data that is still read; ui's Loading draws the same. */
 function waiting(lines: number): string {
   return `<div class="card-body stack-s waiting" role="status" aria-label="Loading">${'<i></i>'.repeat(lines)}</div>`;
 }

@@ -105,7 +105,7 @@ export function Loading({ lines = 4 }: { lines?: number }) {
   );
 }
 
-/** Returns the current time, updated every `every` milliseconds; while the connection is down, when the platform was last heard. */
+/** Returns the current time, updated every `every` milliseconds; while disconnected, the platform's last answer. */
 export function useNow(every = 5_000): number {
   const { asOf } = useLiveStatus();
   const [now, setNow] = useState(() => Date.now());
@@ -229,7 +229,7 @@ export function Glyph({ slug, size = 40 }: { slug: string; size?: number }) {
   );
 }
 
-/** An app's icon, or its tile when it has none. A publisher's icon is shown as an image, never as markup. */
+/** An app's icon, or its tile when it has no icon. A publisher's icon is shown as an image, never as markup. */
 export function AppIcon({ slug, icon, size = 40 }: { slug: string; icon: string; size?: number }) {
   if (!icon.startsWith('data:image/')) return <Glyph slug={slug} size={size} />;
   return (

@@ -1,4 +1,4 @@
-// The storage classes; operators make and change them here.
+// The storage classes; operators create and change them here.
 import { Button, Checkbox, Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { tell, useRead } from '../api/hooks';

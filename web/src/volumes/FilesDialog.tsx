@@ -81,7 +81,7 @@ function Files({ volume, mayWrite }: Given) {
   );
 }
 
-/** Returns a segment for people. */
+/** Returns a segment as readable text. */
 function shown(segment: string): string {
   try {
     return decodeURIComponent(segment);

@@ -142,7 +142,7 @@ function Consequence({ volume }: { volume: VolumeBitsFragment }) {
   );
 }
 
-/** What an hour of it costs, in words; undefined before that is known. */
+/** What an hour of the volume costs, in words; undefined before that is known. */
 function hourly(cost: { amount: string; currency: string } | null | undefined): string | undefined {
   if (cost === undefined) return undefined;
   return cost === null ? noPrice : `${amount(cost.amount, cost.currency)} an hour`;

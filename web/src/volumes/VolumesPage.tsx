@@ -1,4 +1,4 @@
-// The volumes of the project, and the storage classes that they lie in.
+// The volumes of the project, and their storage classes.
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
@@ -147,14 +147,14 @@ function Act({ row, act, text }: { row: VolumeBitsFragment; act: Act; text: stri
   );
 }
 
-/** Where its files lie: the storage class, and the node of a local one. */
+/** The place of its files: the storage class, and the node of a local one. */
 function where({ storageClass, node }: VolumeBitsFragment): string {
   return [`${storageClass.title} (${storageClass.name})`, node === null ? '' : `on ${node.name}`]
     .filter(Boolean)
     .join(', ');
 }
 
-/** What it is to hold, and what it holds once that was measured. */
+/** Its size, and how much of it is used once that was measured. */
 function Size({ row }: { row: VolumeBitsFragment }) {
   return (
     <span className="num nowrap">

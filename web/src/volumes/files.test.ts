@@ -4,7 +4,7 @@ import { addressOf, segmentOf, upload } from './files';
 
 afterEach(() => vi.unstubAllGlobals());
 
-/** Plays a node that keeps parts; cuts takes the number of a PUT and returns how many bytes arrive before a cut. */
+/** Plays a node that keeps parts; cuts returns how many bytes of the PUT with this number arrive before a cut. */
 function node(cuts: (put: number) => number | undefined) {
   const kept: number[] = [];
   const state = { placed: undefined as Uint8Array | undefined, puts: 0, heads: 0, digest: '', ranges: [] as string[] };
@@ -44,7 +44,7 @@ test('an upload goes on behind what arrived when its request is cut', async () =
   expect(answer).toEqual({ data: true });
   expect(served.ranges[2]).toMatch(/^bytes 1000-/);
   expect(served.puts).toBe(4);
-  expect(served.heads).toBe(3); // at the beginning and after each cut: a part that was taken tells where the next begins
+  expect(served.heads).toBe(3); // at the beginning and after each cut: a stored part's answer states the next offset
   expect(served.digest).toBe(`sha-256=:${createHash('sha256').update(content).digest('base64')}:`);
   expect(
     createHash('sha256')

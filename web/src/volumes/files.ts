@@ -1,4 +1,4 @@
-// The files of a volume over HTTP: a folder's list, and uploads that go on where their request was cut. A file is read
+// The files of a volume over HTTP: a folder's list, and uploads that resume where their request was cut. A file is read
 // in pieces, once for its digest and once to be sent; it is never in memory as a whole.
 import { sha256 } from '@noble/hashes/sha2.js';
 import { isUnreachable, plain, problemOfEnvelope } from '../api/errors';
@@ -8,7 +8,7 @@ import type { Answer } from '../api/hooks';
 /** An entry of a folder, as the platform lists it. */
 export interface FileEntry {
   readonly name: string;
-  /** The name as it is in an address; it loses nothing. */
+  /** The name in the form of an address, which preserves every byte. */
   readonly segment: string;
   readonly kind: 'FILE' | 'FOLDER' | 'LINK' | 'OTHER';
   readonly size: number;
@@ -24,7 +24,7 @@ export interface FilePage {
 /** The bytes of a part that is sent at once, so that progress is seen. */
 const partSize = 8 * 2 ** 20;
 
-/** How often a part is tried without a byte more being there, and the milliseconds between two tries. */
+/** How often a part is tried without progress, and the milliseconds between two tries. */
 const tries = 8;
 const delays = { least: 250, most: 8_000 };
 
@@ -34,7 +34,7 @@ export function addressOf(volumeId: string, segments: readonly string[], folder:
   return `/v1/volumes/${encodeURIComponent(volumeId)}/files/${path}${folder && path !== '' ? '/' : ''}`;
 }
 
-/** Returns the segment of a name that somebody types or that a file of this machine has. */
+/** Returns the segment of a name that a person types or that a file of this machine has. */
 export function segmentOf(name: string): string {
   return encodeURIComponent(name).replaceAll(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
 }
@@ -51,7 +51,7 @@ export async function listFolder(
   return sent.problem === undefined ? { data: (await sent.response.json()) as FilePage } : { problem: sent.problem };
 }
 
-/** Makes a folder. */
+/** Creates a folder. */
 export function makeFolder(volumeId: string, segments: readonly string[]): Promise<Answer<true>> {
   return done(addressOf(volumeId, segments, true), 'PUT');
 }
@@ -61,18 +61,18 @@ export function removeEntry(volumeId: string, segments: readonly string[], folde
   return done(addressOf(volumeId, segments, folder) + (folder ? '?recursive=true' : ''), 'DELETE');
 }
 
-/** What an upload is told, and told of. */
+/** The input of an upload, and its callbacks. */
 export interface Upload {
   readonly file: Blob;
   readonly address: string;
   readonly signal: AbortSignal;
-  /** Is told what is done, from 0 to 1: of computing the digest, then of sending. */
+  /** Receives the progress, from 0 to 1: of computing the digest, then of sending. */
   readonly onProgress: (step: 'digest' | 'send', done: number) => void;
-  /** Waits before another try; tests take none. */
+  /** Waits before another try; tests do not wait. */
   readonly wait?: (milliseconds: number) => Promise<void>;
 }
 
-/** Brings a file in. It goes on where an earlier upload of the same bytes to the same address was cut. */
+/** Uploads a file. It goes on where an earlier upload of the same bytes to the same address was cut. */
 export async function upload(given: Upload): Promise<Answer<true>> {
   const total = given.file.size;
   const digest = await digestOf(given);
@@ -97,12 +97,12 @@ export async function upload(given: Upload): Promise<Answer<true>> {
 interface Step {
   readonly done?: boolean;
   readonly offset?: number | undefined;
-  /** How much is there after a part that was taken. */
+  /** How much the platform has after a stored part. */
   readonly next?: number | undefined;
   readonly problem?: Problem;
 }
 
-/** Reads how much of an upload is there. */
+/** Reads how much of an upload the platform has. */
 async function offsetOf({ address, signal }: Upload, digest: string, total: number): Promise<Answer<number>> {
   const known = await send(address, {
     method: 'HEAD',
@@ -111,14 +111,14 @@ async function offsetOf({ address, signal }: Upload, digest: string, total: numb
   });
   const refused = known.problem !== undefined && known.status >= 400 && known.status < 500 && known.status !== 429;
   if (known.problem !== undefined && !refused) return { problem: known.problem };
-  // What is refused for a reason is begun, and told the reason: an answer to HEAD has no body.
+  // A refused upload starts at 0, so that a PUT reports the reason: an answer to HEAD has no body.
   const from = known.problem === undefined ? Number(known.response.headers.get('Upload-Offset') ?? Number.NaN) : 0;
   if (!Number.isSafeInteger(from) || from < 0 || from > total)
     return { problem: plain('INTERNAL', 'The platform does not state how much of the file is there.', '') };
   return { data: from };
 }
 
-/** Sends the next part behind what is there, which is read where the part before does not tell it. */
+/** Sends the next part after the stored ones; their size is read where the last answer does not state it. */
 async function sendPart(given: Upload, digest: string, total: number, next: number | undefined): Promise<Step> {
   const { file, address, signal, onProgress } = given;
   const there = next === undefined ? await offsetOf(given, digest, total) : { data: next };
@@ -135,7 +135,7 @@ async function sendPart(given: Upload, digest: string, total: number, next: numb
   return { offset: from, next: to, done: sent.response.status === 201 };
 }
 
-/** Returns the SHA-256 of a file as the header has it. */
+/** Returns the SHA-256 of a file in the form of the header. */
 async function digestOf({ file, signal, onProgress }: Upload): Promise<string> {
   const sum = sha256.create();
   let read = 0;
@@ -150,7 +150,7 @@ async function digestOf({ file, signal, onProgress }: Upload): Promise<string> {
   return `sha-256=:${btoa(String.fromCharCode(...sum.digest()))}:`;
 }
 
-/** Reports whether a problem is one that goes by. */
+/** Reports whether a problem is temporary. */
 function passing(problem: Problem): boolean {
   return problem.retryable || isUnreachable(problem) || ['CONFLICT', 'RATE_LIMITED'].includes(problem.code);
 }

@@ -42,7 +42,7 @@ export function useFolder(volumeId: string, segments: readonly string[]): Folder
       }));
     });
     return () => ended.abort();
-    // The address says which segments they are.
+    // The address stands for the segments.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [of, volumeId, wanted]);
   const refresh = useCallback(() => setWanted((before) => ({ after: '', turn: before.turn + 1 })), []);
@@ -91,7 +91,7 @@ function stopped(job: Job): boolean {
   return job.stop.signal.aborted;
 }
 
-/** Brings files in one after another; those that run are stopped when the page is left. */
+/** Uploads files one after another; running uploads are stopped when the page is left. */
 export function useUploads(volumeId: string, onDone: () => void): Uploads {
   const [list, setList] = useState<readonly Running[]>([]);
   const jobs = useRef(new Map<number, Job>());

@@ -1,8 +1,8 @@
-// What the forms of volumes and storage classes know: the words, and what is wrong with fields before they are sent.
+// The rules of the forms of volumes and storage classes: their texts, and errors of fields before they are sent.
 import type { StorageClassBitsFragment, StorageKind } from '../generated/graphql';
 import { bytes, plural } from '../lib/format';
 
-/** How far the files of a storage reach, in words. */
+/** From where the files of a storage can be read, in words. */
 export const kinds: Readonly<Record<StorageKind, string>> = {
   SHARED: 'Shared: members on any node use it at once',
   LOCAL: 'Local: members on one node use it',
@@ -22,14 +22,14 @@ export function wrongVolume(given: { name: string; storageClass: string; sizeGiB
   return wrong;
 }
 
-/** Returns what is wrong with a size in GiB that may not be below the least. */
+/** Returns the error of a size in GiB, which may not be below the minimum. */
 export function wrongSize(text: string, least: number): string | undefined {
   const size = Number(text);
   if (/^\d{1,7}$/.test(text.trim()) && size >= least && size <= largest) return undefined;
   return `A whole number of GiB, from ${least} to ${largest}.`;
 }
 
-/** Returns what nodes offer of a class, in words. */
+/** Returns the free space of a class and the nodes that offer it, in words. */
 export function offered(storageClass: StorageClassBitsFragment): string {
   const { offer } = storageClass;
   if (offer === null) return 'no node offers it now';

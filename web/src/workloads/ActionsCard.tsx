@@ -57,7 +57,7 @@ interface ItemProps {
   running: boolean;
   open: boolean;
   onToggle: () => void;
-  /** Takes an answer's output; true where it needs not be shown here. */
+  /** Takes an answer's output; returns true where it need not be shown here. */
   onAnswer?: (output: unknown) => boolean;
 }
 
@@ -150,7 +150,7 @@ function ActionForm({
   );
 }
 
-/** The permission that lacks, and who can give it. */
+/** The missing permission, and who can give it. */
 function Whom({ permissionKey, objectId }: { permissionKey: string; objectId: string }) {
   return <span className="small faint">{useAnswer(permissionKey, objectId)}</span>;
 }
@@ -237,7 +237,7 @@ function ResultTable({ table }: { table: Table }) {
   );
 }
 
-/** A cell: short values stay on one line, long ones wrap; what a program wrote keeps its lines and columns. */
+/** A cell: short values stay on one line, long ones wrap; a program's output keeps its lines and columns. */
 function Cell({ name, text }: { name: string; text: string }) {
   if (isOutput(name, text)) return <td className="mono output">{text}</td>;
   return <td className={text.length <= 40 ? 'short' : undefined}>{text}</td>;

@@ -1,4 +1,4 @@
-// The buttons of a blocker: each does what clears it, or tells whom to ask.
+// The buttons of a blocker: each clears it, or names who can.
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { useSession } from '../api/session';

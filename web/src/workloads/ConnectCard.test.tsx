@@ -27,7 +27,7 @@ const web = {
 };
 const tcp = { ...web, name: 'db', title: 'Database', protocol: 'tcp', address: '' };
 
-/** A tab as the browser answers it; it notes where it is led. */
+/** A tab as the browser returns it; it records the address that it is led to. */
 function fakeTab() {
   return { opener: window, document: { title: '' }, location: { replace: vi.fn() }, close: vi.fn() };
 }

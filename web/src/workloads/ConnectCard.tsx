@@ -1,4 +1,4 @@
-// How people reach what runs: each endpoint with a button that opens it, or the line that forwards it.
+// How people reach the running app: each endpoint with a button that opens it, or the line that forwards it.
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { tell } from '../api/hooks';
@@ -22,10 +22,10 @@ import { openTab } from './tab';
 
 type Endpoint = Workload['endpoints'][number];
 
-/** Asks the platform for the address of an endpoint, which works once and for seconds. */
+/** Requests the address of an endpoint, which works once and for seconds. */
 type Asked = (endpoint: string) => Promise<Answer<OpenEndpointMutation>>;
 
-/** The card; nothing where nothing can be reached, and once the workload is over. */
+/** The card; empty where nothing can be reached, and once the workload has ended. */
 export function ConnectCard({ workload }: { workload: Workload }) {
   const { can } = useSession();
   const shell = can(`${workload.permissionFamily}.member.exec`);
@@ -67,7 +67,7 @@ export function ConnectCard({ workload }: { workload: Workload }) {
   );
 }
 
-/** How a person brings a client of their own: by a file that holds no secret, from here or from appctl. */
+/** How a person connects a client of their own: by a file that holds no secret, from here or from appctl. */
 export function KubeconfigRow({
   workload,
   level,
@@ -225,7 +225,7 @@ interface Opening {
   readonly blocked: { readonly address: string; readonly onUse: () => void } | undefined;
 }
 
-/** Opens an endpoint: the tab in the click, and its address when the platform has answered. */
+/** Opens an endpoint: the tab opens in the click, and gets its address when the platform has answered. */
 function useOpening(endpoint: Endpoint, ask: Asked): Opening {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem>();

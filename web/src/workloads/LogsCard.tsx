@@ -15,14 +15,14 @@ import type { LogLine } from './logLines';
 import { save } from '../lib/save';
 import { readAll, useLogs } from './useLogs';
 
-/** The card. Nothing is read until it is opened, since every opening is in the audit. */
+/** The card. Nothing is read until it is opened, since the audit records every opening. */
 export function LogsCard({
   workload,
   of: shown,
   onChoose,
 }: {
   workload: Workload;
-  /** Whose logs are shown. */
+  /** The member whose logs are shown. */
   of: string | undefined;
   onChoose: (memberId: string | undefined) => void;
 }) {

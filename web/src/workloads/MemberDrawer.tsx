@@ -139,7 +139,7 @@ function MemberView({
   );
 }
 
-/** What the adapter says of the member beyond what the platform knows: plain values in words; lists and the rest stay folded. */
+/** What only the adapter reports of the member: plain values in words; lists and the rest stay folded. */
 function FromAdapter({ detail }: { detail: unknown }) {
   const facts = factsOf(detail);
   if (detail === null || detail === undefined) return null;

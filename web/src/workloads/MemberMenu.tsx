@@ -13,7 +13,7 @@ export function changeable(workload: Pick<Workload, 'status' | 'releasedAt'>): b
   return workload.status === 'RUNNING' && workload.releasedAt === null;
 }
 
-/** The menu; nothing when the member's state allows no change. What the person may not do tells why. */
+/** The menu; nothing when the member's state allows no change. A change that the person may not make states why. */
 export function MemberMenu({
   member,
   workload,

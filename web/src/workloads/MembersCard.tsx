@@ -48,7 +48,7 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
   const [marked, setMarked] = useState<readonly string[]>([]);
   const [several, setSeveral] = useState<readonly MemberBitsFragment[]>();
   const removing = changeable(workload) && can(memberKey(workload.permissionFamily, 'remove'));
-  const leaving = removing ? members.filter((member) => marked.includes(member.id) && memberCan(member, 'remove')) : []; // one may have left meanwhile
+  const leaving = removing ? members.filter((member) => marked.includes(member.id) && memberCan(member, 'remove')) : []; // one may have left by now
   const mark: Mark | undefined = removing
     ? {
         marked,

@@ -1,4 +1,4 @@
-// Which service account a workload's app may act by, and the change of it.
+// The service account as which a workload's app may act, and its change.
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { tell } from '../api/hooks';
@@ -37,7 +37,7 @@ export function OperatorCard({ workload, refresh }: { workload: Workload; refres
   );
 }
 
-/** The dialog that chooses an account, or none. */
+/** The dialog that chooses an account, or no account. */
 function OperatorDialog({
   workload,
   onClose,

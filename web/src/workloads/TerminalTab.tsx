@@ -1,4 +1,4 @@
-// A shell in a member: who opens it says why, and that it was opened is recorded.
+// A shell in a member: its opening needs a reason and is recorded.
 import { Button, Select, TextInput } from '@mantine/core';
 import { Suspense, lazy, useState } from 'react';
 import type { SyntheticEvent } from 'react';
@@ -17,7 +17,7 @@ const Screen = lazy(() => import('../terminal/Screen'));
 /** Bash where the member has it, else the shell that every system has. */
 const shell = ['sh', '-c', 'exec "$(command -v bash || command -v sh)"'];
 
-/** What is open, or was. */
+/** The terminal that is or was open. */
 interface Opened {
   readonly opening: Opening;
   readonly name: string;
@@ -70,7 +70,7 @@ export function TerminalTab({ workload, of }: { workload: Workload; of: string |
   );
 }
 
-/** How it ended. */
+/** How the terminal ended. */
 function Ended({ end, onAgain }: { end: Opened['end']; onAgain: () => void }) {
   if (end === 'open') return <p className="small faint">Shift and Tab leave the terminal.</p>;
   if (end === 'opening') return <p className="small faint">Opening …</p>;
@@ -92,7 +92,7 @@ function Ended({ end, onAgain }: { end: Opened['end']; onAgain: () => void }) {
   );
 }
 
-/** Which member, as whom, and why. */
+/** The member, the user and the reason. */
 function OpeningForm({
   workload,
   of,

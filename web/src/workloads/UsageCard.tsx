@@ -1,4 +1,4 @@
-// What a workload has used, by meter, how far that is known, and the reported records that were not taken.
+// What a workload has used, by meter, until when that is known, and the reported records that were not accepted.
 import { Button } from '@mantine/core';
 import { useMemo } from 'react';
 import { useRead } from '../api/hooks';
@@ -122,7 +122,7 @@ function basisWord({ basis }: Sum): string {
   return basis === 'APP' ? 'counted by the app' : 'counted by the app, shown and not priced';
 }
 
-/** Until when the app's own usage was read, and why not further. */
+/** Until when the app's own usage was read, and why not later. */
 function Known({ source }: { source: Source }) {
   return (
     <div className="card-body small" data-usage-failures={source.failures}>

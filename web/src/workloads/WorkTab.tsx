@@ -1,4 +1,4 @@
-// The work of an app, such as jobs: rows that live, the output of one that follows, and a button that stops one.
+// The work of an app, such as jobs: rows that update, the output of one, followed live, and a button that stops one.
 import { Button, Switch } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import { useSession } from '../api/session';
@@ -72,7 +72,7 @@ function Fresh({ listed, watched }: { listed: Listed; watched: boolean }) {
   );
 }
 
-/** The form that begins a piece of work; what was begun is chosen. */
+/** The form that begins a piece of work; the new piece is then chosen. */
 function Begin({
   workload,
   work,
@@ -195,7 +195,7 @@ function State({ row }: { row: WorkRow }) {
   return <span className={`tag${row.over ? '' : ' live'}`}>{row.state}</span>;
 }
 
-/** The button that stops a row's work, or what it takes to have it. */
+/** The button that stops a row's work, or the permission that it needs. */
 function Stop({
   workload,
   label,

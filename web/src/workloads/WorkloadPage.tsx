@@ -57,7 +57,7 @@ export function WorkloadPage({ id, ...place }: { id: string } & Place) {
   return <WorkloadView workload={data.instance} followed={followed} refresh={refresh} place={place} />;
 }
 
-/** Where on the page somebody is: a tab, and what it is about, such as a job or a member. */
+/** The position on the page: a tab, and its object, such as a job or a member. */
 interface Place {
   tab: string | undefined;
   of: string | undefined;

@@ -1,4 +1,4 @@
-// The tabs of a workload, by its address: what goes on, and what people open it for.
+// The tabs of a workload, by its address: its current state, and what people open it for.
 import { Tabs } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -13,11 +13,11 @@ interface Tab {
   readonly value: string;
   readonly label: string;
   readonly content: ReactNode;
-  /** Whether it stays when another tab is shown. */
+  /** Whether the tab stays mounted when another is shown. */
   readonly stays?: boolean;
 }
 
-/** The tabs; the children are the first one, and the whole page where there is nothing else. */
+/** The tabs; the children are the first one, and the whole page where there is no other tab. */
 export function WorkloadTabs({
   workload,
   tab,

@@ -1,4 +1,4 @@
-// What a person can do about a blocker of a workload: pure rules over what the platform says of it.
+// What a person can do about a blocker of a workload: pure rules over the platform's report of it.
 import type { BlockerBitsFragment, OperationKind } from '../generated/graphql';
 import { operationName } from '../lib/format';
 import { memberCan } from '../lifecycle/rules';
@@ -9,7 +9,7 @@ import { inputWith } from './work';
 type Action = Workload['actions'][number];
 type Member = Workload['members']['edges'][number]['node'];
 
-/** What rules read of a workload. */
+/** The fields of a workload that the rules read. */
 export type Standing = Pick<Workload, 'permissionFamily' | 'actions' | 'lastOperation' | 'members' | 'manifest'>;
 
 /** One thing to do: its button, the permission that it needs, and what it does. */
@@ -23,7 +23,7 @@ export type Clearing = { readonly label: string; readonly permissionKey: string 
 /** The most pieces of work that have a button each. */
 const maxWork = 3;
 
-/** Returns what clears a blocker, the least first; nothing where only waiting does. */
+/** Returns what clears a blocker, the mildest first; empty where only waiting does. */
 export function clearingsOf(blocker: BlockerBitsFragment, workload: Standing): Clearing[] {
   const { permissionFamily: family } = workload;
   const member = memberOf(blocker.subject, workload);
@@ -76,7 +76,7 @@ function stopWork({ permissionFamily, actions, lastOperation, manifest: { work }
     }));
 }
 
-/** The only field that an action needs: there the id of the work goes. */
+/** The only field that an action needs: it takes the id of the work. */
 function onlyField({ inputSchema }: Action): string | undefined {
   const { required, properties } = inputSchema as {
     required?: readonly string[];

@@ -8,7 +8,7 @@ export function activeOf(role: { readonly summary: string; readonly current: num
   return said === undefined ? role.current : Number(said);
 }
 
-/** The order of the marks: what serves first, what failed last. */
+/** The order of the marks: serving members first, failed ones last. */
 const order: readonly string[] = ['ACTIVE', 'JOINING', 'PENDING', 'DRAINING', 'DRAINED', 'REMOVING', 'FAILED'];
 
 /** Returns a class for each member of a component: `healthy` for one that serves well, else the tone of its status. */

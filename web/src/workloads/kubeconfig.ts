@@ -1,16 +1,16 @@
 // A kubeconfig for a workload whose app lets people in by certificates. It holds no secret: its user is appctl, which
-// asks for a certificate of minutes and passes the connection on.
+// requests a certificate that lasts minutes and forwards the connection.
 
-/** The names of the actions by which an app does so begin with this. */
+/** The prefix of the names of the actions by which an app does so. */
 const prefix = 'kubeconfig.';
 
-/** What certificates are signed for, the most first. */
+/** The levels of certificates, the most powerful first. */
 const levels = ['admin', 'member', 'viewer'];
 
-/** The action that says how the API is reached. */
+/** The action that returns how the API is reached. */
 export const clusterAction = `${prefix}cluster`;
 
-/** How an API is reached, as the app says it. */
+/** How an API is reached, as the app reports it. */
 export interface Way {
   readonly endpoint: string;
   readonly authority: string;
@@ -28,7 +28,7 @@ export function takesCertificates(actions: readonly Action[]): boolean {
   return actions.some((action) => action.name === clusterAction);
 }
 
-/** The most that the caller may; undefined where that is nothing. */
+/** The highest level that the caller may use; undefined without any. */
 export function levelFor(actions: readonly Action[], can: (key: string) => boolean): string | undefined {
   return levels.find((level) => {
     const action = actions.find(({ name }) => name === prefix + level);
@@ -36,7 +36,7 @@ export function levelFor(actions: readonly Action[], can: (key: string) => boole
   });
 }
 
-/** A port for the workload, the same each time: below those that systems take by themselves, above the well-known. */
+/** A port for the workload, the same each time: below the ports that systems assign, above the well-known ones. */
 export function portOf(id: string): number {
   let sum = 0;
   for (const letter of id) sum = (sum * 31 + letter.charCodeAt(0)) % 12_000;

@@ -1,18 +1,18 @@
-// What the page shows of logs: lines as text, and a bounded list of them.
+// The logs that the page shows: lines as text, and a bounded list of them.
 import type { LogLineBitsFragment } from '../generated/graphql';
 
 /** A line, a part of one, or a gap. */
 export type LogLine = LogLineBitsFragment;
 
-/** The most lines that the page keeps; the oldest leave first. */
+/** The most lines that the page keeps; the oldest are dropped first. */
 export const maxShown = 2000;
 
-/** Returns the lines with more behind them, within the bound. */
+/** Returns the lines with more appended, within the bound. */
 export function grow(lines: readonly LogLine[], more: readonly LogLine[]): readonly LogLine[] {
   return [...lines, ...more].slice(-maxShown);
 }
 
-/** Returns what is said in place of lines that are not there any more. */
+/** Returns the text in place of lines that are no longer kept. */
 export function gapText(gap: NonNullable<LogLine['gap']>): string {
   if (gap.restarted || gap.lines === null) return 'The node restarted: lines may be lost.';
   return gap.lines === 1 ? 'A line is not kept any more.' : `${gap.lines} lines are not kept any more.`;

@@ -1,4 +1,4 @@
-// The charts of what a member uses: which there are, their lines, and what they say in words.
+// The charts of what a member uses: the list of charts, their lines, and their texts.
 import type { MemberMetricsQuery, MetricsRange } from '../generated/graphql';
 import { bytes } from '../lib/format';
 
@@ -25,7 +25,7 @@ export interface Chart {
   readonly title: string;
   readonly lines: readonly Line[];
   readonly text: (value: number) => string;
-  /** The highest value that there can be, where that is known. */
+  /** The highest possible value, where that is known. */
   readonly limit: number | null;
 }
 
@@ -42,7 +42,7 @@ export interface Limits {
   readonly gpuMemoryTotalBytes: number | null;
 }
 
-/** Returns the charts of a member; those of GPUs where it has some that are measured. */
+/** Returns the charts of a member; those of GPUs where it has measured GPUs. */
 export function chartsOf(limits: Limits | undefined): Chart[] {
   const charts: Chart[] = [
     { title: 'CPU', lines: [{ measure: 'cpu', name: 'CPU' }], text: cores, limit: limits?.cpuLimit ?? null },
@@ -84,7 +84,7 @@ export function chartsOf(limits: Limits | undefined): Chart[] {
   return charts;
 }
 
-/** The parts of a line on a chart of this size, each a list of points; a gap parts them. A lone point is a short dash. */
+/** The parts of a line on a chart of this size, each a list of points, split at gaps. A lone point is a short dash. */
 export function partsOf(
   points: readonly Point[],
   measure: Measure,
@@ -152,7 +152,7 @@ export function summaryOf(line: Line, points: readonly Point[], text: (value: nu
   return { name: line.name, now: text(now), average: text(total / samples), max: text(max) };
 }
 
-/** The chart in a sentence, for those who do not see it. */
+/** The chart in a sentence, for people who do not see it. */
 export function sentenceOf(chart: Chart, points: readonly Point[]): string {
   const said = chart.lines.flatMap((line) => {
     const summary = summaryOf(line, points, chart.text);

@@ -8,8 +8,8 @@ export interface Tab {
 }
 
 /**
- * Opens an empty tab; called in the click itself, since browsers block what is opened later. The tab cannot reach back
- * to the console. Returns undefined where the browser blocks even this.
+ * Opens an empty tab; called in the click itself, since browsers block what is opened later. The tab cannot access the
+ * console. Returns undefined where the browser blocks even this.
  */
 export function openTab(title: string, page: Pick<Window, 'open'> = window): Tab | undefined {
   const tab = page.open('about:blank', '_blank');

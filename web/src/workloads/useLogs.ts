@@ -12,10 +12,10 @@ import type { LogLine } from './logLines';
 /** Milliseconds for which lines are collected before the page is drawn. */
 const gather = 80;
 
-/** The most pages of 1,000 lines that a file is made of. */
+/** The most pages of 1,000 lines in a file. */
 const maxPages = 100;
 
-/** What is there by now. */
+/** The state of the reading so far. */
 export interface Logs {
   readonly lines: readonly LogLine[];
   /** Whether the feed has completed: the member was removed. */
@@ -26,7 +26,7 @@ export interface Logs {
 const empty: Logs = { lines: [], over: false, problem: undefined };
 
 /**
- * Follows a member's logs while `follow`; every line comes once, over reconnects and pauses. A component that shows
+ * Follows a member's logs while `follow`; every line arrives once, over reconnects and pauses. A component that shows
  * another member or process gets another `key`.
  */
 export function useLogs(memberId: string, process: string | null, follow: boolean): Logs {

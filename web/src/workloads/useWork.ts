@@ -11,7 +11,7 @@ import type { Workload } from '../lifecycle/workload';
 import { actionNamed, inputWith, rowsOf, textAt } from './work';
 import type { Work, WorkRow } from './work';
 
-/** Milliseconds between two reads of the list: an app cannot say that its queue has moved. */
+/** Milliseconds between two reads of the list: an app cannot report that its queue has changed. */
 export const listEvery = 5_000;
 
 /** Milliseconds between two reads of an output that is followed. */
@@ -55,7 +55,7 @@ export interface Output {
   readonly problem: Problem | undefined;
 }
 
-/** Reads what a piece of work printed; again and again while `follow`, and once more when `over` turns true. */
+/** Reads what a piece of work printed; again and again while `follow`, and once more when `over` becomes true. */
 export function useOutput(workload: Workload, work: Work, id: string, follow: boolean, over: boolean): Output {
   const [output, setOutput] = useState<Output>({ text: undefined, problem: undefined });
   const action = actionNamed(workload, work.output?.action);

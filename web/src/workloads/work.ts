@@ -1,4 +1,4 @@
-// What an app works on, as its manifest declares it: pure rules over the answers of its actions.
+// The work of an app, as its manifest declares it: pure rules over the answers of its actions.
 import { cellText } from '../lib/table';
 import type { Workload } from '../lifecycle/workload';
 
@@ -11,7 +11,7 @@ type Action = Workload['actions'][number];
 export interface WorkRow {
   readonly id: string;
   readonly state: string;
-  /** Whether its state does not change any more. */
+  /** Whether its state is final. */
   readonly over: boolean;
   /** The texts of the columns, in their order. */
   readonly cells: readonly string[];

@@ -202,7 +202,7 @@ func TestAdapterInitWritesASkeletonAndOverwritesNothing(t *testing.T) {
 func TestAdapterDevCarriesOutLinesAndEndsAtTheFirstThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	// An adapter for each session: one that has known another platform at its address fetches keys every few seconds only.
+	// Each session has its own adapter: one that knew another platform there fetches keys only every few seconds.
 	session := func(more ...string) []string {
 		address := issuerAddress(t)
 		url := serveAdapter(t, "http://"+address, sound)

@@ -108,7 +108,7 @@ func (l *ledger) extend(n int) {
 	l.sign()
 }
 
-// reseal works the chain out anew after a place.
+// reseal computes the links of the chain again from the entry at index after on.
 func (l *ledger) reseal(after int) {
 	head := auditchain.Hash{}
 	for i := range l.links {

@@ -6,7 +6,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/clienttest"
 )
 
-// addGapFixtures gives the stand-in a version that lacks one condition, and the gap that was made of it.
+// addGapFixtures gives the stand-in a version that lacks one condition, and the gap that was filed from it.
 func addGapFixtures(s *clienttest.Server) {
 	actor := object{"kind": "SERVICE_ACCOUNT", "id": "sa_1", "name": "ci"}
 	evidence := func(id, url any, what, state string) object {

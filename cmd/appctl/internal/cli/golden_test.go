@@ -138,7 +138,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// goldenName is the words of the command before its arguments and flags, made unique by the rest's first letters.
+// goldenName returns the line with dashes in place of all but small letters and digits, cut at 48 characters.
 func goldenName(line string) string {
 	keep := func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

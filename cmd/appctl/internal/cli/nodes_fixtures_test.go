@@ -28,7 +28,7 @@ func addNodeFixtures(s *clienttest.Server) {
 	}
 }
 
-// standing is a node in a status, with what else is said of it.
+// standing returns a node in a status, with further fields.
 func standing(status string, more object) object {
 	node := object{"id": "nod_1", "name": "na", "address": "10.0.0.1", "status": status, "cpus": 8, "memoryMiB": 16000,
 		"gpus":     4,

@@ -56,7 +56,7 @@ type result struct {
 	code           int
 }
 
-// run is one run of appctl in the rig's environment, where nobody can be asked.
+// run runs appctl once in the rig's environment, without a person at the terminal.
 func (r *rig) run(ctx context.Context, stdin string, args ...string) result {
 	return r.runAt(ctx, false, stdin, args...)
 }

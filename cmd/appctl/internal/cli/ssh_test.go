@@ -13,8 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/clienttest"
 )
 
-// withLogins gives the rig's instance a server of its app's own with one member that serves it, and these actions. It
-// counts in what order the account was made and the certificate signed.
+// withLogins gives the rig's instance a server of its app's own with one member that serves it, and these actions. The
+// returned order names the account and the certificate in the order in which they were requested.
 func withLogins(r *rig, serving int, actions ...string) (order *atomic.Value) {
 	order = &atomic.Value{}
 	order.Store("")

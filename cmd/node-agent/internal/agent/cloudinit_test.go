@@ -203,7 +203,7 @@ func TestFirstBootNeedsCloudInitAndNamespaces(t *testing.T) {
 	})
 }
 
-// The node's own first boot is no business of its members.
+// What the node's own first boot left does not concern its members.
 func TestMembersDoNotSeeTheFirstBootOfTheirNode(t *testing.T) {
 	t.Parallel()
 	r := cloudRig(t)

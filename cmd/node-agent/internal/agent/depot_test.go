@@ -27,7 +27,7 @@ type depot struct {
 	opened    int
 	asked     map[string]int
 	served    map[string]int64 // bytes sent of each part
-	// before is asked at each request for bytes; it may answer itself.
+	// before is called at each request for bytes; it may answer itself.
 	before func(w http.ResponseWriter, r *http.Request, digest string) (answered bool)
 }
 

@@ -215,5 +215,5 @@ func resultOf[T any](t *testing.T, task standTask) T {
 	return result
 }
 
-// root stands for / in the scripts of tasks, with namespaces and without.
+// root replaces / in the scripts of tasks, with namespaces and without.
 const root = "$GPUAAS_MEMBER_ROOT"

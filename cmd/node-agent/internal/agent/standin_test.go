@@ -18,9 +18,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/loopback"
 )
 
-// standin stands in for the platform's node part: it answers the operations that an agent uses by
-// their names, checks credentials and fences as the platform does, and keeps what it was told. It
-// parses no GraphQL. The agent against the real server is tested end to end elsewhere.
+// standin is a stand-in for the platform's node part: it answers the operations that an agent uses by their names,
+// checks credentials and fences as the platform does, and keeps what it receives. It parses no GraphQL. The agent
+// against the real server is tested end to end elsewhere.
 type standin struct {
 	t       *testing.T
 	address string

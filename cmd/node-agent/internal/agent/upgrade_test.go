@@ -25,7 +25,7 @@ func (s *standin) networkGap() string {
 	return ""
 }
 
-// again kills the agent and starts it with these options, and waits until it has said what the node has.
+// again kills the agent and starts it after change, and waits until it has reported the node's inventory.
 func (r *rig) again(change func()) {
 	r.t.Helper()
 	r.kill()
@@ -41,7 +41,7 @@ func (r *rig) again(change func()) {
 }
 
 // An agent without networks is upgraded to one that gives them: what it has started goes on as it was, and the node
-// says why members share its network until the last of them is gone.
+// reports why members share its network until the last of them has been removed.
 func TestMembersFromBeforeNetworksGoOnAndAreWhyThereIsNone(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// standVolumes are the volumes that a platform wants a node to look after, and what it was told of them.
+// standVolumes holds the volumes that a platform wants a node to look after, and the node's reports of them.
 type standVolumes struct {
 	wanted  gql.NodeVolumes
 	reports []gql.VolumeReportInput
@@ -31,7 +31,7 @@ func (s *standin) stored(heartbeat json.RawMessage) {
 	}
 }
 
-// keeps answers what is asked of volumes. With s.mu held.
+// keeps answers the requests about volumes. The caller holds s.mu.
 func (s *standin) keeps(operation string, input json.RawMessage) (any, *client.Error) {
 	switch {
 	case s.volumes == nil:
@@ -53,7 +53,7 @@ func (s *standin) want(version string, volumes ...gql.NodeVolume) {
 	s.volumes.wanted = gql.NodeVolumes{Version: version, Volumes: volumes}
 }
 
-// said reports whether the platform was told of a volume in a state, with words in the message.
+// said reports whether the platform received a report of a volume in a state, with words in the message.
 func (s *standin) said(id string, state gql.VolumeFinding, words string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pattern is bytes that tell where they stand.
+// pattern returns bytes whose values depend on their positions.
 func pattern(size int64) []byte {
 	raw := make([]byte, size)
 	for n := range raw {

@@ -27,7 +27,7 @@ import (
 const (
 	mib      = 1 << 20
 	patience = 60 * time.Second
-	// person is the id of whoever writes, on the volume.
+	// person is the id of the user that writes, on the volume.
 	person = 1004
 )
 

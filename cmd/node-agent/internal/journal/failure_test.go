@@ -25,7 +25,7 @@ func brokenBy(t *testing.T, file *os.File) *Journal {
 }
 
 // notDone requires that a change fails for the cause, that the journal claims nothing that the disk does not have, and
-// that the next change is made on a whole file.
+// that the next change goes to a whole file.
 func notDone(t *testing.T, j *Journal, cause error) {
 	t.Helper()
 	size := j.size

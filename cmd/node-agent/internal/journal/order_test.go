@@ -14,7 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 )
 
-// begun is when the first entry of these tests was made.
+// begun is the time of the first entry of these tests.
 var begun = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // settled is a journal's file of acknowledged tasks, the n-th a second after the one before. They are written as the

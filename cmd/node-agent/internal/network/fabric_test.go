@@ -148,7 +148,7 @@ func TestAcceptedSharesAndDeclaredEndpointsAreOpen(t *testing.T) {
 	refused(t, g, p.port(7000))
 }
 
-// echo answers with what it hears, for as long as it is asked.
+// echo accepts one connection and sends back what it receives, until the other side closes.
 func echo(t *testing.T, address string) error {
 	listener, err := net.Listen("tcp4", address)
 	if err != nil {

@@ -98,7 +98,7 @@ func cable(t *testing.T, a *space, nameA, addressA string, b *space, nameB, addr
 	}
 }
 
-// serve accepts connections in a space and tells each who it came from.
+// serve accepts connections in a space and sends each the address that it came from.
 func (s *space) serve(address string) {
 	s.t.Helper()
 	require.NoError(s.t, s.do(func() error { return serve(s.t, address) }))

@@ -24,8 +24,8 @@ type target struct {
 	Paths []string
 	// Volumes are where the node keeps volumes, and the other member's.
 	Volumes []string
-	// NodeAddress has services of the node at Service; OtherAddress a service of the other member at Open, and one of its
-	// loopback at Closed.
+	// NodeAddress has services of the node at Service. OtherAddress has a service of the other member at Open, and one
+	// that listens on that member's loopback at Closed.
 	NodeAddress, OtherAddress string
 	Service, Open, Closed     int
 }

@@ -101,7 +101,7 @@ func elevated(dir string) error {
 		`test "$(`+program+` -u)" = 0`)
 }
 
-// immovable makes a file that nobody can delete.
+// immovable creates a file that cannot be deleted.
 func immovable(dir string) error {
 	file, err := os.Create(filepath.Join(dir, "immovable"))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 )
 
-// TestPortsOfAPlainProcessAreItsOwnOnAWholeNodeAlone: a port of the node could be anybody's, unless its one tenant has all
-// of them.
+// TestPortsOfAPlainProcessAreItsOwnOnAWholeNodeAlone: a port of the node could be anybody's, unless its one tenant has
+// all of them.
 func TestPortsOfAPlainProcessAreItsOwnOnAWholeNodeAlone(t *testing.T) {
 	t.Parallel()
 	manager, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: t.TempDir(), ForceProcess: true,

@@ -69,8 +69,8 @@ func TestADeviceThatIsNotThereIsRefused(t *testing.T) {
 	}
 }
 
-// The platform's database gives a device to one allocation. An agent that is told otherwise believes what it has
-// started.
+// The platform's database gives a device to one allocation. Where a task says otherwise, the agent goes by what it has
+// started itself.
 func TestADeviceOfAnotherAllocationIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t, false)
@@ -142,8 +142,8 @@ func TestARuntimeThatDoesNotServeIsRefused(t *testing.T) {
 	}
 }
 
-// The runtime is gone when the agent starts, and a member of before lives. Its end is as whole, and its evidence as
-// true, as with a runtime.
+// The runtime is not installed any more when the agent starts, and a member from before is alive. Its teardown is as
+// complete, and its evidence as true, as with a runtime.
 func TestAMemberOutlivesItsRuntimeAndIsTakenDownWithoutIt(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

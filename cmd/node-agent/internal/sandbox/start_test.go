@@ -32,8 +32,8 @@ func initOf(t *testing.T, dir string) int {
 	return pid
 }
 
-// All that a member's limits and devices are made of is read back from the kernel: the agent writes it where crun has
-// no part in the groups.
+// All of a member's limits and devices are read back from the kernel: the agent writes them where crun does not manage
+// the groups.
 func TestAMemberIsBornInItsGroupWithItsLimits(t *testing.T) {
 	t.Parallel()
 	b := setup(t, false)
@@ -161,7 +161,7 @@ func TestAMemberWithoutItsNetworkDoesNotStart(t *testing.T) {
 	require.True(t, left.Empty(), "%+v", left)
 }
 
-// A folder that is gone does not hide what runs.
+// A member's folder is deleted: this does not hide what runs.
 func TestAMemberWhoseFolderIsLostIsStillFoundAndReplaced(t *testing.T) {
 	t.Parallel()
 	b := setup(t, false)

@@ -36,7 +36,7 @@ func TestMembersOfDifferentRangesShareTheOwnersOfAVolume(t *testing.T) {
 			require.Equal(t, 1, devices(t, s.local, v.ID))
 		}
 
-		// Its files outlast the members, and are nobody's residue.
+		// Its files outlast the members, and do not count as a member's residue.
 		residue, err := s.Residue(memberID)
 		require.NoError(t, err)
 		require.NotContains(t, strings.Join(residue.Names, "\n"), "ada")

@@ -89,7 +89,7 @@ func (a authority) sign(t *testing.T, key ssh.PublicKey, kind uint32, life time.
 	return string(ssh.MarshalAuthorizedKey(certificate))
 }
 
-// rig is a member, the server of its node's agent, and the platform between that and whoever connects to a port.
+// rig is a member, the server of its node's agent, and the platform between that and a client of a port.
 type rig struct {
 	t             *testing.T
 	dir           string // of the client
@@ -198,7 +198,7 @@ func (r *rig) write(name, text string) {
 // certify gives the client a certificate.
 func (r *rig) certify(line string) { r.write("id-cert.pub", line) }
 
-// options are what each of OpenSSH's programs is told.
+// options returns the options of each of OpenSSH's programs.
 func (r *rig) options() []string {
 	_, port, err := net.SplitHostPort(r.address)
 	require.NoError(r.t, err)

@@ -125,8 +125,8 @@ func eventually(t *testing.T, condition func() bool, what string) {
 	require.Eventually(t, condition, patience, 10*time.Millisecond, what)
 }
 
-// blocks is how many blocks the file system of an image has: to ask it by a mount would keep it from growing where the
-// kernel lets nobody grow one that is mounted.
+// blocks reads from an image how many blocks its file system has. To mount it for that would keep it from growing where
+// the kernel does not grow a mounted file system.
 func blocks(t *testing.T, image string) uint32 {
 	t.Helper()
 	file, err := os.Open(image)

@@ -63,7 +63,7 @@ func (g *ground) watcher() *watch.Watcher {
 	return watch.New(g.dir, g.manager, func() time.Time { return g.now })
 }
 
-// kill ends a member's init and waits until it is gone.
+// kill ends a member's init and waits until it has ended.
 func (g *ground) kill(member string) {
 	g.Helper()
 	for _, one := range roster.List(g.dir + "/members") {

@@ -11,7 +11,7 @@ import (
 
 var counted = map[string]string{"requests_total": "requests", "tokens_total": "tokens", "batch_tokens_total": "tokens"}
 
-// said is what a container's script has printed.
+// said returns the result of a container's script that has printed these times and metrics.
 func said(started, now int, metrics string) adapter.TaskResult {
 	return adapter.TaskResult{State: adapter.TaskSucceeded,
 		Stdout: fmt.Sprintf("started %d000000000 now %d\n%s", started, now, metrics)}

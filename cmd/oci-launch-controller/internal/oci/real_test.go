@@ -159,7 +159,7 @@ func (l *launched) at(status adapter.Status, member, port string) string {
 	return ""
 }
 
-// get asks a container; it answers an empty text when there is no answer.
+// get sends a request to a container; it returns an empty text when nothing answers.
 func (l *launched) get(method, url string) string {
 	l.t.Helper()
 	request, err := http.NewRequestWithContext(l.t.Context(), method, url, nil)
@@ -299,8 +299,8 @@ func (l *launched) restarts() {
 	require.FailNow(l.t, "the node was silent ten times")
 }
 
-// counted waits until the usage has so many requests, and requires that it has no more: a busy node may answer too late,
-// and is then read again.
+// counted waits until the usage has so many requests, and requires that it has no more: a busy node may answer too
+// late, and is then read again.
 func (l *launched) counted(requests int) {
 	l.t.Helper()
 	want := map[string]int{"requests": requests, "tokens": 6 * requests}

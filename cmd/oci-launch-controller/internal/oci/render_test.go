@@ -52,7 +52,7 @@ const modelServer = `{"image":"image","command":["/server","serve"],"args":["--w
 	"resources":{"gpus":2},"restart":{"policy":"always","maxRestarts":3},"readOnly":true,"health":{"exec":{"command":["/server","check","a b"]}},
 	"volumes":[{"name":"models","path":"/models","artifact":"weights"},{"name":"scratch","path":"/scratch"}]}`
 
-// TestUserDataIsRenderedAsTheGoldenFilesSay holds what nodes are told, to the byte. To change it on purpose:
+// TestUserDataIsRenderedAsTheGoldenFilesSay requires that nodes get the golden files, to the byte. To change them:
 // go test ./internal/oci -run UserData -update
 func TestUserDataIsRenderedAsTheGoldenFilesSay(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func TestAVolumeIsWhereItsSlotIsNamed(t *testing.T) {
 	require.NotContains(t, made, "give")
 }
 
-// bind gives the members a volume, as the platform tells of it.
+// bind gives the members a volume, in the form in which the platform describes it.
 func (l *launched) bind(slot, path string, readOnly bool) {
 	for i := range l.members {
 		l.members[i].Volumes = []adapter.MemberVolume{{Slot: slot, ID: "vol_1", Path: path, ReadOnly: readOnly}}

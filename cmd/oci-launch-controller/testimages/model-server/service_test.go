@@ -29,7 +29,7 @@ func models(t *testing.T) map[string]*model {
 	return all
 }
 
-// post asks for a completion, with a caller's token where there is one.
+// post requests a completion, with a caller's token where there is one.
 func post(s *service, token, body string) (int, string) {
 	r := httptest.NewRequest(http.MethodPost, "/v1/completions", strings.NewReader(body))
 	if token != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// TestAResetThatFailsPutsBackWhatItMovedAside runs the reset of a program that ends as it is told.
+// TestAResetThatFailsPutsBackWhatItMovedAside runs the reset with a program that ends as the case says.
 func TestAResetThatFailsPutsBackWhatItMovedAside(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {

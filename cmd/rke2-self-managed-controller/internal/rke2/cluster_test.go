@@ -180,7 +180,7 @@ func (l *lab) begin(d adapter.Dispatch) {
 	require.Equal(l.t, http.StatusAccepted, code, body)
 }
 
-// carry carries an operation out and takes its word on the members.
+// carry carries an operation out, and sets the members' statuses to those that it reports.
 func (l *lab) carry(d adapter.Dispatch, wanted adapter.State) adapter.Status {
 	l.t.Helper()
 	l.begin(d)

@@ -58,7 +58,7 @@ func newProcessLab(t *testing.T) *processLab {
 	return p
 }
 
-// task kills the program before the node begins the task of its number: the task is done, and nobody hears of it.
+// task kills the program before the node begins task number killAt: the task is done, and no one gets its result.
 func (p *processLab) task(sandbox.Task) {
 	p.mu.Lock()
 	p.tasks++
@@ -106,7 +106,7 @@ func (p *processLab) start() {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// await asks until an operation has ended; while the program is down there is no answer.
+// await polls until an operation has ended; while the program is down, nothing answers.
 func (p *processLab) await(id string) (status adapter.Status) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
@@ -260,8 +260,8 @@ func (p *processLab) passwords() (list []string) {
 	return list
 }
 
-// TestAControllerThatIsKilledWhileNothingServesGoesOn kills the program when an upgrade has stopped the only server, and
-// when a rollback resets etcd: no API can tell what runs then, and it goes on with what it had decided.
+// TestAControllerThatIsKilledWhileNothingServesGoesOn kills the program when an upgrade has stopped the only server,
+// and when a rollback resets etcd: no API reports what runs then, and it goes on with what it had decided.
 func TestAControllerThatIsKilledWhileNothingServesGoesOn(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -141,7 +141,7 @@ func TestARestoreThatDoesNotHappenLeavesTheServersServing(t *testing.T) {
 }
 
 // TestARestoreGoesOnWhereEtcdWasReset resets etcd of a server that once joined another, and has it not start: nothing
-// serves, and the restore is asked for again.
+// serves, and the restore is requested again.
 func TestARestoreGoesOnWhereEtcdWasReset(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -203,7 +203,7 @@ func TestAClusterWithoutAnAPIAfterAnUpgradeIsRescued(t *testing.T) {
 }
 
 // TestARollbackPassesOverAServerWhoseNodeIsAway goes back past a release while a server's and an agent's node are away:
-// neither is asked for anything, and a recovery has the server join again.
+// neither gets a task, and a recovery has the server join again.
 func TestARollbackPassesOverAServerWhoseNodeIsAway(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -81,7 +81,7 @@ func TestAnUpgradeSavesEtcdAndGoesServerByServerAndARollbackRestores(t *testing.
 	l.awayAtOnce("op_3", "mem-server", "renew.ready.etcd.", 3, 1)
 	l.awayAtOnce("op_3", "mem-agent", "renew.ready.node.", 3, 2)
 
-	// What the cluster was told after the upgrade is lost with the rollback, and its plan says so.
+	// What was written to the cluster after the upgrade is lost with the rollback, and its plan states it.
 	pod := standin.Pod{Namespace: "shop", Name: "late", UID: "late", Node: "mem-agent3", Kind: "ReplicaSet"}
 	require.NoError(t, standin.Arrange(l.state, "mem-server0", []standin.Pod{pod}, nil))
 	plan = l.plan(l.moved("", adapter.InstanceRollback, next, old))
@@ -95,7 +95,7 @@ func TestAnUpgradeSavesEtcdAndGoesServerByServerAndARollbackRestores(t *testing.
 	require.Equal(t, http.StatusUnprocessableEntity, code, body)
 	require.Contains(t, body, "roll back")
 
-	// A server that the upgrade has broken is no obstacle to the way back, as it is to another change.
+	// A server that the upgrade has broken does not stop the rollback, although it stops another change.
 	stop, err := json.Marshal(adapter.StopProcess{Name: machine.Process})
 	require.NoError(t, err)
 	stopped := l.Nodes.Do(t.Context(), sandbox.Task{InstanceID: "ins_1", MemberID: "mem_server2",

@@ -32,7 +32,7 @@ func (b *bench) offered() string {
 	return strings.Join(strings.Fields(b.on(b.current.Members[0].ID, `sinfo -a -N -h -o "%N=%G" | sort`)), " ")
 }
 
-// holding submits a job that asks a node for one GPU, and returns what it is told of it once it runs.
+// holding submits a job that requests one GPU of a node, and returns its id and, once it runs, its output.
 func (b *bench) holding(node string) (id, told string) {
 	b.t.Helper()
 	id = b.submit("#!/bin/sh\n#SBATCH --nodelist="+node+"\necho $CUDA_VISIBLE_DEVICES; sleep 600\n",
@@ -109,8 +109,8 @@ func heirHasTheSameGPU(t *testing.T, b *bench, job string) {
 	b.end(id)
 }
 
-// TestAnUpgradeBringsGPUs begins with a cluster as version 1.3 made it, which grows before it is upgraded. The driver
-// says who its GPUs are.
+// TestAnUpgradeBringsGPUs begins with a cluster as version 1.3 created it, which grows before it is upgraded. The
+// driver has the ids of its GPUs.
 func TestAnUpgradeBringsGPUs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "ins_before", 1, `{"partitionName":"batch","accounting":{"enabled":false}}`)

@@ -210,8 +210,8 @@ func slurmsCommandsWork(t *testing.T, b *bench, a visitor) {
 	require.Equal(t, "by scp\n", a.says("alice", "cat there"))
 }
 
-// loginsAreKeptCertified has the platform sign with another authority, as after a rotation, with an adapter that has not
-// asked of late.
+// loginsAreKeptCertified has the platform sign with another authority, as after a rotation, and starts the adapter
+// again, which otherwise would not request the authorities so soon.
 func loginsAreKeptCertified(t *testing.T, b *bench, platform *authorities) {
 	b.does(alice, "ssh.account", nil, &struct{}{})
 	asked := platform.asked
@@ -264,7 +264,7 @@ func loginsComeAndGo(t *testing.T, b *bench, a visitor) {
 	b.end(running)
 }
 
-// restarted starts the adapter anew, with nothing in its memory.
+// restarted starts the adapter again, with nothing in its memory.
 func restarted(b *bench) {
 	b.t.Helper()
 	app, err := App(readManifest(b.t), b.dir, mend.New())

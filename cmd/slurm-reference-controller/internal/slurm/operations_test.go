@@ -56,7 +56,7 @@ func TestClusterGrowsAndShrinksWhileAJobRuns(t *testing.T) {
 	b.p.Action(b.base, "node.list", b.current, "nodes", map[string]any{}, &nodes)
 	require.Len(t, nodes.Nodes, 2)
 
-	// A member that is no longer in the list is forgotten once its node does not answer.
+	// A member that the list does not have any more is forgotten once its node does not answer.
 	b.on(workers[1], `pkill -9 slurmd`)
 	b.on(b.current.Members[0].ID, "scontrol update nodename=w2 state=down reason=test")
 	b.forget(workers[1])
@@ -150,7 +150,7 @@ func upgradeAndBack(t *testing.T, b *bench) {
 	require.JSONEq(t, `{"version":"1.6.0","partition":"batch","maxTime":"UNLIMITED"}`, string(status.Evidence["runs"]))
 }
 
-// TestDeadWorkersAreReplaced replaces a worker whose slurmd was killed, and then one whose node is gone.
+// TestDeadWorkersAreReplaced replaces a worker whose slurmd was killed, and then one whose node is lost.
 func TestDeadWorkersAreReplaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "ins_dead", 1)

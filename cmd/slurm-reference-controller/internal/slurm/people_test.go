@@ -175,7 +175,7 @@ func jobsAreChargedToProjects(t *testing.T, b *bench) {
 	require.Equal(t, "prj_2\n", b.on(b.current.Members[0].ID, "squeue -a -h -t all -j "+id+" -o %a"))
 }
 
-// newMembersKnowEverybody adds a worker, which nobody has been at, and recovers one that has lost its accounts.
+// newMembersKnowEverybody adds a worker that no one has used, and recovers one that has lost its accounts.
 func newMembersKnowEverybody(t *testing.T, b *bench) {
 	b.add(1)
 	id := b.submits(alice, "#!/bin/sh\n#SBATCH --nodelist=w1\nid -un; stat -c %U .\n")

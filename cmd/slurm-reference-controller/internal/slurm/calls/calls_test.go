@@ -117,8 +117,8 @@ func TestSubmissionBecomesArgumentsOnly(t *testing.T) {
 	require.Equal(t, "exit code 1", complaint(adapter.TaskResult{Message: "exit code 1"}))
 }
 
-// TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames has the commands of 1.4 and 1.5 as those manifests have
-// them: once an operator has narrowed the adapter's calls, no other command is run.
+// TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames has the commands of 1.4 and 1.5 as those
+// manifests have them: once an operator has narrowed the adapter's calls, no other command is run.
 func TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "JobID:12,UserName:20,Partition:41,State:20,Reason:30,exit_code:12,NumNodes:8,NodeList:60,"+
