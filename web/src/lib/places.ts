@@ -181,6 +181,11 @@ export function placeAt(path: string): Place | undefined {
   return places.find((place) => place.path === (path === '/' ? '/workloads' : path));
 }
 
+/** Returns the class of the page at a place. */
+export function pageClass(place: Place | undefined): string {
+  return place?.wide === true ? 'page wide' : 'page';
+}
+
 /** Returns the text of the head of a place's page. */
 export function headOf(path: PlacePath): { title: string; lede: string } {
   const { title, lede } = places.find((place) => place.path === path) ?? places[0];

@@ -1,7 +1,7 @@
 // What is shown where there is no page, or where a page failed.
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import { placeAt } from '../lib/places';
+import { pageClass, placeAt } from '../lib/places';
 import { Empty, Loading, PageHead } from '../ui/parts';
 import { NotLoaded } from './chunk';
 
@@ -61,7 +61,7 @@ export function FailedPage({ error }: { error: unknown }) {
 export function LoadingPage() {
   const place = placeAt(location.pathname);
   return (
-    <div className={place?.wide === true ? 'page wide' : 'page'}>
+    <div className={pageClass(place)}>
       {place !== undefined && <PageHead title={place.title} lede={place.lede} />}
       <div className="card">
         <Loading lines={6} />

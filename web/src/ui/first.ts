@@ -1,6 +1,6 @@
 // The first drawing, as HTML: what every viewer sees of a page before the console's own code is loaded and has read the
 // session. The page then replaces it, at the same positions. This file imports nothing of that code.
-import { placeAt, placesFor } from '../lib/places';
+import { pageClass, placeAt, placesFor } from '../lib/places';
 
 const logo = '<img src="/icon.svg" alt="" />';
 /** Takes the space of an icon of the navigation. */
@@ -55,7 +55,7 @@ function frame(path: string): string {
     `<div class="shell"><header class="top"><i></i><a href="/workloads" class="brand">${logo}GPUaaS</a></header>` +
     `<aside class="side fixed"><a href="/workloads" class="brand">${logo}<span>GPUaaS<small>App Platform</small></span></a>` +
     `${menu}<nav class="nav" aria-label="Main">${nav.join('')}</nav><div class="side-foot">${menu}</div></aside>` +
-    `<main class="main"><div class="${here?.wide === true ? 'page wide' : 'page'}">${head}` +
+    `<main class="main"><div class="${pageClass(here)}">${head}` +
     `<div class="card">${waiting(6)}</div></div></main></div>`
   );
 }
