@@ -32,7 +32,7 @@ const (
 const parked = "1 day"
 
 // ErrFenced says that the operation was ended or taken over; its holder drops it.
-var ErrFenced = errors.New("the claim is not held any more")
+var ErrFenced = errors.New("the claim has ended")
 
 // unclaimed is true of operations that wait in the queue.
 const unclaimed = `ended_at IS NULL AND claimed_by IS NULL`
@@ -111,11 +111,12 @@ var nextBesideSQL = `WITH RECURSIVE ` + steppedSQL("true", "$3", "$4") + `
 // claimSettings are for the claim alone. The claim does not wait for the disk: if a crash of the database loses it, the
 // next worker to claim has another name, or finds that it carries the operation already. Planning the statement at each
 // run costs more than carrying it out. And it must be planned for stepping along the queue's indexes, whatever the
-// statistics of a queue, which are always old, suggest: a sort or a hash would read all that waits. app.claims_known
-// states that the claim takes only what its build knows; the database refuses claims without it.
+// statistics of a queue, which are always old, suggest: a sort, an incremental one too, or a hash would read all that
+// waits. app.claims_known states that the claim takes only what its build knows; the database refuses other claims.
 const claimSettings = `SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
-	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
+	set_config('enable_incremental_sort', 'off', true), set_config('enable_hashjoin', 'off', true),
+	set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
 	set_config('app.claims_known', '1', true)`
 
 // Want says what a worker wants to claim.
@@ -288,7 +289,7 @@ func HandOver(ctx context.Context, pool *pgxpool.Pool, worker ids.ID) error {
 	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
 		SELECT id FROM operation WHERE claimed_by = $1 ORDER BY id FOR UPDATE)`, worker) // in the order that holds everywhere
 	if err != nil {
-		return fmt.Errorf("hand operations over: %w", err)
+		return fmt.Errorf("release the claims of this worker: %w", err)
 	}
 	return nil
 }
