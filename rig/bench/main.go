@@ -99,7 +99,7 @@ func parse(args []string, stderr io.Writer) (kit.Plan, error) {
 	p := kit.Full()
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	short := flags.Bool("short", false, "little data and few rounds: a quick look")
+	short := flags.Bool("short", false, "little data and few rounds: a quick run")
 	only := flags.String("only", "", "what to measure, separated by commas: "+strings.Join(names(), ", ")+" (default all)")
 	scale := flags.Bool("scale", false,
 		"compare 20,000 instances with 200,000 and 10,000,000 events, instead of a tenth of each")
@@ -109,8 +109,8 @@ func parse(args []string, stderr io.Writer) (kit.Plan, error) {
 	flags.StringVar(&p.Profile, "profile", "", "folder for CPU profiles of the platform")
 	flags.IntVar(&p.Pool, "pool", p.Pool, "database connections of each login role, on both sides")
 	flags.StringVar(&p.PostGraphile, "postgraphile", "", "folder in which PostGraphile is installed, for peers; "+
-		"empty to go without (see make bench-peers)")
-	flags.BoolVar(&p.NoFail, "no-fail", false, "end with success even when a bar is missed")
+		"empty to skip it (see make bench-peers)")
+	flags.BoolVar(&p.NoFail, "no-fail", false, "exit with success even when a bar is missed")
 	if err := flags.Parse(args); err != nil {
 		return p, err
 	}
@@ -131,7 +131,7 @@ func parse(args []string, stderr io.Writer) (kit.Plan, error) {
 	}
 	for _, name := range p.Only {
 		if !slices.Contains(names(), name) {
-			return p, fmt.Errorf("-only: %q is none of %s", name, strings.Join(names(), ", "))
+			return p, fmt.Errorf("-only: %q is not one of %s", name, strings.Join(names(), ", "))
 		}
 	}
 	return p, nil
@@ -143,29 +143,32 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	sheet, err := measure(ctx, p, slog.New(slog.NewTextHandler(stderr, nil)))
-	if err != nil {
+	if len(sheet.Figures) == 0 && err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s, %d cores, %s, %d instances, %d events, %d rounds\n\n", time.Now().UTC().Format(time.DateOnly),
 		runtime.NumCPU(),
 		runtime.Version(), p.Size.Instances, p.Size.Instances*p.Size.Events, p.Rounds)
 	sheet.Print(stdout)
+	if err != nil {
+		return err // after what was measured before it
+	}
 	if sheet.Missed() && !p.NoFail {
 		return errMissed
 	}
 	return nil
 }
 
-// measure runs every subject of the plan and answers what it came to.
+// measure runs every subject of the plan and returns the figures, also those from before an error.
 func measure(ctx context.Context, p kit.Plan, log *slog.Logger) (*kit.Sheet, error) {
 	s := &kit.Sheet{}
 	b := &kit.Bench{Plan: p, Log: log, Sheet: s}
 	if p.Data == "" {
-		return nil, errors.New("a folder for the database is needed")
+		return s, errors.New("a folder for the database is needed")
 	}
 	set, err := dataset.Open(ctx, dataset.Config{Dir: p.Data, Size: p.Size, Log: log, Profile: p.Durability})
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	defer set.Close()
 	b.Set = set
@@ -175,7 +178,7 @@ func measure(ctx context.Context, p kit.Plan, log *slog.Logger) (*kit.Sheet, err
 		}
 		log.Info("measuring", "subject", one.Name)
 		if err := one.Measure(ctx, b); err != nil {
-			return nil, fmt.Errorf("%s: %w", one.Name, err)
+			return s, fmt.Errorf("%s: %w", one.Name, err)
 		}
 	}
 	return s, nil
