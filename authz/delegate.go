@@ -37,7 +37,7 @@ func RequireGrantUntil(actor *Actor, bindings []Binding, role Role, tenantID, pr
 		last = ends.Add(-time.Microsecond) // a binding ends with the microsecond it is stored by
 	}
 	if RequireGrant(NewActor(actor.Subject, bindings, nil, last), role, tenantID, projectID) != nil {
-		return fault.New(fault.Forbidden, "nobody can give a role for longer than they hold what it takes to give it").
+		return fault.New(fault.Forbidden, "a role can be given only for as long as you hold what it takes to give it").
 			With(fault.Reason{Code: fault.PermissionMissing, Message: BindingGrant.String()})
 	}
 	return nil
@@ -74,7 +74,7 @@ func mayDelegate(actor *Actor, keys Mask, tenantID, projectID ids.ID) error {
 	if len(lacking) == 0 {
 		return nil
 	}
-	f := fault.New(fault.Forbidden, "nobody can give a permission they lack, such as %s", lacking[0])
+	f := fault.New(fault.Forbidden, "you can give only permissions that you hold, and you lack %s", lacking[0])
 	for _, key := range lacking {
 		f = f.With(fault.Reason{Code: fault.PermissionMissing, Message: key.String()})
 	}

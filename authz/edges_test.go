@@ -55,7 +55,7 @@ func TestARoleIsGivenForNoLongerThanItsGiverHoldsIt(t *testing.T) {
 			continue
 		}
 		require.Equal(t, []string{BindingGrant.String()}, lacking(t, err), name)
-		require.ErrorContains(t, err, "for longer than they hold", name)
+		require.ErrorContains(t, err, "only for as long as you hold", name)
 	}
 	stranger, bindings := admin(time.Time{})
 	err := RequireGrantUntil(stranger, bindings, ProjectViewer, tenant2, project3, time.Time{})

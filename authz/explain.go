@@ -104,14 +104,15 @@ func Explain(c Case) Verdict {
 	case KindServiceAccount:
 		v = c.machine(ceilingServiceAccount, GroundAllowList, "the service account's allow-list")
 	case KindOperation:
-		v = c.machine(ceilingOperation, GroundToken, "what its tokens carry")
+		v = c.machine(ceilingOperation, GroundToken, "the list that its tokens carry")
 	case KindNode:
 		v = c.node(ceilingNode, "a node's credential")
 	case KindEnrolment:
 		v = c.node(ceilingEnrolment, "an enrolment token")
 	case KindSystem:
 		if c.Key == 0 {
-			return Verdict{Missing: []Ground{{Kind: GroundCeiling, ID: c.Subject.ID, Message: "it is no permission"}}}
+			return Verdict{Missing: []Ground{{Kind: GroundCeiling, ID: c.Subject.ID,
+				Message: "it is not a permission"}}}
 		}
 		v.Because = []Ground{{Kind: GroundCeiling, ID: c.Subject.ID, Scope: ScopePlatform,
 			Message: "the platform acts by itself"}}
@@ -235,8 +236,8 @@ func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 	if !slices.Contains(c.Allow, c.Key.String()) {
 		miss(kind, "%s is not on %s", c.Key, list)
 	} else if slices.Contains(c.Lapsed, c.Key.String()) {
-		miss(GroundLimit, "whoever made the %s may not give %s any more: somebody who holds it has to change the account",
-			machineName(c.Subject.Kind), c.Key)
+		miss(GroundLimit, "the person responsible for the %s can no longer grant %s: someone who holds it must change "+
+			"the account", machineName(c.Subject.Kind), c.Key)
 	}
 	own := Binding{TenantID: c.Subject.TenantID, ProjectID: c.Subject.ProjectID}
 	if own.ProjectID == "" || !c.covers(own) {
@@ -263,7 +264,7 @@ func (c *Case) node(ceiling Role, what string) Verdict {
 			Message: fmt.Sprintf("%s is beyond what %s can do", c.Key, what)})
 	} else if !c.Anywhere && !c.Subject.reaches(c.Object) {
 		v.Missing = append(v.Missing, Ground{Kind: GroundLimit, ID: c.Subject.ID,
-			Message: what + " reaches nothing but its own node and its tasks"})
+			Message: what + " reaches only its own node and its tasks"})
 	}
 	if len(v.Missing) == 0 {
 		v.Because = []Ground{{Kind: GroundCeiling, ID: c.Subject.ID, Scope: ScopePlatform,

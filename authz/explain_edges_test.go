@@ -114,6 +114,6 @@ func TestAMachineAnywhereIsNotHeldToItsObjects(t *testing.T) {
 	require.True(t, Explain(Case{Subject: node, Key: TaskExecute, Anywhere: true, Now: now}).Allowed())
 	require.True(t, Explain(Case{Subject: node, Key: TaskExecute, Object: Object{NodeID: nod1}, Now: now}).Allowed())
 	system := Explain(Case{Subject: Subject{Kind: KindSystem, ID: "system"}, Now: now})
-	require.Equal(t, []string{"it is no permission"}, messages(system))
+	require.Equal(t, []string{"it is not a permission"}, messages(system))
 	require.True(t, Explain(Case{Subject: Subject{Kind: KindSystem, ID: "system"}, Key: TenantCreate, Now: now}).Allowed())
 }

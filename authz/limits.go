@@ -19,7 +19,7 @@ func (a *Actor) RequireRisk(risk lifecycle.ActionRisk) error {
 	if a.Limits.permit(risk) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the service account may not ask for actions of risk %s: its limit is %s", risk,
+	return fault.New(fault.Forbidden, "the service account may not request actions of risk %s: its limit is %s", risk,
 		a.Limits.MaxRisk).
 		With(fault.Reason{Code: fault.AccountLimit, Message: "limits.maxRisk"})
 }

@@ -70,10 +70,11 @@ quit`
 // told holds lines that the timeline of the session must have.
 var told = []string{
 	"operation instance.create succeeded", "verdict MEMBER-1 passes the readiness probe", "fault the reply was lost",
-	"fault the adapter was killed", "adapter it answers again", "fault the cancel was answered canceled",
+	"fault the adapter was killed", "adapter it answers again", "fault the adapter answered the cancel with canceled",
 	"operation DEADLINE_EXCEEDED", "failed: the stand-in platform failed this task on purpose",
-	"fault MEMBER-2 has lost everything", "fault the node of MEMBER-2 is away", "answer MEMBER-2 unknown",
-	"verdict the platform has cleaned what MEMBER-2 had left", "member MEMBER-0 removed", "evidence {",
+	"fault all that MEMBER-2 had on its node was deleted", "fault the node of MEMBER-2 is away",
+	"answer MEMBER-2 unknown", "verdict the platform has deleted what MEMBER-2 had left",
+	"member MEMBER-0 removed", "evidence {",
 }
 
 // processesOf are the processes with this text in their environment, which no other test's have.

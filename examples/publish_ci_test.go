@@ -221,7 +221,7 @@ func TestTheRecipePinsBytesThatAnotherAppHasPublished(t *testing.T) {
 	d.Handle("publishArtifact", func(call clienttest.Call) (any, error) {
 		_, digest, _ := strings.Cut(call.Input()["ref"].(string), "@")
 		d.known = "registry.test/first@" + digest
-		return nil, &clienttest.Fault{Code: "CONFLICT", Message: "an artifact of digest " + digest + " is published"}
+		return nil, &clienttest.Fault{Code: "CONFLICT", Message: "an artifact with digest " + digest + " exists already"}
 	})
 	output, err := d.pipeline(t)()
 	require.NoError(t, err, output)

@@ -45,7 +45,7 @@ func (c *Config) completeApps() error {
 		return fmt.Errorf("--apps-url: %q is not an address with a host name, such as https://apps.example.com", c.AppsURL)
 	}
 	if strings.HasSuffix("."+public.Hostname(), "."+apps.Hostname()) {
-		return fmt.Errorf("--apps-url: the console at %s would be one of the apps' hosts: take another name for them",
+		return fmt.Errorf("--apps-url: the console at %s would be one of the apps' hosts: choose another name for them",
 			c.PublicURL)
 	}
 	c.AppsURL = apps.String()
@@ -104,7 +104,7 @@ func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate,
 	}
 	group.Go(func() error { return relay.Run(ctx) })
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "app_platform_streams", Help: "Connections of people to what runs, now open through this process.",
+		Name: "app_platform_streams", Help: "Connections of people to members that are now open through this process.",
 	}, func() float64 { return float64(relay.Streams()) }))
 	for _, each := range []*http.ServeMux{mux, nodes} {
 		each.Handle("GET "+tunnel.NodePath, relay.Nodes(p.authenticate(gate)))

@@ -48,7 +48,7 @@ func TestAKeySpendsItsBudgetAndNoMore(t *testing.T) {
 	got = request(key, "k2")
 	require.Equal(t, string(fault.BudgetExceeded), got.code(), got.Raw)
 	require.Equal(t, []string{"input.count"}, got.paths())
-	require.Contains(t, got.Raw, "what is rented holds 12, this included", "the figures are there")
+	require.Contains(t, got.Raw, "rented capacity reserves 12, including this request", "the figures are there")
 	require.Equal(t, []int{rows, keys}, []int{b.Count("allocation", ""), b.Count("idempotency", "")}, "nothing is written")
 	require.Empty(t, request(h.admin, "k3").Errors, "whoever has no such budget goes on")
 

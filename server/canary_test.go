@@ -293,7 +293,7 @@ func (a *aviary) fail(w *world) {
 	a.SQL(`UPDATE runtime_secret SET sealed = '\x7b7d' WHERE id = $1`, live)
 	_, err = w.adapter.RedeemSecret(ctx, live)
 	require.Equal(a.t, client.CodeInternal, client.CodeOf(err), "a damaged value is the server's own fault")
-	require.Contains(a.t, a.server.String(), "not of what it was opened for", "and in its log")
+	require.Contains(a.t, a.server.String(), "does not belong to what it was opened for", "and in its log")
 }
 
 // look reads what others than its holder may read.

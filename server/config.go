@@ -125,16 +125,17 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 			"console nor logins; repeatable")
 	flags.StringVar(&c.PublicURL, "public-url", "", "address that people and links use (default http://<first --listen>)")
 	flags.StringVar(&c.GraphQLURL, "graphql-url", "",
-		"address of the API that adapters are told (default <public-url>/graphql)")
+		"address of the API that is sent to adapters (default <public-url>/graphql)")
 	flags.StringVar(&c.NodeURL, "node-url", "",
 		"address of the platform as nodes reach it, which they fetch artifacts from (default <public-url>)")
 	flags.StringVar(&c.AppsURL, "apps-url", "",
 		"address below which endpoints of apps have hosts of their own, such as https://apps.example.com; the certificate "+
 			"covers *.apps.example.com too (default with --dev http://apps.localhost and the port of <public-url>)")
 	flags.StringVar(&c.PeerURL, "peer-url", "",
-		"address at which the platform's other processes reach this one, and not any of them (default the first --listen, by "+
-			"this machine's name where that is of no one address)")
-	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
+		"address at which the platform's other processes reach this very one (default the first --listen, with this "+
+			"machine's name where it listens on all addresses)")
+	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir,
+		"folder of the signing keys; a first key is created when it is empty")
 	KeeperFlags(flags, &c.SecretsKeeper, &c.SecretsKeepersBefore)
 	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker, billing")
 	flags.DurationVar(&c.BillingEvery, "billing-every", c.BillingEvery, "how often the billing role books usage")
@@ -143,34 +144,34 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.BillingGrace, "billing-grace", c.BillingGrace,
 		"how long the periods of tenants without a billing account wait for late usage")
 	flags.BoolVar(&c.Dev, "dev", false,
-		"development: login links, introspection and GraphiQL; for loopback addresses alone, without TLS and identity "+
+		"development: login links, introspection and GraphiQL; for loopback addresses only, without TLS and identity "+
 			"provider")
 	flags.StringSliceVar(&c.AdapterHosts, "adapter-allow", []string{"127.0.0.0/8", "::1/128"},
 		"where adapters may live: IP or CIDR with an optional port, repeatable")
 	flags.StringVar(&c.AdapterCert, "adapter-client-cert", "",
-		"certificate chain that the platform shows to adapters that ask for one, PEM; followed when the file changes")
+		"certificate chain that the platform presents to adapters that request one, PEM; reloaded when it changes")
 	flags.StringVar(&c.AdapterKey, "adapter-client-key", "", "private key of --adapter-client-cert, PEM")
 	flags.BoolVar(&c.InsecureAdapters, "adapter-insecure", false,
-		"go on calling adapters off loopback that are registered without TLS that can be verified; for the time until they "+
-			"are registered by https")
+		"keep calling adapters off loopback that are registered without TLS that can be verified, until they are "+
+			"registered by https")
 	flags.StringSliceVar(&c.SandboxHosts, "sandbox-allow", nil,
-		"where the adapters of tenants' sandboxes may be besides the public Internet, there by http too: IP or CIDR with an "+
-			"optional port, repeatable")
+		"where the adapters of tenants' sandboxes may be besides the public Internet, also by http: IP or CIDR with "+
+			"an optional port, repeatable")
 	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil,
 		"registries inside the network that artifacts may come from, besides public ones: IP or CIDR with an optional "+
 			"port, repeatable")
 	flags.StringSliceVar(&c.WebhookHosts, "webhook-allow", nil,
-		"where webhooks may be sent besides the public Internet, there by http too: IP or CIDR with an optional port, "+
+		"where webhooks may be sent besides the public Internet, also by http: IP or CIDR with an optional port, "+
 			"repeatable")
 	flags.StringSliceVar(&c.InsecureRegistries, "registry-insecure", nil,
-		"registries spoken to without TLS: host:port, repeatable")
+		"registries that are called without TLS: host:port, repeatable")
 	flags.StringSliceVar(&c.AlsoRegistries, "registry-also", nil,
-		"hosts that artifact sources may send the platform on to, such as their token and blob servers: host or host:port, "+
-			"repeatable")
+		"hosts that artifact sources may redirect the platform to, such as their token and blob servers: host or "+
+			"host:port, repeatable")
 	flags.DurationVar(&c.KeyLife, "key-life", c.KeyLife,
-		"longest life of a service account's key, and that of one that is made without an end; 0 for no bound")
+		"longest life of a service account's key, and the life of one that is created without an end; 0 for no bound")
 	flags.StringSliceVar(&c.PullTokens, "registry-pull-tokens", nil,
-		"registries that take the platform's own pull tokens, as its key set verifies them: host:port, repeatable")
+		"registries that accept the platform's own pull tokens, which its key set verifies: host:port, repeatable")
 	flags.StringSliceVar(&c.Origins, "origin", nil,
 		"pages of other hosts that may call the API: https://host:port, repeatable")
 	flags.StringVar(&c.MemberAddresses, "member-addresses", "",
@@ -179,15 +180,15 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 		"pool of the further ranges that manifests declare, beside the other (default 100.96.0.0/11 in a new database)")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")
 	flags.IntVar(&c.KeptAnswers, "kept-answers", c.KeptAnswers,
-		"memory for answers that are shown again while nothing changes, in MiB; 0 keeps none")
+		"memory for answers that are returned again while nothing they depend on changes, in MiB; 0 keeps none")
 	flags.DurationVar(&c.NodeGrace, "node-grace", c.NodeGrace,
-		"how long the members of a node that is not heard may come back before they are lost, at least 30s")
+		"how long a node may be silent before its members are lost, at least 30s")
 	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout,
 		"how long requests under way may take when the server stops")
 	c.bindLinks(flags)
 	c.Edge.bind(flags)
 	c.OIDC.bind(flags)
-	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "lowest level that is logged: debug, info, warn or error")
 }
 
 // KeeperFlags ties the keepers of secrets to flags.
@@ -196,7 +197,7 @@ func KeeperFlags(flags *pflag.FlagSet, first *string, previous *[]string) {
 		"keeper that wraps the keys of secrets, by URL: hashivault://, awskms://, gcpkms://, azurekeyvault:// (default a "+
 			"local key in --keys-dir)")
 	flags.StringArrayVar(previous, "secrets-keeper-previous", nil,
-		`keeper that has wrapped until now and still unwraps, by URL, or "local"; repeatable, at most 7`)
+		`earlier keeper, which still unwraps what it wrapped, by URL, or "local"; repeatable, at most 7`)
 }
 
 // Level is the lowest level that is logged.
@@ -267,16 +268,16 @@ func (c *Config) developing() error {
 		return nil
 	}
 	if c.secure() {
-		return errors.New("--dev is for this machine alone, and --public-url is https: leave --dev out; the bootstrap's " +
-			"code logs the first operator in without it")
+		return errors.New("--dev is for this machine only, and --public-url is https: leave --dev out; the " +
+			"bootstrap's code logs the first operator in without it")
 	}
 	if c.OIDC.Issuer != "" {
-		return errors.New("--dev is for this machine alone, and --oidc-issuer is given: leave --dev out; people log in at " +
-			"the identity provider")
+		return errors.New("--dev is for this machine only, and --oidc-issuer is given: leave --dev out; people log " +
+			"in at the identity provider")
 	}
 	if address, err := url.Parse(c.PublicURL); err != nil || !adapterclient.Loopback(address.Hostname()) {
-		return fmt.Errorf("--dev is for this machine alone, and --public-url is %s: leave --dev out, or take a loopback "+
-			"address", c.PublicURL)
+		return fmt.Errorf("--dev is for this machine only, and --public-url is %s: leave --dev out, or take a "+
+			"loopback address", c.PublicURL)
 	}
 	return nil
 }
@@ -330,8 +331,8 @@ func (c *Config) listeners() (open, nodes []net.Listener, err error) {
 	}
 	for _, listener := range open {
 		if at, tcp := listener.Addr().(*net.TCPAddr); c.Dev && tcp && !at.IP.IsLoopback() {
-			return open, nodes, fmt.Errorf("--dev is for this machine alone, and the server would listen on %s: leave --dev "+
-				"out, or listen on 127.0.0.1", at)
+			return open, nodes, fmt.Errorf("--dev is for this machine only, and the server would listen on %s: leave "+
+				"--dev out, or listen on 127.0.0.1", at)
 		}
 	}
 	return open, nodes, nil

@@ -52,12 +52,12 @@ type EdgeConfig struct {
 // bind ties the configuration to flags.
 func (c *EdgeConfig) bind(flags *pflag.FlagSet) {
 	c.Limits = edge.DefaultConfig()
-	flags.StringVar(&c.TLSCert, "tls-cert", "", "certificate chain to serve TLS with, PEM; followed when the file changes")
+	flags.StringVar(&c.TLSCert, "tls-cert", "", "certificate chain to serve TLS with, PEM; reloaded when it changes")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "private key of --tls-cert, PEM")
 	flags.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil,
-		"proxies whose word on a caller's address and scheme is taken: IP or CIDR, repeatable")
+		"proxies that are trusted to report a caller's address and scheme: IP or CIDR, repeatable")
 	flags.StringVar(&c.ForwardedHeader, "forwarded-header", edge.XForwardedFor,
-		"the field that those proxies write: X-Forwarded-For (with X-Forwarded-Proto) or Forwarded")
+		"the header that these proxies set: X-Forwarded-For (with X-Forwarded-Proto) or Forwarded")
 	flags.StringSliceVar(&c.MetricsListen, "metrics-listen", []string{standardMetrics},
 		`address that serves /metrics, which --listen never does, repeatable; "" for none`)
 	flags.Float64Var(&c.Limits.SubjectRate, "rate-limit", c.Limits.SubjectRate,
@@ -78,7 +78,7 @@ func (c *EdgeConfig) bind(flags *pflag.FlagSet) {
 		"parts of artifacts that one network address may fetch at once; 0 = off")
 	flags.BoolVar(&c.Introspection, "introspection", false, "serve GraphQL introspection (always in --dev)")
 	flags.BoolVar(&c.Suggestions, "suggestions", false,
-		"say what a misspelt name in a document may have meant (always in --dev)")
+		"suggest what a misspelt name in a document may have meant (always in --dev)")
 }
 
 // complete refuses what cannot work.
@@ -226,7 +226,7 @@ func (p *platform) serveApart(ctx context.Context, group *errgroup.Group, what s
 func (p *platform) listenMetrics(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if address == standardMetrics && errors.Is(err, syscall.EADDRINUSE) {
-		p.log.Warn("the standard address of metrics is taken; a free port is used: give --metrics-listen", "standard",
+		p.log.Warn("the standard address of metrics is in use; a free port is used: give --metrics-listen", "standard",
 			standardMetrics)
 		return net.Listen("tcp", "127.0.0.1:0")
 	}
@@ -250,7 +250,7 @@ func (p *platform) shutDown(ctx context.Context, server *http.Server) error {
 	if err := server.Shutdown(stopping); err == nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	p.log.Warn("requests under way did not end in time; they are cut", "after", within)
+	p.log.Warn("requests under way did not end in time; their connections are closed", "after", within)
 	return server.Close()
 }
 

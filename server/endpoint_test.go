@@ -70,7 +70,7 @@ func (r *reachable) answers(session string) {
 	require.Equal(r.t, "0 HEALTHY", found["web of the member"], "no adapter has said a word of its health")
 	require.Equal(r.t, "0 UNHEALTHY", found["broken of the member"])
 	require.Contains(r.t, found["broken"], "UNHEALTHY: 0 of 1 members answer; member "+string(r.memberID())+
-		": it breaks off, or answers no HTTP")
+		": it breaks off, or does not answer with HTTP")
 }
 
 func (r *reachable) inABrowser(session, web string) {

@@ -89,7 +89,7 @@ func TestThePlatformsNameReadsNoOtherTenantsRepository(t *testing.T) {
 
 	refused := get(mine.admin, private, in)
 	require.Equal(t, string(fault.ArtifactUnavailable), refused.code(), refused.Raw)
-	require.Contains(t, refused.Raw, "without its own name")
+	require.Contains(t, refused.Raw, "without a credential")
 	require.Empty(t, registry.asked(), "through the platform's source")
 	made := b.post(mine.admin,
 		`mutation($input: CreateArtifactSourceInput!) { createArtifactSource(input: $input) { id } }`,

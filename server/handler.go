@@ -259,7 +259,7 @@ func (p *platform) watch(sentinel *live.Sentinel) func(context.Context, func(wsa
 	}
 	return func(ctx context.Context, revoke func(wsapi.CloseReason)) func() {
 		return sentinel.WatchProved(ctx, "socket", tx.CallerSubject(), ask, func(error) {
-			revoke(*wsapi.Refused(string(fault.Unauthenticated), "the credential is unknown, revoked or over"))
+			revoke(*wsapi.Refused(string(fault.Unauthenticated), "the credential is unknown, revoked or expired"))
 		})
 	}
 }

@@ -28,7 +28,7 @@ func (p *platform) reloadKeys(ctx context.Context) error {
 		case <-every.C:
 		}
 		if err := errors.Join(p.ring.Reload(), p.ssh.Reload()); err != nil {
-			p.log.ErrorContext(ctx, "the signing keys were not read anew", "error", err)
+			p.log.ErrorContext(ctx, "the signing keys could not be read again", "error", err)
 			continue
 		}
 		if _, now := p.ring.SigningKey(); now != before {

@@ -55,9 +55,9 @@ func (p *platform) count(registry *prometheus.Registry) {
 	}, func() float64 { return p.db.Skew().Seconds() }))
 	publish(registry, "app_platform_delivery_bytes_total", "Bytes of artifacts delivered to nodes.", true,
 		p.delivered.Bytes.Load)
-	publish(registry, "app_platform_delivery_parts_total", "Parts of artifacts delivered to nodes to their end.", true,
+	publish(registry, "app_platform_delivery_parts_total", "Parts of artifacts delivered to nodes completely.", true,
 		p.delivered.Parts.Load)
-	publish(registry, "app_platform_delivery_broken_total", "Deliveries that broke off, by the source or the node.", true,
+	publish(registry, "app_platform_delivery_broken_total", "Deliveries that broke off, at source or node.", true,
 		p.delivered.Broken.Load)
 	publish(registry, "app_platform_delivery_under_way", "Parts of artifacts that are being delivered now.", false,
 		p.delivered.UnderWay.Load)
@@ -84,7 +84,7 @@ func publish(registry *prometheus.Registry, name, help string, total bool, read 
 
 // holderDesc describes the transaction that holds back the feeds.
 var holderDesc = prometheus.NewDesc("app_platform_feed_holder_seconds",
-	"For how long this transaction, the oldest that writes, has held back the feeds.",
+	"How long this transaction, the oldest that writes, has held back the feeds.",
 	[]string{"kind", "name", "database", "user", "application"}, nil)
 
 // feedHolder publishes whose transaction holds back the feeds, and nothing while none does.

@@ -71,7 +71,7 @@ func Rewrap(ctx context.Context, config RewrapConfig, out io.Writer) error {
 		}
 	}
 	if r.failed > 0 {
-		return fmt.Errorf("%d values could not be wrapped anew; do not take their keeper away", r.failed)
+		return fmt.Errorf("%d values could not be wrapped again; do not remove their keeper", r.failed)
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func (p *platform) await(ctx context.Context, running *errgroup.Group) error {
 	case err := <-ended:
 		return err
 	case <-bound:
-		p.log.Error("what ran did not end in time; it is cut", "after", skewMost)
+		p.log.Error("work under way did not end in time; it is aborted", "after", skewMost)
 		return context.Cause(ctx)
 	}
 }

@@ -67,7 +67,7 @@ func misread(err error, want string) string {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) && errors.Is(syntax.Err, jsontext.ErrDuplicateName) {
 		path := slices.Collect(syntax.JSONPointer.Tokens())
-		return "." + strings.Join(path, ".") + " is there twice: a member may be given once"
+		return "." + strings.Join(path, ".") + " is given twice: a member may be given once"
 	}
 	return " must be " + want
 }

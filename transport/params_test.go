@@ -35,7 +35,7 @@ func TestAMemberThatIsThereTwiceIsFoundAtAnyDepth(t *testing.T) {
 			}
 			var refused *Error
 			require.ErrorAs(t, err, &refused, text)
-			require.Equal(t, member+"."+path+" is there twice: a member may be given once", refused.Message, text)
+			require.Equal(t, member+"."+path+" is given twice: a member may be given once", refused.Message, text)
 		}
 	}
 }

@@ -63,4 +63,4 @@ func PaceAll(ctx context.Context, patience time.Duration, sinks iter.Seq[Sink]) 
 }
 
 // ErrGone reports that the subscription has ended.
-var ErrGone = errors.New("the subscriber is gone")
+var ErrGone = errors.New("the subscriber has left")

@@ -43,7 +43,7 @@ func TestATeardownThatFailsOnASilentNodeListsWhatItMayHaveLeft(t *testing.T) {
 	left := c.orphans()
 	require.Len(t, left, 1, "of the member on the silent node, and of no other")
 	require.Equal(t, []any{c.members[1], c.second, c.op}, []any{*left[0].MemberID, *left[0].NodeID, *left[0].OperationID})
-	require.Contains(t, left[0].Message, "was not heard at the deadline")
+	require.Contains(t, left[0].Message, "was silent at the deadline")
 	c.comesBack()
 	c.resolved()
 }

@@ -80,17 +80,17 @@ func TestRemovalOfADeadMemberByForceIsUnverifiedAndCleanedWhenItsNodeReturns(t *
 	left := c.orphans()[0]
 	require.Equal(t, []any{lifecycle.OrphanNodeResidue, c.members[1], c.second, c.theirs, c.op, "node"},
 		[]any{left.Kind, *left.MemberID, *left.NodeID, *left.AllocationID, *left.OperationID, left.Owner})
-	require.Contains(t, string(op.Evidence), "its node is not heard")
+	require.Contains(t, string(op.Evidence), "the agent of its node does not report")
 	c.once(c.launched, "apps.orphan.found", "apps.instance.member_removed")
 	c.until("the reconciler says what it waits for",
-		func() bool { return c.orphans()[0].LastError == "its node is not heard" })
+		func() bool { return c.orphans()[0].LastError == "the agent of its node does not report" })
 	require.Zero(t, c.orphans()[0].Attempts)
 
 	torn := c.comesBack()
 	c.resolved()
 	require.True(t, torn.Load())
 	left = c.orphans()[0]
-	require.Equal(t, "the node's agent found nothing of it any more", left.Resolution)
+	require.Equal(t, "the node's agent found that nothing of it is left", left.Resolution)
 	require.Equal(t, 1, left.Attempts)
 	require.Equal(t, "SUCCEEDED UNVERIFIED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready free ready | generation 1 1.0.0 | orphans 0", c.world())
 	c.once(c.launched, "apps.orphan.resolved")

@@ -107,7 +107,7 @@ func TestMembersThatCouldNotJoinAreKeptOnRequest(t *testing.T) {
 	op := c.end()
 	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE FAILED | 2 of 3 | theirs ready bound free ready bound | "+
 		"generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
-	require.Equal(t, "the adapter calls failed: peer 2", op.ErrorMessage)
+	require.Equal(t, "the adapter reports as failed: peer 2", op.ErrorMessage)
 	c.once(c.launched, "apps.instance.member_failed")
 }
 
@@ -265,7 +265,7 @@ func TestTeardownWaitsForWhatAnEarlierOperationLeft(t *testing.T) {
 	c.says(adapter.StateSucceeded, "", "")
 	c.until("it says what it waits for", func() bool {
 		return c.operation().Message == "waits for what earlier operations have left (1): something of peer 1 may be left "+
-			"on its node: its node is not heard"
+			"on its node: the agent of its node does not report"
 	})
 	c.comesBack()
 	op := c.end()
@@ -296,5 +296,5 @@ func TestOfAnAdditionThatKeepsFailuresThoseThatJoinedServe(t *testing.T) {
 	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE FAILED ACTIVE | 3 of 4 | theirs ready bound free ready "+
 		"bound | generation 1 1.0.0 | orphans 0",
 		c.world(), op.ErrorMessage)
-	require.Equal(t, "the adapter calls failed: peer 2", op.ErrorMessage)
+	require.Equal(t, "the adapter reports as failed: peer 2", op.ErrorMessage)
 }

@@ -95,7 +95,7 @@ func (a *Authorities) SignHost(what Certificate) (line string, serial uint64, er
 // sign signs a certificate by the key of an authority that signs now.
 func sign(by *token.Keyring, kind uint32, what Certificate, permits map[string]string) (string, uint64, error) {
 	if len(what.Principals) == 0 {
-		return "", 0, errors.New("a certificate names a principal")
+		return "", 0, errors.New("a certificate needs a principal")
 	}
 	var serial [8]byte
 	if _, err := rand.Read(serial[:]); err != nil {
@@ -131,10 +131,10 @@ func ParseKey(text string) (ssh.PublicKey, error) {
 	case err != nil || len(options) > 0 || len(rest) > 0:
 		return nil, errors.New("must be one line as ssh-keygen writes it: give what is in id_ed25519.pub")
 	case isCertificate(key):
-		return nil, errors.New("is a certificate: give the public key alone")
+		return nil, errors.New("is a certificate: give only the public key")
 	}
 	if bits := bitsOf(key); key.Type() == ssh.KeyAlgoRSA && bits < minRSA || key.Type() == dsa {
-		return nil, errors.New("is too weak: make another one by `ssh-keygen -t ed25519`")
+		return nil, errors.New("is too weak: create another one with `ssh-keygen -t ed25519`")
 	}
 	return key, nil
 }

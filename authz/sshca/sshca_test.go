@@ -76,7 +76,7 @@ func TestACertificateSaysWhatItIsGoodFor(t *testing.T) {
 	require.ErrorContains(t, checker.CheckCert("usr_a@ins_a", certificate), "expired")
 	what.Principals = nil
 	_, _, err = authorities.SignPerson(what)
-	require.ErrorContains(t, err, "names a principal", "one without would be good for everybody")
+	require.ErrorContains(t, err, "needs a principal", "one without would be good for everybody")
 	_, err = sshca.ParseKey(line)
 	require.ErrorContains(t, err, "is a certificate")
 }

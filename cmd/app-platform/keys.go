@@ -19,7 +19,7 @@ const tokenKeys = "tokens"
 // themselves.
 func keysCommand() *cobra.Command {
 	var dir, of string
-	command := &cobra.Command{Use: "keys", Short: "Look after the keys that sign tokens and SSH certificates"}
+	command := &cobra.Command{Use: "keys", Short: "Manage the keys that sign tokens and SSH certificates"}
 	command.PersistentFlags().StringVar(&dir, "keys-dir", "keys", "folder of the signing keys")
 	command.PersistentFlags().StringVar(&of, "of", tokenKeys, "what they sign: tokens, ssh-people or ssh-hosts")
 	command.PersistentPreRunE = func(*cobra.Command, []string) error {
@@ -33,7 +33,7 @@ func keysCommand() *cobra.Command {
 		return nil
 	}
 	command.AddCommand(&cobra.Command{
-		Use: "rotate", Short: "Make a new key; it verifies within a minute, and signs after three", Args: cobra.NoArgs,
+		Use: "rotate", Short: "Create a key; it verifies within a minute, and signs after three", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			id, err := token.AddKey(dir)
 			if err != nil {
@@ -55,7 +55,7 @@ func listKeys(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tFILE\tMADE\tUSE")
+	_, _ = fmt.Fprintln(table, "ID\tFILE\tCREATED\tUSE")
 	for _, key := range keys {
 		use := "verifies"
 		if key.Signs {

@@ -67,7 +67,7 @@ func serveCommand() *cobra.Command {
 func migrateCommand() *cobra.Command {
 	var dsn string
 	command := &cobra.Command{
-		Use: "migrate", Short: "Bring the database up to this version", Args: cobra.NoArgs,
+		Use: "migrate", Short: "Migrate the database to the schema of this version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return server.Migrate(cmd.Context(), dsn) },
 	}
 	databaseFlag(command, &dsn)
@@ -77,7 +77,7 @@ func migrateCommand() *cobra.Command {
 func bootstrapCommand() *cobra.Command {
 	var dsn, email, name string
 	command := &cobra.Command{
-		Use: "bootstrap", Short: "Make the first platform operator and print a one-time login code", Args: cobra.NoArgs,
+		Use: "bootstrap", Short: "Create the first platform operator; print a one-time login code", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			code, err := server.Bootstrap(cmd.Context(), dsn, email, name)
 			if err != nil {
@@ -96,11 +96,12 @@ func bootstrapCommand() *cobra.Command {
 func secretsCommand() *cobra.Command {
 	var config server.RewrapConfig
 	rewrap := &cobra.Command{
-		Use: "rewrap", Short: "Have every secret's key wrapped by the first keeper, while everything runs",
+		Use: "rewrap", Short: "Wrap every secret's key with the first keeper, while the platform runs",
 		Args: cobra.NoArgs,
-		Long: `Goes through all values in custody and has the key of each wrapped by --secrets-keeper, after it was unwrapped by the keeper that wrapped it
-until now. Values themselves are not opened. Run it once every server has the new keeper first and the old one as --secrets-keeper-previous;
-when it ends well, the old one can go. It may be interrupted and run again.`,
+		Long: `Unwraps the key of each stored secret value with the keeper that wrapped it, and wraps it with
+--secrets-keeper. The values themselves are not decrypted. Run it when every server has the new keeper as
+--secrets-keeper and the old one as --secrets-keeper-previous; after it has succeeded, the old keeper can be
+removed. It may be interrupted and run again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return server.Rewrap(cmd.Context(), config, cmd.OutOrStdout())
 		},
@@ -110,8 +111,8 @@ when it ends well, the old one can go. It may be interrupted and run again.`,
 	flags.StringVar(&config.KeysDir, "keys-dir", server.Defaults().KeysDir, "folder of the local key")
 	server.KeeperFlags(flags, &config.Keeper, &config.Previous)
 	flags.BoolVar(&config.All, "all", false,
-		"also what the first keeper wrapped already, as after it has rotated its own key")
-	command := &cobra.Command{Use: "secrets", Short: "Secrets in custody", Args: cobra.NoArgs}
+		"also wrap again the keys that the first keeper wrapped, for example after it has rotated its own key")
+	command := &cobra.Command{Use: "secrets", Short: "Manage the stored secrets", Args: cobra.NoArgs}
 	command.AddCommand(rewrap)
 	return command
 }

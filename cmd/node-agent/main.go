@@ -54,19 +54,19 @@ func buildVersion() string {
 const long = `Runs on a node: takes node tasks from the platform and does them in the sandboxes of members.
 
 On its first start it enrols the node with a one-time token, from --enrol-token-file or the environment
-variable NODE_AGENT_ENROL_TOKEN. It then holds a credential of its own in the state directory, which it
+variable NODE_AGENT_ENROL_TOKEN. It then keeps a credential of its own in the state directory, which it
 rotates. The token is needed again only when the credential was lost or revoked; a new token in the same
 file is then picked up without a restart.
 
 As root, each member is an OCI container with user ids of its own, run by crun or runc. Its root is a curated copy
 of what the node has installed, which the agent builds in the state directory before the first member; it takes as
-much space as /usr. Without a runtime the node takes no member, and its inventory says why.
+much space as /usr. Without a runtime the node takes no member, and its inventory gives the reason.
 
-Without root, members are plain processes below a directory: nothing but paths keeps them apart. The inventory
-lists what does not hold.
+Without root, members are plain processes below a directory: only their paths are separate. The inventory
+lists what is not isolated.
 
 Stopping the agent (SIGTERM, SIGINT, even SIGKILL) stops no member. A new agent with the same state
-directory goes on where the old one was.`
+directory continues where the old one stopped.`
 
 const example = `  node-agent --platform-url https://platform.example --state-dir /var/lib/node-agent \
     --name node-1 --address 10.0.0.1 --enrol-token-file /run/enrol-token --region eu-1 --sku h100-8`
@@ -95,9 +95,9 @@ func command() *cobra.Command {
 	flags.IntVar(&options.MemoryMiB, "memory-mib", 0, "memory to declare, in MiB; 0 measures it")
 	flags.IntVar(&options.GPUs, "gpus", -1, "GPUs to declare; -1 counts them")
 	flags.StringVar(&options.GPUModel, "gpu-model", "", "model of the GPUs")
-	flags.BoolVar(&options.SimulatedGPUs, "simulated-gpus", false, "the GPUs are declared and not there")
+	flags.BoolVar(&options.SimulatedGPUs, "simulated-gpus", false, "the declared GPUs are simulated")
 	flags.StringVar(&options.Region, "region", "", "region of the node")
-	flags.StringVar(&options.SKU, "sku", "", "what the node is sold as")
+	flags.StringVar(&options.SKU, "sku", "", "stock-keeping unit: what the node is sold as")
 	flags.StringToStringVar(&options.Labels, "label", nil, "free label, key=value; may be repeated")
 	flags.Int64Var(&options.CacheBytes, "cache-bytes", agent.DefaultCacheBytes,
 		"how much of artifacts the node keeps in the state directory, in bytes")
@@ -120,12 +120,12 @@ func command() *cobra.Command {
 	flags.Uint32Var(&options.IDFirst, "id-first", idrange.DefaultFirst,
 		"first of the user and group ids that members get, 65,536 each")
 	flags.StringVar(&options.CgroupParent, "cgroup-parent", "",
-		"cgroup below which those of members are; empty names one by the state directory")
+		"parent of the members' cgroups; empty names one by the state directory")
 	flags.BoolVar(&options.MemberNetwork, "member-network", true,
 		"as root, give members networks of their own, with rules on the node; --address must be an IPv4 address of the node")
 	flags.BoolVar(&options.ForceProcess, "no-namespaces", false, "keep members as plain processes even as root")
 	flags.BoolVar(&options.SingleTenant, "single-tenant", false,
-		"offer slices of this node though it keeps members as plain processes: all of them are one tenant's")
+		"offer slices of this node although its members are plain processes: all of them belong to one tenant")
 	flags.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd
 }

@@ -38,7 +38,7 @@ func pullCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pull", Short: "Fetch an artifact into a cache, to measure it", Args: cobra.NoArgs, Hidden: true,
 		Long: "Reads an answer of openArtifactDelivery, as JSON, from standard input, fetches the artifact into a cache of " +
-			"its own, and says how that went.",
+			"its own, and prints how much came in which time.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done, err := pull(cmd.Context(), cmd.InOrStdin(), dir, limit)
 			if err != nil {
@@ -48,7 +48,7 @@ func pullCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "cache-dir", "", "directory of the cache; no agent may be using it")
-	cmd.Flags().Int64Var(&limit, "cache-bytes", limit, "how much it may hold, in bytes")
+	cmd.Flags().Int64Var(&limit, "cache-bytes", limit, "size limit of the cache, in bytes")
 	_ = cmd.MarkFlagRequired("cache-dir")
 	return cmd
 }
@@ -74,7 +74,7 @@ func pull(ctx context.Context, from io.Reader, dir string, limit int64) (pulled,
 	done := pulled{Bytes: artifact.Fetched(), Seconds: time.Since(began).Seconds()}
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		return pulled{}, fmt.Errorf("ask for the memory: %w", err)
+		return pulled{}, fmt.Errorf("read the memory used: %w", err)
 	}
 	done.PeakBytes = used.Maxrss << 10 // told in KiB
 	return done, nil

@@ -11,7 +11,7 @@ import (
 const rootLong = `Builds the root that members start from, in a folder that holds versions of it, and prints the version's path.
 
 The same node gives the same version, which is not built again. Versions that no process uses are deleted with --prune.
-An agent is told of a root by --member-root; without one it builds its own.`
+The agent's flag --member-root takes that path; without it the agent builds a root of its own.`
 
 // rootCommand builds the root ahead: for images of nodes, and for several agents on one machine that share a root.
 func rootCommand() *cobra.Command {

@@ -12,7 +12,7 @@ func Catalogue() string {
 	for i, rule := range rules {
 		owner, key := rule.Owner, keyWords(rule.Key)
 		if owner == "" {
-			owner = "as found"
+			owner = "depends on the finding"
 		}
 		under := ""
 		if rule.UnderWay {
@@ -21,7 +21,7 @@ func Catalogue() string {
 		fmt.Fprintf(&out, "| %d | `%s` | %s | %s | %s | %s |\n", i+1, rule.Code, rule.Scope, owner, key, under)
 	}
 	for _, rule := range rules {
-		fmt.Fprintf(&out, "\n### %s\n\n> %s\n\nStands when %s. Since: %s. Cleared when %s.\n",
+		fmt.Fprintf(&out, "\n### %s\n\n> %s\n\nListed when %s. Since: %s. Cleared when %s.\n",
 			rule.Code, strings.NewReplacer("{", "*", "}", "*").Replace(rule.Message), rule.When, rule.Since, rule.Clears)
 	}
 	return out.String()
@@ -33,29 +33,29 @@ func keyWords(key string) string {
 	case "":
 		return ""
 	case keyForce:
-		return "the operation's own, while force may be chosen; of an instance `" + family + "member.replace`"
+		return "that of the operation's kind, while force may be chosen; for an instance `" + family + "member.replace`"
 	case keyCancel:
-		return "`operation.cancel`, of kinds that can be canceled"
+		return "`operation.cancel`, for kinds that can be canceled"
 	}
 	return "`" + key + "`"
 }
 
 const catalogueHead = `# Blockers
 
-What keeps an operation from ending (` + "`operation.blockers`" + `) or an instance from where it should be
-(` + "`instance.blockers`" + `). The first one of a list is the thing to mend first: the order below is the order of
-lists. An open operation always has at least one; one that has ended has none. An instance's list holds those
-of its open operations too. At most ` + "20" + ` are listed.
+What keeps an operation from ending (` + "`operation.blockers`" + `) or an instance from its intended state
+(` + "`instance.blockers`" + `). Clear the first one of a list first: the order below is the order of lists. An open
+operation always has at least one blocker; an operation that has ended has none. The list of an instance includes those
+of its open operations. At most ` + "20" + ` are listed.
 
 Each has a ` + "`code`, `message`, `owner`" + ` (who can clear it: adapter, platform, user or node), ` + "`subject`" +
 	` (the id or
-name that it is about), ` + "`since`, `nextRetryAt`" +
-	` (when it is looked at next; null when it is not waited for by the
-clock) and ` + "`permissionKey`" + ` (with which somebody can clear it; empty when only waiting or mending outside of the
-platform does). ` + "`<family>`" + ` is the instance's permission family.
+name of the object that it is about), ` + "`since`, `nextRetryAt`" +
+	` (when it is checked next; null when
+that is at no set time) and ` + "`permissionKey`" + ` (the key with which a user can clear it; empty when only waiting
+or a repair outside of the platform does). ` + "`<family>`" + ` is the instance's permission family.
 
-This page is written from the table in domain/blocker: go test ./domain/blocker -update.
+This page is generated from the table in domain/blocker: go test ./domain/blocker -update.
 
-| order | code | of | owner | permission key | merely under way |
+| order | code | about | owner | permission key | only progress |
 |---|---|---|---|---|---|
 `

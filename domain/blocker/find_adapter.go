@@ -126,7 +126,7 @@ func adapterWorking(f *Facts) []finding {
 	case op.AdapterMessage != "":
 		reason = ": " + op.AdapterMessage
 	case op.AdapterState == "":
-		reason = "; it has said nothing yet"
+		reason = "; it has not reported yet"
 	}
 	return []finding{{subject: f.AdapterName, since: f.began(), next: f.next(),
 		words: []string{"adapter", f.AdapterName, "reason", reason}}}

@@ -186,7 +186,7 @@ func TestAnAdapterIsUnavailableByItsStepOrByItsFeed(t *testing.T) {
 func TestAnAdapterThatWorksSaysWhatItSays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ state, message, want string }{
-		{"running", "", ""}, {"", "", "; it has said nothing yet"}, {"running", "half done", ": half done"}, {"",
+		{"running", "", ""}, {"", "", "; it has not reported yet"}, {"running", "half done", ": half done"}, {"",
 			"half done", ": half done"},
 	} {
 		f := working(lifecycle.MemberDrain)

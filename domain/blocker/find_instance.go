@@ -62,7 +62,7 @@ func byForce(kind lifecycle.OperationKind) string {
 	if !kind.Effects().Forcible {
 		return ""
 	}
-	return "; requested again with force, it goes on without what does not answer or refuses, and lists what it could not prove"
+	return "; with force it continues without what does not answer or refuses, and lists what it could not verify"
 }
 
 func orphanLeft(f *Facts) []finding {
@@ -77,7 +77,7 @@ func orphanLeft(f *Facts) []finding {
 		}
 		what := "something may be left on a node"
 		if orphan.Kind == lifecycle.OrphanAllocation {
-			what = "an allocation is held that nobody asked to keep"
+			what = "an allocation is still reserved that no one requested to keep"
 		}
 		found = append(found, finding{subject: string(orphan.ID), since: orphan.Created, next: &next, owner: owner,
 			words: []string{"what", what, "reason", reason}})
@@ -118,10 +118,10 @@ func unhealthy(f *Facts) []finding {
 		return nil
 	}
 	found := finding{subject: string(in.ID), since: in.HealthSince, key: family + "member.replace"}
-	way := "when it does not clear by itself, replace the members that are not well: replaceMember, after planReplaceMember"
+	way := "if it does not clear by itself, replace the unhealthy members: planReplaceMember, then replaceMember"
 	for _, member := range f.Members {
 		if member.Status == lifecycle.MemberFailed {
-			found.key, way = "", "bring back what is lost: recoverMember, or replaceMember after planReplaceMember"
+			found.key, way = "", "bring back the failed members: recoverMember, or planReplaceMember and replaceMember"
 		}
 	}
 	found.words = []string{"health", words(in.Health), "reason", after(": ", in.HealthMessage), "way", way}

@@ -135,7 +135,8 @@ func TestAnOrphanSaysWhatItIsAndWhoOwnsIt(t *testing.T) {
 	}
 	require.Equal(t, []finding{
 		{subject: "orp_1", since: ago(2), next: pointer(now.Add(1)), owner: OwnerPlatform,
-			words: []string{"what", "an allocation is held that nobody asked to keep", "reason", "not released"}},
+			words: []string{"what", "an allocation is still reserved that no one requested to keep", "reason",
+				"not released"}},
 		{subject: "orp_2", since: ago(1), next: pointer(now), owner: OwnerNode,
 			words: []string{"what", "something may be left on a node", "reason", "not torn down (silent)"}},
 	}, orphanLeft(f))

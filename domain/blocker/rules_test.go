@@ -135,7 +135,7 @@ func TestCompensationStuckOnANodeSaysSoFirst(t *testing.T) {
 	found := Of(f)
 	require.Equal(t, []string{"NODE_OFFLINE", "COMPENSATING"}, codes(found),
 		"a node that is not heard is lost whatever its row says")
-	require.Equal(t, "what was half done is being taken back: tearing down what was added", found[1].Message)
+	require.Equal(t, "what was partly done is being undone: tearing down what was added", found[1].Message)
 }
 
 func TestAProbeFailsSinceTheFirstOfItsFailuresInARow(t *testing.T) {

@@ -59,7 +59,7 @@ func TestAReportMayReachEachBound(t *testing.T) {
 	got, err := Parse(lifecycle.EvidenceTenancy, written(t, many(1000)...))
 	require.NoError(t, err)
 	require.Equal(t, 1000, got.Passed)
-	refused(t, written(t, many(1001)...), "must speak of at most 1000 clauses")
+	refused(t, written(t, many(1001)...), "must have at most 1000 clauses")
 	report := written(t, "a.a passed")
 	space := []byte(strings.Repeat(" ", 512<<10-len(report)))
 	_, err = Parse(lifecycle.EvidenceTenancy, append(report, space...))
@@ -70,7 +70,7 @@ func TestAReportMayReachEachBound(t *testing.T) {
 func TestAReportThatSaysNothingIsNotOne(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{``, `{`, `7`, `{}`, `{"digest": "sha256:x"}`, `{"digested": 7}`, `{"digested": []}`} {
-		refused(t, []byte(data), "is no report of the conformance suite")
+		refused(t, []byte(data), "is not a report of the conformance suite")
 	}
 	_, err := digestOf(json.RawMessage(`{`))
 	require.ErrorContains(t, err, "read the report")

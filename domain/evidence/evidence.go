@@ -91,19 +91,19 @@ func Parse(kind lifecycle.EvidenceKind, data []byte) (Summary, error) {
 	}
 	var outer report
 	if err := json.Unmarshal(data, &outer); err != nil || len(outer.Digested) == 0 {
-		return Summary{}, bad("is no report of the conformance suite").Because(err)
+		return Summary{}, bad("is not a report of the conformance suite").Because(err)
 	}
 	var said digested
 	if err := json.Unmarshal(outer.Digested, &said); err != nil {
-		return Summary{}, bad("is no report of the conformance suite").Because(err)
+		return Summary{}, bad("is not a report of the conformance suite").Because(err)
 	}
 	own, err := digestOf(outer.Digested)
 	if err != nil {
-		return Summary{}, bad("is no report of the conformance suite").Because(err)
+		return Summary{}, bad("is not a report of the conformance suite").Because(err)
 	}
 	if own != outer.Digest {
 		return Summary{}, fault.New(fault.DigestMismatch,
-			"the report's own digest is not over what it says").At("input.report").Retry(false)
+			"the report's digest does not match its content").At("input.report").Retry(false)
 	}
 	return said.sum(kind)
 }
@@ -118,12 +118,12 @@ func (d *digested) sum(kind lifecycle.EvidenceKind) (Summary, error) {
 		}
 	}
 	if len(d.Clauses) > maxClauses {
-		return Summary{}, bad("must speak of at most %d clauses", maxClauses)
+		return Summary{}, bad("must have at most %d clauses", maxClauses)
 	}
 	outcomes := make(map[string]string, len(d.Clauses))
 	for _, clause := range d.Clauses {
 		if _, twice := outcomes[clause.ID]; twice || !clauseID.MatchString(clause.ID) {
-			return Summary{}, bad("names the clause %.80q twice, or there can be none of this name", clause.ID)
+			return Summary{}, bad("names the clause %.80q twice, or it is not the name of a clause", clause.ID)
 		}
 		outcomes[clause.ID] = clause.Outcome
 		switch clause.Outcome {
@@ -136,7 +136,7 @@ func (d *digested) sum(kind lifecycle.EvidenceKind) (Summary, error) {
 		case "not_run":
 			out.NotRun++
 		default:
-			return Summary{}, bad("says of the clause %s neither passed, failed, skipped nor not_run", clause.ID)
+			return Summary{}, bad("has clause %s whose outcome is not passed, failed, skipped or not_run", clause.ID)
 		}
 	}
 	for _, id := range required[kind] {

@@ -96,7 +96,7 @@ func ParseSmoke(data []byte) (*SmokeReport, error) {
 func (r *SmokeReport) checks() error {
 	for _, one := range r.Checks {
 		if one.Name == "" || len(one.Name) > maxWord || len(one.Detail) > maxDetail {
-			return bad("names each check in at most %d bytes, with a detail of at most %d", maxWord, maxDetail)
+			return bad("must name each check in at most %d bytes, with a detail of at most %d", maxWord, maxDetail)
 		}
 		if one.Outcome != "passed" && one.Outcome != "failed" {
 			return bad("has check %.40q with an outcome that is neither passed nor failed", one.Name)

@@ -66,7 +66,7 @@ func TestAReportOfASmokeIsBounded(t *testing.T) {
 		"the artifact's digest": func(r *evidence.SmokeReport) { r.Artifact = "latest" },
 		"what ran it":           func(r *evidence.SmokeReport) { r.Tool = "" },
 		"1 to 50 checks":        func(r *evidence.SmokeReport) { r.Checks = nil },
-		"names each check":      func(r *evidence.SmokeReport) { r.Checks[0].Name = "" },
+		"must name each check":  func(r *evidence.SmokeReport) { r.Checks[0].Name = "" },
 		"neither passed nor":    func(r *evidence.SmokeReport) { r.Checks[0].Outcome = "skipped" },
 		"with a detail":         func(r *evidence.SmokeReport) { r.Checks[0].Detail = strings.Repeat("x", 2001) },
 		"at most as many words": func(r *evidence.SmokeReport) { r.Command = make([]string, 51) },

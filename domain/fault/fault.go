@@ -151,5 +151,5 @@ func Prefixed(prefix string, reasons []Reason) []Reason {
 // NoSuch returns the one NOT_FOUND of the platform. Its text is the same whether the object does not exist or is
 // hidden from the caller, so that the answer does not reveal which.
 func NoSuch() *Fault {
-	return New(NotFound, "there is no such object, or the caller may not know of it")
+	return New(NotFound, "the object does not exist, or the caller may not see it")
 }

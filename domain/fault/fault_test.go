@@ -58,8 +58,8 @@ Every error carries the same envelope, in GraphQL under ` + "`extensions`" + `:
 }
 ` + "```" + `
 
-` + "`retryable`" + ` says whether the same request may succeed later, unchanged; an error can say otherwise than this
-table. A code keeps its meaning for ever, and new ones may come: treat one that you do not know by its HTTP status
+` + "`retryable`" + ` says whether the same request may succeed later, unchanged; an error can differ from this
+table. A code never changes its meaning, and new ones may be added: treat one that you do not know by its HTTP status
 or as INTERNAL. Where the installation sends traces, an error of a request has its "trace_id" beside the correlation id.
 
 ## Codes
@@ -68,7 +68,7 @@ or as INTERNAL. Where the installation sends traces, an error of a request has i
 |---|---|---|---|
 `)
 	rows(&out, func(e Entry) bool { return e.HTTP != 0 })
-	out.WriteString("\n## Codes that stand only in `reasons`\n\n| code | meaning |\n|---|---|\n")
+	out.WriteString("\n## Codes that appear only in `reasons`\n\n| code | meaning |\n|---|---|\n")
 	rows(&out, func(e Entry) bool { return e.HTTP == 0 })
 	return out.String()
 }

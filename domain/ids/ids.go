@@ -139,7 +139,7 @@ func Parse(kind Kind, s string) (ID, error) {
 	if id := ID(s); id.Valid() && id.Kind() == kind {
 		return id, nil
 	}
-	return "", fault.New(fault.InvalidArgument, "%q is not the id of %s: want %s_ and %d characters",
+	return "", fault.New(fault.InvalidArgument, "%q is not the id of %s: expected %s_ and %d characters",
 		clip(s), kind.Article(), kind, bodyLen)
 }
 

@@ -107,7 +107,7 @@ func (v *Walls) Grant(want Want, exclusive bool, path string) (Class, []fault.Re
 	if why := v.Startless(); why != "" {
 		return "", []fault.Reason{{Code: fault.RuntimeMissing, Path: path,
 			Message: "the node can start no member now: " + why +
-				"; mend its container runtime, or take an allocation on another node"}}
+				"; repair its container runtime, or use an allocation on another node"}}
 	}
 	var reasons []fault.Reason
 	if !slices.Contains(v.Profiles, want.Profile) {

@@ -64,5 +64,5 @@ func (w Want) unreported(exclusive bool, path string) []fault.Reason {
 		return nil
 	}
 	return []fault.Reason{{Code: fault.ClassUnavailable, Path: path, Message: fmt.Sprintf(
-		"the node's agent is older than isolation classes, and %s is demanded: upgrade the agent", w.Text(exclusive))}}
+		"the node's agent does not report isolation classes, and %s is demanded: upgrade it", w.Text(exclusive))}}
 }

@@ -33,7 +33,7 @@ func (ShareStatus) Values() []string {
 var shareMachine = table[ShareStatus]{"share", ShareOffered, []Move[ShareStatus]{
 	{ShareOffered, ShareAttached, "the other project accepted"},
 	{ShareOffered, ShareDeclined, "the other project declined"},
-	{ShareOffered, ShareWithdrawn, "the owner took the offer back"},
+	{ShareOffered, ShareWithdrawn, "the owner withdrew the offer"},
 	{ShareAttached, ShareDetached, "either side ended it"},
 }}
 

@@ -36,9 +36,9 @@ type FailureRule struct {
 
 // failureRules is the table of reasons.
 var failureRules = []FailureRule{
-	{FailureInitGone, FoundByAgent, true, false, "its init has ended, and all that ran in it"},
-	{FailureOutOfMemory, FoundByAgent, true, false, "it had no memory left, and its init has ended"},
-	{FailureRestartsSpent, FoundByAgent, true, false, "a process of it failed more often than it may be restarted"},
+	{FailureInitGone, FoundByAgent, true, false, "its init process has ended, and with it all its processes"},
+	{FailureOutOfMemory, FoundByAgent, true, false, "it ran out of memory, and its init process has ended"},
+	{FailureRestartsSpent, FoundByAgent, true, false, "a process in it failed more often than it may be restarted"},
 	{FailureNodeRestarted, FoundByAgent, true, true, "its node has restarted"},
 	{FailureNodeLost, FoundByPlatform, false, false, "its node is lost"},
 	{FailureReported, FoundByAdapter, true, false, "its adapter reports that it failed"},

@@ -45,7 +45,7 @@ var gapMachine = table[GapState]{"gap", GapOpen, []Move[GapState]{
 	{GapOpen, GapDeclined, "it is not the platform's, or not wanted"},
 	{GapDeferred, GapAccepted, "more apps need it"},
 	{GapDeferred, GapDeclined, "it is not wanted after all"},
-	{GapAccepted, GapDeferred, "what else is accepted comes first"},
+	{GapAccepted, GapDeferred, "other accepted gaps come first"},
 	{GapAccepted, GapClosed, "a release has closed it"},
 }}
 

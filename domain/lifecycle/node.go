@@ -16,7 +16,7 @@ const (
 func (NodeStatus) Values() []string { return names(NodeOnline, NodeOffline, NodeRetired) }
 
 var nodeMachine = table[NodeStatus]{"node", NodeOffline, []Move[NodeStatus]{
-	{NodeOffline, NodeOnline, "its agent is heard"},
+	{NodeOffline, NodeOnline, "its agent reports"},
 	{NodeOffline, NodeRetired, "withdrawn"},
 	{NodeOnline, NodeOffline, "its agent's heartbeats stopped"},
 	{NodeOnline, NodeRetired, "withdrawn"},

@@ -25,7 +25,7 @@ var stageMoves = []Move[Stage]{
 	{StageCanary, StageActive, "confidence gained"},
 	{StageCanary, StageStaged, "rollback"},
 	{StageActive, StageDeprecated, "a newer version is active"},
-	{StageDeprecated, StageRetired, "grace is over and nothing live uses it"},
+	{StageDeprecated, StageRetired, "its grace period has ended and nothing live uses it"},
 }
 
 var (

@@ -169,7 +169,7 @@ func TestASchemaCostsItsSubschemasWithReferencesWrittenOut(t *testing.T) {
 	_, reason := compile(json.RawMessage(many(1999)), "s")
 	require.Nil(t, reason)
 	_, reason = compile(json.RawMessage(many(2000)), "s")
-	require.Contains(t, reason.Message, "may come to 2000 subschemas")
+	require.Contains(t, reason.Message, "may have at most 2000 subschemas")
 }
 
 func TestASchemaRefersToItsOwnDefinitionsAlone(t *testing.T) {

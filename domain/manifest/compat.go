@@ -112,7 +112,7 @@ func allocationReasons(c Compatibility, allocation AllocationShape, path string)
 			allocation.GPUs)
 	}
 	if c.RequiresExclusiveNode && allocation.Shape != lifecycle.ShapeBaremetal {
-		add(fault.NodeNotExclusive, "the app needs nodes to itself, and %s shares its node", shape)
+		add(fault.NodeNotExclusive, "the app needs whole nodes, and an allocation of shape %s shares its node", shape)
 	}
 	if c.NetworkSpan == SpanCrossNetwork && allocation.Shape == lifecycle.ShapeGPUSlice {
 		add(fault.NetworkSpanUnsupported, "the app needs one network across allocations, which %s does not have", shape)
@@ -128,7 +128,7 @@ func spanReasons(c Compatibility, allocations int) []fault.Reason {
 	case allocations > 1 && c.NetworkSpan == SpanAllocation:
 		return []fault.Reason{{
 			Code:    fault.NetworkSpanUnsupported,
-			Message: fmt.Sprintf("the app stays inside of one allocation, and %d were given", allocations),
+			Message: fmt.Sprintf("the app runs inside of one allocation, and %d were given", allocations),
 			Path:    "allocations",
 		}}
 	}

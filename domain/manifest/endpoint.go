@@ -58,7 +58,7 @@ func (l *linter) endpoints(m *Manifest) {
 			l.add(fault.BadValue, at("endpoints", "name")(i), "must not contain two hyphens in a row")
 		}
 		if endpoint.HealthPath != "" && !endpoint.Web() {
-			l.add(fault.BadValue, at("endpoints", "healthPath")(i), "is for http and https alone")
+			l.add(fault.BadValue, at("endpoints", "healthPath")(i), "is only for http and https")
 		}
 	}
 }

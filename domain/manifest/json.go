@@ -70,7 +70,7 @@ func decodeValue(decoder *json.Decoder, path string, depth int) (any, *fault.Rea
 // the one that has it.
 func checkText(text, path string) *fault.Reason {
 	if strings.Contains(text, "\x00") {
-		return &fault.Reason{Code: fault.BadValue, Message: "must not hold the character NUL", Path: path}
+		return &fault.Reason{Code: fault.BadValue, Message: "must not contain the character NUL", Path: path}
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func decodeObject(decoder *json.Decoder, path string, depth int) (any, *fault.Re
 			return nil, reason
 		}
 		if _, twice := object[name]; twice {
-			return nil, &fault.Reason{Code: fault.Duplicate, Message: "the member stands twice", Path: at}
+			return nil, &fault.Reason{Code: fault.Duplicate, Message: "the member is given twice", Path: at}
 		}
 		value, reason := decodeValue(decoder, at, depth+1)
 		if reason != nil {

@@ -74,14 +74,14 @@ func (l *linter) slots(m *Manifest, p *launchable) {
 		case !known:
 			l.add(fault.UnknownValue, at("runtimeProfile.volumes", "slot")(i), "is not one of the manifest's volumes")
 		case named[volume.Slot]:
-			l.add(fault.Duplicate, at("runtimeProfile.volumes", "slot")(i), "is named before")
+			l.add(fault.Duplicate, at("runtimeProfile.volumes", "slot")(i), "is already named by another volume")
 		}
 		named[volume.Slot] = true
 	}
 	for i, volume := range p.Volumes {
 		for _, slot := range m.Volumes {
 			if !named[slot.Name] && slot.Path == volume.Path {
-				l.add(fault.Duplicate, at("runtimeProfile.volumes", "path")(i), "is where the volume of "+slot.Name+" is")
+				l.add(fault.Duplicate, at("runtimeProfile.volumes", "path")(i), "is the path of volume slot "+slot.Name)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func (l *linter) unique(count int, value func(int) string, at func(int) string) 
 	seen := make(map[string]bool, count)
 	for i := range count {
 		if seen[value(i)] {
-			l.add(fault.Duplicate, at(i), "stands twice")
+			l.add(fault.Duplicate, at(i), "is given twice")
 		}
 		seen[value(i)] = true
 	}
@@ -167,7 +167,7 @@ func (l *linter) actions(m *Manifest) {
 			l.outside(m, at("actions", "permissionKey")(i))
 		case action.Risk != riskRead && strings.HasSuffix(action.PermissionKey, ".read"):
 			l.add(fault.BadValue, at("actions", "permissionKey")(i),
-				"an action that changes something must ask for more than a read key")
+				"an action that changes something must require more than a read key")
 		}
 		l.schema(action.InputSchema, at("actions", "inputSchema")(i), true)
 		l.schema(action.OutputSchema, at("actions", "outputSchema")(i), false)

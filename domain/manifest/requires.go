@@ -20,6 +20,6 @@ func (m *Manifest) ActsAsPeople() bool {
 // requires checks the need for identities against the actions, which alone bring them.
 func (l *linter) requires(m *Manifest) {
 	if m.ActsAsPeople() && len(m.Actions) == 0 {
-		l.add(fault.BadValue, "requires.identities", "needs an action, with whose requester an identity comes")
+		l.add(fault.BadValue, "requires.identities", "needs an action: an identity is that of an action's requester")
 	}
 }

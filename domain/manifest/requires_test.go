@@ -40,5 +40,5 @@ func TestAnAppDeclaresThatItActsAsPeople(t *testing.T) {
 	}
 	_, err = parse(`{"identities": "posix"}`, false)
 	require.Equal(t, []fault.Reason{{Code: fault.BadValue, Path: "requires.identities",
-		Message: "needs an action, with whose requester an identity comes"}}, fault.From(err).Reasons)
+		Message: "needs an action: an identity is that of an action's requester"}}, fault.From(err).Reasons)
 }

@@ -50,7 +50,7 @@ func check(schema *jsonschema.Schema, value any, root string) []fault.Reason {
 	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		return []fault.Reason{{Code: fault.BadValue, Message: "cannot be held against its schema", Path: root}}
+		return []fault.Reason{{Code: fault.BadValue, Message: "cannot be checked against its schema", Path: root}}
 	}
 	reasons := leaves(nil, invalid, root)
 	slices.SortStableFunc(reasons, func(a, b fault.Reason) int {

@@ -43,7 +43,7 @@ func checkSchema(schema any) error {
 	}
 	cost, err := checker.cost(schema, "")
 	if err == nil && cost > maxSchemaCost {
-		err = fmt.Errorf("a schema may come to %d subschemas with its references written out", maxSchemaCost)
+		err = fmt.Errorf("a schema may have at most %d subschemas with its references expanded", maxSchemaCost)
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (m *Manifest) metersCapacity() (reasons []fault.Reason) {
 		switch {
 		case metering.ClaimsMeter(one.Name):
 			reasons = append(reasons, fault.Reason{Code: fault.CapacityUnit, Path: at + ".name",
-				Message: "is a meter of the platform's: take another name"})
+				Message: "is the name of a meter of the platform: use another name"})
 		case !shown && metering.CountsCapacity(one.Unit):
 			reasons = append(reasons, fault.Reason{Code: fault.CapacityUnit, Path: at + ".unit",
 				Message: "is a unit of capacity, which the platform meters: declare it of kind showback"})

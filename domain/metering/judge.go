@@ -67,9 +67,9 @@ func (m *Metering) Record(sent *Sent, now time.Time) (*Record, *fault.Reason) {
 	}
 	switch {
 	case sent.To.After(now.Add(MaxAhead)):
-		return nil, refuse(fault.UsageInFuture, "to", "lies in the future: report what has been used")
+		return nil, refuse(fault.UsageInFuture, "to", "is in the future: report only what has been used")
 	case second(sent.From).Before(second(m.CreatedAt)):
-		return nil, refuse(fault.UsageBeforeInstance, "from", "lies before the instance was made")
+		return nil, refuse(fault.UsageBeforeInstance, "from", "is before the instance was created")
 	}
 	dimension, wrong := m.dimension(sent)
 	if wrong != nil {
@@ -119,7 +119,7 @@ func (s *Sent) shape() *fault.Reason {
 		return refuse(fault.Required, "id", "is missing: derive it from what is counted")
 	case !IsDecimal(s.Quantity):
 		return refuse(fault.UsageQuantity, "quantity",
-			"must be a decimal number of at most 26 digits, and 12 behind the point")
+			"must be a decimal number of at most 26 digits, and 12 after the point")
 	case negative && s.Retracts == "":
 		return refuse(fault.UsageQuantity, "quantity", "is negative: only a record that retracts another may be")
 	case !negative && s.Retracts != "" && Decimal(s.Quantity) != "0":

@@ -82,7 +82,7 @@ func Check(reported []Condition) (index int, field, why string, ok bool) {
 	for i, one := range reported {
 		switch {
 		case !name.MatchString(one.Name):
-			return i, "name", "must be a word of lower case letters, or check/FILE", false
+			return i, "name", "must be a lower-case letter and letters, digits or hyphens, or check/FILE", false
 		case seen[one.Name]:
 			return i, "name", fmt.Sprintf("%s is reported twice", one.Name), false
 		case !slices.Contains(states, one.State):

@@ -13,8 +13,8 @@ import (
 // contracts checks everything that was recorded of the version's instances against the public contract. Something that
 // was written to the database without a call shows as rows that no call accounts for.
 func contracts(f *Facts) *Check {
-	const remedy = "launch the version in a project that is entitled to the app, and let its adapter do everything by the " +
-		"operation's token over the public API"
+	const remedy = "launch the version in a project that is entitled to the app, and let its adapter do everything " +
+		"over the public API with the operation's token"
 	spoken := slices.ContainsFunc(f.Contracts, func(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") })
 	strangers := slices.DeleteFunc(slices.Clone(f.Instances), func(i *Instance) bool { return i.Entitled || i.Smoke })
 	is := func(v Verdict, evidence []*Evidence, format string, args ...any) *Check {
@@ -22,16 +22,16 @@ func contracts(f *Facts) *Check {
 	}
 	switch {
 	case len(f.Calls.Hidden) > 0:
-		return is(Failed, rowsOf(f.Calls.Hidden, "not accounted for"), "%s of its instances that no recorded call accounts for",
+		return is(Failed, rowsOf(f.Calls.Hidden, "not accounted for"), "its instances have %s without a recorded call",
 			count(len(f.Calls.Hidden), "row"))
 	case len(f.Calls.Refused) > 0:
-		return is(Failed, rowsOf(f.Calls.Refused, "FORBIDDEN"), "its adapter was refused %s beyond the right of its tokens",
+		return is(Failed, rowsOf(f.Calls.Refused, "FORBIDDEN"), "its adapter made %s that its tokens do not permit",
 			count(len(f.Calls.Refused), "call"))
 	case len(strangers) > 0:
-		return is(Failed, instancesOf(strangers, "not entitled"), "%s without an entitlement of the project to the app",
+		return is(Failed, instancesOf(strangers, "not entitled"), "%s in projects that are not entitled to the app",
 			count(len(strangers), "instance"))
 	case len(f.Contracts) > 0 && !spoken:
-		return is(Failed, nil, "adapter %s does not speak version 1 of the contract, but %s", f.Adapter,
+		return is(Failed, nil, "adapter %s does not support version 1 of the contract, only %s", f.Adapter,
 			strings.Join(f.Contracts, ", "))
 	case len(f.Contracts) == 0:
 		return is(NotKnown, nil, "adapter %s has never described itself", f.Adapter)
@@ -39,8 +39,8 @@ func contracts(f *Facts) *Check {
 		return is(NotKnown, nil, "no call of its adapter for an instance of this version is recorded")
 	}
 	out := is(Passed, instancesOf(f.Instances[:min(len(f.Instances), 3)], ""),
-		"%s of its adapter for %s, all by public verbs, and no row that they do not account for; a connection to the "+
-			"database that wrote nothing would not be seen", count(f.Calls.Count, "recorded call"),
+		"%s of its adapter for %s, all through the public API, and they account for every row; a connection to the "+
+			"database that wrote nothing would not be found", count(f.Calls.Count, "recorded call"),
 		count(len(f.Instances), "instance"))
 	out.At = f.Calls.At
 	return out
@@ -48,8 +48,8 @@ func contracts(f *Facts) *Check {
 
 // account looks for service accounts among those that act for the version.
 func account(f *Facts) *Check {
-	const remedy = "create a service account in the publishing project, and publish, report and launch by its key (appctl " +
-		"admin service-account create); or name one for the adapter or an instance"
+	const remedy = "create a service account in the publishing project, and publish, report and launch with its key " +
+		"(appctl admin service-account create); or name one for the adapter or an instance"
 	var living, ended, others []*Evidence
 	for _, one := range f.Accounts {
 		each := &Evidence{ID: &one.ID, What: one.What + ": " + one.Name, At: one.At, Of: one.Of}
@@ -82,13 +82,13 @@ func account(f *Facts) *Check {
 	case len(others) > 0:
 		return verdict(ServiceAccount, Failed, others, remedy, "only people have acted for it")
 	}
-	return verdict(ServiceAccount, NotKnown, nil, remedy, "nobody's act for this version is recorded here")
+	return verdict(ServiceAccount, NotKnown, nil, remedy, "no action on this version is recorded here")
 }
 
 // boundary takes the newest report of the tests between tenants.
 func boundary(f *Facts) *Check {
-	remedy := fmt.Sprintf("run the tests between tenants on a registered runner with build %s of adapter %s, and bring the "+
-		"signed report: appctl evidence submit --kind tenancy --signature", f.Build, f.Adapter)
+	remedy := fmt.Sprintf("run the tests between tenants on a registered runner with build %s of adapter %s, and "+
+		"submit the signed report: appctl evidence submit --kind tenancy --signature", f.Build, f.Adapter)
 	var found []*Report
 	for _, one := range f.Reports {
 		if one.Kind == string(lifecycle.EvidenceTenancy) {
@@ -97,7 +97,8 @@ func boundary(f *Facts) *Check {
 	}
 	last, ok := newest(found, func(r *Report) *time.Time { return r.At })
 	if !ok {
-		return verdict(TenantBoundary, NotKnown, nil, remedy, "no report of the tests between tenants was brought for build %q", f.Build)
+		return verdict(TenantBoundary, NotKnown, nil, remedy,
+			"no report of the tests between tenants was submitted for build %q", f.Build)
 	}
 	evidence := []*Evidence{{ID: &last.ID, What: "report of the tests between tenants", State: "passed", At: last.At}}
 	switch {
@@ -163,10 +164,10 @@ func events(f *Facts) *Check {
 	case len(bad) > 0:
 		return verdict(LifecycleEvents, Failed, bad, remedy, "%s missing or without a field of context", count(len(bad), "required event"))
 	case complete == 0:
-		return verdict(LifecycleEvents, NotKnown, nil, remedy, "no instance of this version has run and gone")
+		return verdict(LifecycleEvents, NotKnown, nil, remedy, "no instance of this version has run and been deleted")
 	}
-	return verdict(LifecycleEvents, Passed, good, remedy, "every required event of %s that ran and went has correlation_id, org_id, "+
-		"project_id, app_slug and app_instance_id", count(complete, "instance"))
+	return verdict(LifecycleEvents, Passed, good, remedy, "every required event of %s that ran and was deleted has "+
+		"correlation_id, org_id, project_id, app_slug and app_instance_id", count(complete, "instance"))
 }
 
 // sources checks each pinned artifact against where it comes from.
@@ -195,11 +196,12 @@ func sources(f *Facts) *Check {
 	}
 	switch {
 	case len(bad) > 0:
-		return verdict(ArtifactSources, Failed, bad, remedy, "%s not from a source that policy governs", count(len(bad), "artifact"))
+		return verdict(ArtifactSources, Failed, bad, remedy, "%s not from a source that policy allows",
+			count(len(bad), "artifact"))
 	case len(good) == 0:
 		return verdict(ArtifactSources, NotKnown, nil, remedy, "none of its artifacts can be seen")
 	}
-	return verdict(ArtifactSources, Passed, good, remedy, "%s, each from a registered source that policy lets through",
+	return verdict(ArtifactSources, Passed, good, remedy, "%s, each from a registered source that policy allows",
 		count(len(good), "artifact"))
 }
 
@@ -223,7 +225,7 @@ const unsupported = "unsupported"
 // walked looks for each declared way among what was carried out, and else among what the suite has proved.
 func walked(f *Facts) *Check {
 	const remedy = "declare lifecycle.upgrade, rollback and delete in the manifest, and carry each out on an instance of the " +
-		"version (appctl instances upgrade, instances rollback, decommission), or bring a conformance report that has them"
+		"version (appctl instances upgrade, instances rollback, decommission), or submit a conformance report with them"
 	if f.Lifecycle == nil {
 		return verdict(LifecycleWalked, Failed, nil, remedy, "the manifest declares no behaviour of upgrade, rollback and deletion")
 	}
@@ -246,7 +248,8 @@ func walked(f *Facts) *Check {
 	}
 	switch {
 	case len(broken) > 0:
-		return verdict(LifecycleWalked, Failed, append(failed, done...), remedy, "every try has failed of: %s", strings.Join(broken, ", "))
+		return verdict(LifecycleWalked, Failed, append(failed, done...), remedy, "every attempt has failed: %s",
+			strings.Join(broken, ", "))
 	case len(missing) > 0:
 		return verdict(LifecycleWalked, NotKnown, done, remedy, "not carried out yet: %s", strings.Join(missing, ", "))
 	}
@@ -292,13 +295,13 @@ func (w *Walk) words() string {
 
 // runbooks looks for one whose triage begins from the correlation id.
 func runbooks(f *Facts) *Check {
-	const remedy = "name in the manifest's runbooks the steps of triage of at least one: triage[0].by is correlation_id, and " +
-		"another step follows"
+	const remedy = "give at least one of the manifest's runbooks the steps of triage: triage[0].by is " +
+		"correlation_id, and another step follows"
 	var first, other []*Evidence
 	for _, one := range f.Runbooks {
 		each := &Evidence{URL: one.URL, What: one.Title}
 		if one.CorrelationFirst() {
-			each.State = "triage in " + count(len(one.Triage), "step") + ", by correlation id first"
+			each.State = "triage in " + count(len(one.Triage), "step") + ", correlation id first"
 			first = append(first, each)
 			continue
 		}
@@ -309,7 +312,8 @@ func runbooks(f *Facts) *Check {
 	case len(first) > 0:
 		return verdict(SupportRunbook, Passed, first, remedy, "%s with correlation-first triage", count(len(first), "runbook"))
 	case len(other) > 0:
-		return verdict(SupportRunbook, Failed, other, remedy, "none of its runbooks has triage that begins from the correlation id")
+		return verdict(SupportRunbook, Failed, other, remedy,
+			"none of its runbooks has triage that begins with the correlation id")
 	}
 	return verdict(SupportRunbook, Failed, nil, remedy, "the manifest names no runbook")
 }

@@ -73,7 +73,8 @@ func (e *Effective) Location(location, path string) error {
 	from, ok := locationOf(location)
 	if !ok {
 		return fault.New(fault.PolicyDenied, "policy cannot tell what the source covers").
-			With(fault.Reason{Code: fault.SourceDenied, Message: fmt.Sprintf("%.200q is no location", location), Path: path})
+			With(fault.Reason{Code: fault.SourceDenied, Path: path, Message: fmt.Sprintf(
+				"%.200q is neither host[:port][/path] nor an address that ends with a slash", location)})
 	}
 	return e.from(from, location, path)
 }

@@ -106,13 +106,13 @@ func TestRulesAreSaidForAPerson(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"the platform forbids one region for everyone, and no overlay can allow them",
-		"the platform's policy allows nothing but one region", "the platform's policy denies 2 regions",
+		"the platform's policy allows only one region", "the platform's policy denies 2 regions",
 		"the platform forbids 2 SKUs for everyone, and no overlay can allow them",
 		"the platform's policy allows no SKU",
-		"the platform's policy allows nothing but 2 apps", "the platform's policy denies one app",
-		"the platform's policy allows nothing else of the apps that it names",
-		"anything else (operating mode) must be allowed by the platform by name",
-		"anything else (secret purpose) must be allowed by the platform by name",
+		"the platform's policy allows only 2 apps", "the platform's policy denies one app",
+		"the platform's policy allows no other versions of the apps that it names",
+		"any other operating mode must be allowed by the platform by name",
+		"any other secret purpose must be allowed by the platform by name",
 		"platform: at most 8 GPUs in a project", "platform: at most 1.500000 EUR an hour by the price book",
 	}, said)
 }

@@ -39,7 +39,7 @@ func Parse(scope lifecycle.PolicyScope, text []byte) (*Document, error) {
 	p := &parser{decoder: json.NewDecoder(bytes.NewReader(text)), scope: scope, into: &Document{}}
 	p.decoder.UseNumber()
 	if tooLong(text) {
-		p.bad(fault.TooLong, "", "the document may have %d bytes", MaxDocument)
+		p.bad(fault.TooLong, "", "the document may have at most %d bytes", MaxDocument)
 		return nil, p.refusal()
 	}
 	err := p.object("", p.member)
@@ -99,7 +99,7 @@ func (p *parser) object(path string, member func(path, name string) error) error
 		name, _ := token.(string)
 		below := join(path, name)
 		if seen[name] {
-			p.bad(fault.Duplicate, below, "stands twice")
+			p.bad(fault.Duplicate, below, "is given twice")
 			err = p.skip()
 		} else {
 			seen[name] = true
@@ -155,7 +155,7 @@ func opened(token json.Token) int {
 }
 
 func (p *parser) unknown(path string) error {
-	p.bad(fault.UnknownField, path, "there is no such member in a policy document")
+	p.bad(fault.UnknownField, path, "a policy document has no such field")
 	return p.skip()
 }
 
@@ -218,11 +218,11 @@ func (p *parser) words(path string, of list) ([]string, error) {
 			return nil, err
 		}
 		if i == maxList {
-			p.bad(fault.TooLong, path, "may have %d words", maxList)
+			p.bad(fault.TooLong, path, "may have at most %d values", maxList)
 		}
 		word, code, wrong := wordOf(of, token)
 		if wrong == "" && seen[word] {
-			code, wrong = fault.Duplicate, "stands twice"
+			code, wrong = fault.Duplicate, "is given twice"
 		}
 		if wrong != "" {
 			p.bad(code, path+"."+strconv.Itoa(i), "%s", wrong)

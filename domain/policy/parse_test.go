@@ -79,8 +79,8 @@ func TestEveryFaultOfADocumentIsNamedAndNothingElse(t *testing.T) {
 	require.Equal(t, []string{"UNKNOWN_FIELD final", "BAD_VALUE maxGpus"},
 		wrong(t, lifecycle.PolicyTenant, `{"final":{"regions":["a1"]},"maxGpus":-1}`))
 	for text, message := range map[string]string{
-		`{"x":1}`:                     "there is no such member in a policy document",
-		`{"final":{"x":1}}`:           "there is no such member in a policy document",
+		`{"x":1}`:                     "a policy document has no such field",
+		`{"final":{"x":1}}`:           "a policy document has no such field",
 		`{"regions":{"allow":[7]}}`:   "must be a text of 1 to 200 bytes",
 		`{"regions":{"allow":[""]}}`:  "must be a text of 1 to 200 bytes",
 		`{"regions":{"allow":[" "]}}`: "must be letters, digits, dot, dash and underscore, at most 64",

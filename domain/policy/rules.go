@@ -49,13 +49,13 @@ func (c *compiled) listed(of list) []*Rule {
 	switch {
 	case t.allow == nil:
 	case c.implied[of]:
-		add(Allow, false, t.allow, "anything else ("+listNouns[of]+") must be allowed by the platform by name")
+		add(Allow, false, t.allow, "any other "+listNouns[of]+" must be allowed by the platform by name")
 	case len(t.allow) == 0:
 		add(Allow, false, t.allow, c.ref()+" allows no "+listNouns[of])
 	case of == versions:
-		add(Allow, false, t.allow, c.ref()+" allows nothing else of the apps that it names")
+		add(Allow, false, t.allow, c.ref()+" allows no other versions of the apps that it names")
 	default:
-		add(Allow, false, t.allow, c.ref()+" allows nothing but "+amount(of, len(t.allow)))
+		add(Allow, false, t.allow, c.ref()+" allows only "+amount(of, len(t.allow)))
 	}
 	if len(t.deny) > 0 {
 		add(Deny, false, t.deny, c.ref()+" denies "+amount(of, len(t.deny)))

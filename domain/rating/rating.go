@@ -127,7 +127,8 @@ func (e *Engine) Rate(records []Record) (*Result, error) {
 		digest := r.Digest()
 		if before, known := seen[id]; known {
 			if before != digest {
-				return nil, fault.New(fault.InvalidArgument, "usage record %.80q of %.80q comes with two contents", r.ID, r.Source)
+				return nil, fault.New(fault.InvalidArgument, "usage record %.80q of %.80q has two contents", r.ID,
+					r.Source)
 			}
 			continue
 		}

@@ -20,7 +20,7 @@ func Place(onShelf []Price, added Price, over bool) (Placing, error) {
 		tail := p.To.IsZero() && !p.From.After(added.From)
 		if !tail && !over {
 			return Placing{}, fault.New(fault.PriceOverlap,
-				"another price holds from %s: end this one before, or name another scope",
+				"another price is valid from %s: end this one before then, or name another scope",
 				instant(p.From)).At("input.validTo")
 		}
 		out.Superseded = append(out.Superseded, p)
@@ -71,7 +71,7 @@ const maxTiers = 20
 
 func (t *Terms) checkTiers(bad func(path, format string, args ...any)) {
 	if len(t.Tiers) == 0 || len(t.Tiers) > maxTiers {
-		bad("tiers", "must be 1 to %d", maxTiers)
+		bad("tiers", "must have 1 to %d tiers", maxTiers)
 		return
 	}
 	last := len(t.Tiers) - 1
@@ -84,7 +84,7 @@ func (t *Terms) checkTiers(bad func(path, format string, args ...any)) {
 			return
 		}
 		if i < last && (tier.UpTo.Sign() <= 0 || i > 0 && tier.UpTo.Cmp(*t.Tiers[i-1].UpTo) <= 0) {
-			bad("tiers", "tier %d: upTo must be more than 0 and than that of the tier before", i)
+			bad("tiers", "tier %d: upTo must be more than 0 and more than upTo of the tier before", i)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (f Facts) of(m Member, begun int) (step *Step, stopped string, spent bool) 
 	kind := f.kind(m)
 	switch {
 	case kind == "":
-		return nil, m.Name + " cannot be recovered on its node, and this policy replaces nothing", false
+		return nil, m.Name + " cannot be recovered on its node, and this policy replaces no members", false
 	case kind == lifecycle.MemberRecover && !m.NodeUp, f.Now.Before(policy.due(m)):
 		return nil, "", false // its node may come back, or it is not time yet
 	}
@@ -142,7 +142,7 @@ func (f Facts) of(m Member, begun int) (step *Step, stopped string, spent bool) 
 // its repairs within Window; the ordinary policy bounds, for each member, the repairs in a row that did not help.
 func (f Facts) spent(policy Policy, m Member, begun int) string {
 	if f.Policy.Mode == Automatic && begun >= policy.Budget {
-		return fmt.Sprintf("repair has stopped: its budget of %d within an hour is spent, and %s is still lost",
+		return fmt.Sprintf("repair has stopped: its budget of %d within an hour is spent, and %s is not repaired",
 			policy.Budget, m.Name)
 	}
 	if f.Policy.Mode != Automatic && m.failed() >= policy.Budget {
@@ -184,7 +184,7 @@ func (p Policy) due(m Member) time.Time {
 }
 
 func reason(m Member, kind lifecycle.OperationKind) string {
-	text := fmt.Sprintf("%s was lost: %s", m.Name, m.Failure.Rule().Text)
+	text := fmt.Sprintf("%s failed: %s", m.Name, m.Failure.Rule().Text)
 	if kind == lifecycle.MemberReplace && len(m.Tries) > 0 {
 		text += "; its recovery did not help"
 	}

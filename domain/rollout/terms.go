@@ -62,8 +62,8 @@ const (
 
 // words say whose launches count.
 var words = map[Whose]string{
-	OfAll: "its launches", OfTenants: "its launches by other tenants than its publisher's",
-	OfProjects: "its launches in other projects than the one that publishes it", Own: "its launches",
+	OfAll: "its launches", OfTenants: "its launches by tenants other than its publisher's",
+	OfProjects: "its launches in projects other than the one that publishes it", Own: "its launches",
 }
 
 // Canary is what is known of a canary that is to become ACTIVE.
@@ -87,7 +87,7 @@ func (t Terms) LacksActive(canary Canary) (lacks []string) {
 			least))
 	}
 	if t.SecondApprover && canary.Same {
-		lacks = append(lacks, "somebody else than who staged it or began the canary must take this step")
+		lacks = append(lacks, "someone other than the one who staged it or started the canary must take this step")
 	}
 	return lacks
 }

@@ -7,7 +7,7 @@ var adapterAway = Runbook{
 	Name:     "adapter-away",
 	Title:    "An adapter is away",
 	Incident: "Platform Adapter Incident",
-	Symptom:  "an app's operations wait for its adapter, or it answers what it should not",
+	Symptom:  "an app's operations wait for its adapter, or the adapter's answers are wrong",
 	Checks: []Check{
 		{
 			Key: "start",
@@ -15,9 +15,9 @@ var adapterAway = Runbook{
 				"    appctl triage OPERATION                 # the blocker, and since when\n" +
 				"    appctl adapter check --help             # how to check whether it keeps the contract\n" +
 				"\n" +
-				"Running instances go on without their adapter. Operations wait until their deadline, and " +
-				"continue by themselves " +
-				"when it answers: it is called more rarely while it does not, and its recovery is noticed by one call.",
+				"Running instances continue without their adapter. Operations wait until their deadline, and " +
+				"continue by themselves when it answers: while it does not, the platform calls it less often, and " +
+				"one answer is enough to continue.",
 		},
 		{
 			Key:     "silent",
@@ -36,8 +36,8 @@ var adapterAway = Runbook{
 					Key:   "dial-refused",
 					When:  []runbook.Condition{runbook.Is("code", "DIAL_REFUSED", "ADAPTER_INSECURE")},
 					Seen:  "`DIAL_REFUSED`",
-					Means: "its address is not on `--adapter-allow`, or nothing proves that it is the one",
-					Do:    "register it at an allowed address, by https with its authority; or allow the address",
+					Means: "its address is not on `--adapter-allow`, or nothing proves its identity",
+					Do:    "register it at an allowed address, over https with its authority; or allow the address",
 					Act:   runbook.Calls("registerAdapter"),
 				},
 				{
@@ -53,17 +53,17 @@ var adapterAway = Runbook{
 					Key:   "down",
 					When:  []runbook.Condition{runbook.Is("code", "ADAPTER_UNAVAILABLE")},
 					Seen:  "`ADAPTER_UNAVAILABLE`, connection refused or no answer in time",
-					Means: "it is stopped, hangs, or answers that it cannot now",
-					Do: "start it again with its state directory: it resumes from its journal, and without one is " +
-						"sent the operation again",
+					Means: "it is stopped, hangs, or answers that it is not available",
+					Do: "start it again with its state directory: it resumes from its journal; without one, the " +
+						"operation is sent to it again",
 					Act: runbook.Outside("start the adapter"),
 				},
 				{
 					Key:   "busy",
 					When:  []runbook.Condition{runbook.Is("code", "ADAPTER_BUSY")},
 					Seen:  "`ADAPTER_BUSY`",
-					Means: "as many calls as may be at once are under way to it; others wait their turn",
-					Do:    "wait; if it lasts it hangs: its log",
+					Means: "the maximum number of calls to it is under way; other calls wait",
+					Do:    "wait; if this lasts, the adapter hangs: read its log",
 					Act:   runbook.Wait("calls to it end by their time limit"),
 				},
 			},
@@ -77,7 +77,7 @@ var adapterAway = Runbook{
 					Key:   "refuses-platform",
 					When:  []runbook.Condition{runbook.Is("code", "ADAPTER_REFUSES_PLATFORM")},
 					Seen:  "`ADAPTER_REFUSES_PLATFORM`",
-					Means: "it does not accept the platform's signature: issuer, name or clock are wrong there",
+					Means: "it does not accept the platform's signature: its issuer, name or clock is wrong",
 					Do:    "start it with the platform's `--platform-url` and its own registered `--name`; set its clock",
 					Act:   runbook.Outside("start it with the right issuer and name"),
 				},
@@ -85,9 +85,9 @@ var adapterAway = Runbook{
 					Key:   "invalid",
 					When:  []runbook.Condition{runbook.Is("code", "ADAPTER_INVALID")},
 					Seen:  "`ADAPTER_INVALID`",
-					Means: "its answer is outside of the contract, or something else answers at its address",
-					Do: "`appctl adapter check` names the clause; run the version before, or register " +
-						"the right address",
+					Means: "its answer violates the contract, or another program answers at its address",
+					Do: "`appctl adapter check` names the clause; run the previous version, or " +
+						"register the right address",
 					Act: runbook.Outside("run a version that keeps the contract", "registerAdapter"),
 				},
 				{
@@ -95,7 +95,7 @@ var adapterAway = Runbook{
 					When:  []runbook.Condition{runbook.Is("code", "ADAPTER_FAILED", "ADAPTER_REJECTED")},
 					Seen:  "`ADAPTER_FAILED` or `ADAPTER_REJECTED`",
 					Means: "the app's own logic failed or refused; the message is the adapter's",
-					Do:    "the runbook of the app, linked from its page; then `appctl ops retry`",
+					Do:    "follow the runbook of the app, linked from its page; then `appctl ops retry`",
 					Act:   runbook.Calls("retryOperation", "decommissionInstance"),
 				},
 			},

@@ -63,7 +63,7 @@ var artifact = Runbook{
 					When: []runbook.Condition{runbook.Is("code", "ARTIFACT_UNAVAILABLE"), runbook.Is("asked", "publishArtifact")},
 					Act:  runbook.Outside("repair the source or push what is missing", "setSourceCredential", "publishArtifact"),
 					Seen: "`ARTIFACT_UNAVAILABLE`",
-					Means: "the source does not answer, does not have the digest, broke the transfer off, or does " +
+					Means: "the source does not answer, does not have the digest, broke off the transfer, or does " +
 						"not accept the credential",
 					Do: "`curl -sI https://HOST/v2/REPOSITORY/manifests/sha256:…` from the server's machine; " +
 						"`appctl source credential`",
@@ -131,7 +131,7 @@ var artifact = Runbook{
 					Key:   "by-digest",
 					When:  []runbook.Condition{runbook.Is("artifact.quarantine", "DIGEST_MISMATCH")},
 					Seen:  "`DIGEST_MISMATCH`",
-					Means: "the source has other bytes under its digest now",
+					Means: "the source now has other bytes under its digest",
 					Do: "push the right bytes again, then `appctl artifact verify`; if they change again, " +
 						"switch the source off",
 					Act: runbook.Outside("push the right bytes again", "verifyArtifact", "updateArtifactSource"),
@@ -141,7 +141,7 @@ var artifact = Runbook{
 					When:  []runbook.Condition{runbook.Has("artifact.quarantine", "by hand")},
 					Seen:  "no code",
 					Means: "a person put it there; the reason is in its entry and in the audit",
-					Do:    "when the reason no longer holds: `appctl artifact release`",
+					Do:    "when the reason no longer applies: `appctl artifact release`",
 					Act:   runbook.Calls("releaseArtifact"),
 				},
 			},
@@ -158,8 +158,8 @@ var artifact = Runbook{
 					Act:   runbook.Outside("push it again", "verifyArtifact", "retryOperation"),
 					On:    []string{"DIGEST_MISMATCH"},
 					Seen:  "`DIGEST_MISMATCH`",
-					Means: "the source returned other bytes than when it was published; nothing was kept",
-					Do:    "as above; `appctl artifact verify` puts it into quarantine",
+					Means: "the source returned other bytes than at publication; none of them were kept",
+					Do:    "push it again, as above; `appctl artifact verify` puts it into quarantine",
 				},
 				{
 					Key:  "artifact-unavailable",
@@ -214,7 +214,7 @@ var artifact = Runbook{
 		},
 		{
 			Key:   "key-is-lost",
-			Title: "A key is lost",
+			Title: "A key is compromised",
 			Ask: "`appctl source key revoke`. What it has signed is untrusted from its next verification on, at " +
 				"the latest at its next promotion; to be\n" +
 				"faster, run `appctl artifact verify` for each. Sign again with the new key: an artifact may " +
@@ -223,9 +223,9 @@ var artifact = Runbook{
 			Edges: []Edge{
 				{
 					Key:    "lost",
-					Person: "that it is lost is known outside of the platform",
+					Person: "that it is compromised is known outside of the platform",
 					Seen:   "a private key is where it should not be",
-					Means:  "anybody may sign with it",
+					Means:  "anyone may sign with it",
 					Do:     "revoke it, and trust its successor",
 					Act:    runbook.Calls("revokeSignerKey", "addSignerKey"),
 				},

@@ -7,18 +7,18 @@ var billing = Runbook{
 	Name:     "billing",
 	Title:    "App Runtime Billing Incident",
 	Incident: "App Runtime Billing Incident",
-	Symptom: "usage records or billing alignment off: not recorded, not priced, not booked, not the same, not " +
+	Symptom: "usage records or bills are wrong: not recorded, not priced, not booked, not the same, not " +
 		"explained",
 	Checks: []Check{
 		{
 			Key: "start",
-			Ask: "Usage records or billing alignment are off: a bill is too high, too low, late, or not " +
-				"explained. Nothing here changes a book by hand: usage and ledger are written once, and what is " +
+			Ask: "Usage records or bills are wrong: a bill is too high, too low, late, or not " +
+				"explained. No step here edits the books by hand: usage and ledger are written once, and what is " +
 				"wrong is corrected by a later entry.\n" +
 				"\n" +
-				"Work from the left: what is not recorded cannot be rated, what is not rated cannot be booked. " +
-				"Walk the five questions in order and stop at the first that answers no. " +
-				"`service/billing/runbook_test.go` walks each row below against that fault.\n" +
+				"What is not recorded cannot be rated, and what is not rated cannot be booked: answer the five " +
+				"questions in their order, and stop at the first whose answer is no. " +
+				"`service/billing/runbook_test.go` tests each row below against its fault.\n" +
 				"\n" +
 				"    appctl usage sources                        # 1. is the usage recorded?    how far, with " +
 				"which failures\n" +
@@ -36,36 +36,36 @@ var billing = Runbook{
 					Key:  "budget-reached",
 					On:   []string{"BUDGET_EXCEEDED"},
 					Seen: "`BUDGET_EXCEEDED`, or launches that wait for it",
-					Means: "a budget has no more for it: what is spent and what is held are beside it, `appctl " +
-						"budget list`",
-					Do: "raise it with `appctl budget set`, or release capacity; what it stopped may then " +
-						"be requested again",
+					Means: "a budget does not cover it: `appctl budget list` shows the amounts that are spent and " +
+						"held",
+					Do: "raise it with `appctl budget set`, or release capacity; then request again what " +
+						"it stopped",
 					Act: runbook.Calls("setBudget", "removeBudget"),
 				},
 				{
 					Key:  "capacity-not-recorded",
 					When: []runbook.Condition{runbook.Is("usage.basis", "CAPACITY")},
 					Act:  runbook.Outside("start the agent of the node"),
-					Seen: "`usage sources`: a source of capacity is recorded to long ago",
-					Means: "its node's agent does not prove that it runs; silence is not billable, and is resolved " +
-						"within an hour",
-					Do: "[operator](operator.md): the node's agent. The period stays CLOSING until it is recorded",
+					Seen: "`usage sources`: a source of capacity is recorded only up to long ago",
+					Means: "its node's agent does not prove that it runs; time without proof is not billed, and is " +
+						"resolved within an hour",
+					Do: "start the agent: [operator](operator.md). The period stays CLOSING until it is recorded",
 				},
 				{
 					Key:   "app-source-fails",
 					When:  []runbook.Condition{runbook.Some("usage.error")},
 					Act:   runbook.Outside("repair the adapter"),
 					Seen:  "`usage sources`: failures and an error at an app's source",
-					Means: "its adapter does not answer, or answers what is no page of usage",
-					Do:    "the adapter's log; nothing is lost, the cursor stays where it is",
+					Means: "its adapter does not answer, or its answer is not a page of usage",
+					Do:    "read the adapter's log; no usage is lost, the cursor stays where it is",
 				},
 				{
 					Key:   "quarantined",
 					When:  []runbook.Condition{runbook.Some("usage.quarantined")},
-					Act:   runbook.Outside("mend the adapter"),
+					Act:   runbook.Outside("repair the adapter"),
 					Seen:  "`usage quarantine` lists records",
-					Means: "the adapter sent an id again with other content, or what its manifest does not declare",
-					Do:    "mend the adapter; it sends a record with a new id, or a retraction",
+					Means: "the adapter sent an id again with other content, or undeclared usage",
+					Do:    "repair the adapter; it sends a record with a new id, or a retraction",
 				},
 				{
 					Key:   "no-price",
@@ -81,7 +81,7 @@ var billing = Runbook{
 					When:  []runbook.Condition{runbook.Is("run.none", "yes")},
 					Act:   runbook.Outside("start a process with the role billing"),
 					Seen:  "the newest run is older than minutes, and usage is recorded",
-					Means: "no process has the role `billing`, or it warns `background work failed` of `billing`",
+					Means: "no process has the role `billing`, or it logs `background work failed` for `billing`",
 					Do:    "start one with `--roles billing`; the warning names tenant or period",
 				},
 				{
@@ -89,8 +89,8 @@ var billing = Runbook{
 					When:  []runbook.Condition{runbook.Has("verify.differs", "ledger of line ")},
 					Act:   runbook.Outside("compare with a restored dump"),
 					Seen:  "`verify`: differs at `ledger of line …`",
-					Means: "the ledger is not what was rated, likewise",
-					Do:    "as above; the line's name finds it in `why`",
+					Means: "the ledger is not what was rated: something outside of the product wrote to the database",
+					Do:    "as for `line …` below; find the line by its name in `why`",
 				},
 				{
 					Key:  "differs-at-line",
@@ -105,9 +105,9 @@ var billing = Runbook{
 				{
 					Key:   "differs-at-engine",
 					When:  []runbook.Condition{runbook.Is("verify.differs", "engine")},
-					Act:   runbook.Outside("verify it with the version that made it"),
+					Act:   runbook.Outside("verify it with the version that created it"),
 					Seen:  "`verify`: differs at `engine`",
-					Means: "the run was made by another version of the rules",
+					Means: "the run was created by another version of the rules",
 					Do:    "verify it with that version of the program",
 				},
 				{
@@ -115,7 +115,7 @@ var billing = Runbook{
 					Person: "what was agreed with the tenant is known outside of the platform",
 					Act:    runbook.Calls("rerate"),
 					Seen:   "the price itself was wrong",
-					Means:  "a mistake in the book",
+					Means:  "a mistake in the price book",
 					Do: "`appctl prices rerate METER PRICE --from … --until …` shows what changes; `--plan-hash` " +
 						"carries it out, as a correction",
 				},
@@ -133,8 +133,8 @@ var billing = Runbook{
 					When:  []runbook.Condition{runbook.Has("borne", "PLATFORM ")},
 					Act:   runbook.Calls("grantCredit"),
 					Seen:  "a tenant was billed for what failed",
-					Means: "the records say who bears them: `appctl usage sum`",
-					Do: "what is the platform's is on no statement; what is the tenant's and should not be: " +
+					Means: "the records state who bears their cost: `appctl usage sum`",
+					Do: "what the platform bears is on no statement; for what the tenant bears and should not: " +
 						"`appctl billing credit grant`",
 				},
 			},
@@ -142,8 +142,8 @@ var billing = Runbook{
 		{
 			Key:   "while-it-lasts",
 			Title: "While it lasts",
-			Ask: "- Do not stop the billing role: it only adds, and every run can be made again.\n" +
-				"- A dump before anything else. A run is verified on any restored copy, also on another server.\n" +
+			Ask: "- Do not stop the billing role: it only adds entries, and every run can be repeated.\n" +
+				"- First take a dump. A run can be verified on any restored copy, also on another server.\n" +
 				"- A run covers what was committed before its watermark. A transaction that hangs holds the " +
 				"watermark back, and with it the books: `app_platform_feed_holder_seconds` names it.",
 			Columns: []string{"what is seen", "means", "do"},
@@ -152,7 +152,7 @@ var billing = Runbook{
 					Key:   "watermark-held",
 					When:  []runbook.Condition{runbook.Above("metric.feed_lag", 5)},
 					Seen:  "`app_platform_reconcile_feed_lag_seconds` above 5",
-					Means: "a transaction holds the watermark, and with it the books",
+					Means: "a transaction holds back the watermark, and with it the books",
 					Do:    "end it: [feeds are behind](feeds-behind.md)",
 					Act:   runbook.Outside("end the transaction"),
 				},
@@ -161,8 +161,8 @@ var billing = Runbook{
 		{
 			Key:   "afterwards",
 			Title: "Afterwards",
-			Ask: "`appctl billing verify` for the runs of every period that was touched; the sum of all entries " +
-				"is zero in every currency, or the database would not have taken them.",
+			Ask: "Run `appctl billing verify` for the runs of every period that was touched. The sum of all entries " +
+				"is zero in every currency: the database accepts nothing else.",
 		},
 	},
 }

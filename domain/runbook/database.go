@@ -13,7 +13,7 @@ var database = Runbook{
 			Key: "start",
 			Ask: "All state is in one PostgreSQL database. Whatever happens to it, no process has to be " +
 				"restarted by hand: " +
-				"servers and workers connect again by themselves, and work goes on where it was.\n" +
+				"servers and workers connect again by themselves, and work continues where it stopped.\n" +
 				"\n" +
 				"    curl -s http://HOST:PORT/readyz        # 503: the database does not answer\n" +
 				"    appctl nodes fleet                     # a read; how long does it take?\n" +
@@ -31,9 +31,9 @@ var database = Runbook{
 					When: []runbook.Condition{runbook.Is("ready", "yes", "no"),
 						runbook.Has("server.log", "read-only transaction", "SQLSTATE 25006")},
 					Seen:  "the log has `read-only transaction`, SQLSTATE 25006",
-					Means: "the servers are connected to a replica, or to a primary that was made read-only",
-					Do: "end the old primary, promote one, and name all hosts in `DATABASE_URL`; connections that are " +
-						"refused a write are closed, and the new ones find the primary",
+					Means: "the servers are connected to a replica, or to a primary that was set to read-only",
+					Do: "stop the old primary, promote one, and name all hosts in `DATABASE_URL`; connections that " +
+						"are refused a write are closed, and the new ones find the primary",
 					Act: runbook.Outside("promote a primary, or let it take writes again"),
 				},
 				{
@@ -41,7 +41,7 @@ var database = Runbook{
 					When: []runbook.Condition{runbook.Is("ready", "yes", "no"),
 						runbook.Has("server.log", "too many clients", "remaining connection slots", "SQLSTATE 53300")},
 					Seen:  "the log has `too many clients already`, SQLSTATE 53300",
-					Means: "other sessions use all of `max_connections`; a process wants up to 75 by default",
+					Means: "other sessions use all of `max_connections`; a process uses up to 75 by default",
 					Do: "end the sessions that `pg_stat_activity` shows by the application that took them; raise " +
 						"`max_connections`, or lower `--db-connections`",
 					Act: runbook.Outside("end the sessions that use up max_connections"),
@@ -51,9 +51,9 @@ var database = Runbook{
 					When:  []runbook.Condition{runbook.Is("ready", "no", "silent")},
 					Seen:  "`/readyz` answers 503",
 					Means: "its server is stopped, starting, or cannot be reached",
-					Do: "start it, or repair the network between; a host that vanished without a word is given " +
-						"up after ten " +
-						"seconds. Operations go on by themselves",
+					Do: "start it, or repair the network between; a host that vanished without closing its " +
+						"connections is given up after ten " +
+						"seconds. Operations continue by themselves",
 					Act: runbook.Outside("start the database"),
 				},
 			},
@@ -84,9 +84,9 @@ var database = Runbook{
 					When:  []runbook.Condition{runbook.Has("server.log", "a new generation begins")},
 					Seen:  "the log has `a new generation begins`; cursors of clients are `CURSOR_EXPIRED`",
 					Means: "it is another server or timeline than before, and some of what was written last may be lost",
-					Do: "the five steps of [restore and promotion](../operations.md#restore-and-promotion); clients " +
-						"whose cursor is refused start again without one",
-					Act: runbook.Outside("walk the five steps after a restore", "revokeServiceAccountKey",
+					Do: "follow the five steps of [restore and promotion](../operations.md#restore-and-promotion); " +
+						"clients whose cursor is refused start again without one",
+					Act: runbook.Outside("follow the five steps after a restore", "revokeServiceAccountKey",
 						"rotateServiceAccountKey", "replayWebhook"),
 				},
 				{
@@ -127,9 +127,9 @@ var database = Runbook{
 						runbook.Has("server.log", "the worker's lease could not be kept")},
 					Seen:  "the log has `the worker's lease could not be kept`",
 					Means: "statements of the heartbeat take seconds: the machine, its disk or the network is overloaded",
-					Do: "what uses its processors and disk: `pg_stat_activity`, `iostat`; other workers take " +
+					Do: "find what uses its processors and disk: `pg_stat_activity`, `iostat`; other workers take " +
 						"over meanwhile",
-					Act: runbook.Outside("relieve the database's machine"),
+					Act: runbook.Outside("reduce the load on the database's machine"),
 				},
 			},
 		},

@@ -11,9 +11,9 @@ var expiry = Runbook{
 	Checks: []Check{
 		{
 			Key: "start",
-			Ask: "What renews itself needs nothing: nodes' credentials, tokens, the signing keys that " +
+			Ask: "These renew themselves: nodes' credentials, tokens, the signing keys that " +
 				"`app-platform keys " +
-				"rotate` creates, the members' SSH certificates. What a person set an end for needs a person.\n" +
+				"rotate` creates, the members' SSH certificates. A person renews what a person set an end for.\n" +
 				"\n" +
 				"    appctl admin service-account list       # keys of accounts, with their end\n" +
 				"    appctl source list                      # signer keys of artifact sources, with their end\n" +
@@ -69,15 +69,15 @@ var expiry = Runbook{
 						"is not yet valid")},
 					Seen:  "its last error is `certificate has expired or is not yet valid`",
 					Means: "the certificate of its address, or of its pinned authority, has ended; or a clock is wrong",
-					Do:    "give it a new certificate by the same authority; operations go on by themselves",
+					Do:    "give it a new certificate by the same authority; operations continue by themselves",
 					Act:   runbook.Outside("renew the adapter's certificate"),
 				},
 				{
 					Key: "other-authority",
 					When: []runbook.Condition{runbook.Has("adapter.error", "signed by unknown authority",
 						"certificate is valid for", "certificate is not valid")},
-					Seen:  "its last error is `certificate signed by unknown authority`, or another name's",
-					Means: "it was renewed by another authority than the one that is pinned, or for another name",
+					Seen:  "its last error is `certificate signed by unknown authority`, or names another host",
+					Means: "it was renewed by an authority other than the pinned one, or for another name",
 					Do:    "`registerAdapter` again with the new authority, under the same name",
 					Act:   runbook.Calls("registerAdapter"),
 				},
@@ -95,7 +95,7 @@ var expiry = Runbook{
 					Means: "browsers, agents and adapters refuse the platform then",
 					Do: "replace the files of `--tls-cert` and `--tls-key`: the server loads them without a " +
 						"restart; or renew it in " +
-						"what ends TLS in front of it",
+						"the proxy that terminates TLS in front of it",
 					Act: runbook.Outside("replace the certificate's files"),
 				},
 				{

@@ -7,14 +7,14 @@ var feeds = Runbook{
 	Name:     "feeds-behind",
 	Title:    "Feeds are behind",
 	Incident: "Platform Feed Incident",
-	Symptom:  "live timelines, webhooks or books do not move though events are written",
+	Symptom:  "live timelines, webhooks or books do not move although events are written",
 	Checks: []Check{
 		{
 			Key: "start",
 			Ask: "Timelines, webhooks and billing read only below the oldest transaction that has written and " +
 				"is still " +
-				"open, in any database of the server, so that they never miss what commits late. What holds that " +
-				"transaction open holds all of them.\n" +
+				"open, in any database of the server, so that they never miss what commits late. What keeps that " +
+				"transaction open delays all of them.\n" +
 				"\n" +
 				"    appctl events tail NAME                 # written events: they are there\n" +
 				"    appctl events tail NAME -f              # the feed: it does not show them\n" +
@@ -95,7 +95,7 @@ var feeds = Runbook{
 					Key:   "no-worker",
 					When:  []runbook.Condition{runbook.Is("code", "NO_WORKER", "WORKER_LOST")},
 					Seen:  "operations wait with `NO_WORKER`",
-					Means: "no process with the role `worker` lives: webhooks are not sent and operations do not go on",
+					Means: "no process with the role `worker` runs: no webhook is sent and no operation continues",
 					Do:    "[operator](operator.md): *No worker*",
 					Act:   runbook.Outside("start a worker"),
 				},

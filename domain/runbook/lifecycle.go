@@ -17,9 +17,9 @@ var lifecycle = Runbook{
 				"    appctl ops watch OPERATION           # the same, live\n" +
 				"\n" +
 				"An operation has a deadline; when it passes, the operation fails by itself and states why: " +
-				"nothing hangs for ever. One that\n" +
-				"failed with `END_REFUSED` ended with no more than its end: the message says what the database " +
-				"refused, the orphans what is left. The\n" +
+				"nothing hangs for ever. Of one that\n" +
+				"failed with `END_REFUSED` only the end itself is recorded: the message states what the database " +
+				"refused, and the orphans list what is left. The\n" +
 				"instance's status is its state; the *step* is what it is doing.",
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []Edge{
@@ -27,7 +27,7 @@ var lifecycle = Runbook{
 					Key:  "end-refused",
 					When: []runbook.Condition{runbook.Is("code", "END_REFUSED")},
 					Seen: "`END_REFUSED`",
-					Means: "the database refuses the end of the operation: a rule that somebody added there, or " +
+					Means: "the database refuses the end of the operation: a rule that someone added there, or " +
 						"a fault of the platform",
 					Do: "remove the rule: the end is tried until the deadline; or an operator ends it with " +
 						"`appctl break-glass end-operation`, and what is left is listed as orphans",
@@ -114,7 +114,7 @@ var lifecycle = Runbook{
 					On:    []string{"ADAPTER_WORKING"},
 					Seen:  "`await`",
 					Means: "the adapter is working; it reports phase and percent",
-					Do:    "its log, same correlation id. Repeating the launch does not help",
+					Do:    "read its log, by the correlation id. Repeating the launch does not help",
 				},
 				{
 					Key:   "verify-probes",
@@ -156,12 +156,12 @@ var lifecycle = Runbook{
 					Act:   runbook.Outside("start the adapter", "registerAdapter", "decommissionInstance"),
 					Seen:  "`dispatch`, `await`",
 					Means: "the adapter drains and stops",
-					Do: "its log. An adapter that is lost for good must be registered again, or its replacement " +
+					Do: "read its log. An adapter that is lost for good must be registered again, or its replacement " +
 						"started with the same state directory",
 				},
 				{
 					Key:   "residue-residue-left",
-					Act:   runbook.Outside("end what holds on on the node", "decommissionInstance"),
+					Act:   runbook.Outside("end what still runs on the node", "decommissionInstance"),
 					On:    []string{"RESIDUE_LEFT"},
 					Seen:  "`residue`",
 					Means: "`RESIDUE_LEFT`: the agents still find something",
@@ -217,7 +217,7 @@ var lifecycle = Runbook{
 					On:    []string{"OPERATION_AHEAD"},
 					Seen:  "`OPERATION_AHEAD`",
 					Means: "its instance is being stopped, by an operation that has to end first",
-					Do:    "see STOPPING; the blockers of the stop are listed before this one. The release goes on by itself",
+					Do:    "see STOPPING; the blockers of the stop are listed before this. The release then continues",
 					Act:   runbook.Wait("the stop of its instance ends"),
 				},
 			},
@@ -231,12 +231,12 @@ var lifecycle = Runbook{
 			Edges: []Edge{
 				{
 					Key:   "plan-unknown",
-					Act:   runbook.Outside("start a worker of the build that began it", "breakGlassEndOperation"),
+					Act:   runbook.Outside("start a worker of the build that started it", "breakGlassEndOperation"),
 					On:    []string{"PLAN_UNKNOWN"},
 					Seen:  "`PLAN_UNKNOWN`",
-					Means: "workers live, and none of them knows the steps that the operation was begun with",
-					Do: "start a worker of the build that began it; or an operator ends it by break-glass, " +
-						"which lists what it leaves",
+					Means: "workers run, and none of them knows the steps that the operation was started with",
+					Do: "start a worker of the build that started it; or an operator ends it by break-glass, " +
+						"which lists what is left behind",
 				},
 				{
 					Key:   "adapter-refuses-platform",
@@ -251,9 +251,9 @@ var lifecycle = Runbook{
 					Act:   runbook.Outside("run a version of the adapter that keeps the contract"),
 					On:    []string{"ADAPTER_INVALID"},
 					Seen:  "`ADAPTER_INVALID`",
-					Means: "the adapter's answer is outside of the contract",
-					Do: "its log, same correlation id; `appctl adapter check` states the clause. It is called " +
-						"again",
+					Means: "the adapter's answer violates the contract",
+					Do: "read its log, by the correlation id; `appctl adapter check` states the clause. The " +
+						"platform calls it again",
 				},
 				{
 					Key:   "node-retired",
@@ -276,8 +276,8 @@ var lifecycle = Runbook{
 					Act:   runbook.Outside("repair the node", "replaceMember"),
 					On:    []string{"NODE_REFUSES_MEMBER"},
 					Seen:  "`NODE_REFUSES_MEMBER`",
-					Means: "the node cannot build the member's walls",
-					Do:    "the message names the remedy; or another allocation, on another node",
+					Means: "the node cannot isolate or equip the member",
+					Do:    "the message names the remedy; or use another allocation, on another node",
 				},
 				{
 					Key:   "allocation-failed",
@@ -300,8 +300,8 @@ var lifecycle = Runbook{
 					Act:   runbook.Outside("start the agent"),
 					On:    []string{"TASK_OVERDUE"},
 					Seen:  "`TASK_OVERDUE`",
-					Means: "a task on a node is over its time, and its agent has not reported the end",
-					Do:    "the agent's log on that node; the platform ends the task 10 minutes later",
+					Means: "a task on a node has exceeded its timeout, and its agent has not reported the end",
+					Do:    "read the agent's log on that node; the platform ends the task 10 minutes later",
 				},
 				{
 					Key:   "work-running",
@@ -317,23 +317,23 @@ var lifecycle = Runbook{
 					On:    []string{"CANCEL_UNANSWERED"},
 					Seen:  "`CANCEL_UNANSWERED`",
 					Means: "the adapter has not answered yet whether it can still stop",
-					Do:    "its log; it is called again",
+					Do:    "read its log; the platform calls it again",
 				},
 				{
 					Key:   "force-grace",
 					Act:   runbook.Wait("the adapter's last two minutes end"),
 					On:    []string{"FORCE_GRACE"},
 					Seen:  "`FORCE_GRACE`",
-					Means: "it goes on by force, and the adapter has its last two minutes",
-					Do:    "wait: the platform then tears down by itself",
+					Means: "it continues by force, and the adapter has its last two minutes",
+					Do:    "wait: the platform then tears down without the adapter",
 				},
 				{
 					Key:   "platform-trouble",
 					Act:   runbook.Outside("repair what the server's log names"),
 					On:    []string{"PLATFORM_TROUBLE"},
 					Seen:  "`PLATFORM_TROUBLE`",
-					Means: "a step fails for a reason of the platform's own",
-					Do:    "the server's log, same correlation id; it is tried again",
+					Means: "a step fails because of a fault in the platform itself",
+					Do:    "read the server's log, by the correlation id; the step is tried again",
 				},
 			},
 		},

@@ -5,7 +5,7 @@ import "github.com/gpuaas/app-platform/sdk/runbook"
 // memberLost is the part of instance-stuck about an instance that runs, and has lost a member.
 var memberLost = Check{
 	Key:     "running",
-	Title:   "RUNNING, and a member is lost",
+	Title:   "RUNNING, and a member has failed",
 	Columns: []string{"blocker", "means", "do"},
 	Edges: []Edge{
 		{

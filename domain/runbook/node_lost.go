@@ -7,7 +7,7 @@ var nodeLost = Runbook{
 	Name:     "node-lost",
 	Title:    "A node is lost",
 	Incident: "Platform Node Incident",
-	Symptom:  "a machine is silent, is gone for good, has rebooted, or takes no members",
+	Symptom:  "a machine is silent, is lost for good, has rebooted, or takes no members",
 	Checks: []Check{
 		{
 			Key: "start",
@@ -15,15 +15,15 @@ var nodeLost = Runbook{
 				"    appctl nodes show NODE                  # what its agent found, and whose members are there\n" +
 				"    appctl nodes fleet                      # what waits because of it\n" +
 				"\n" +
-				"A node is OFFLINE 15 s after its agent was last heard. Its members keep running, and are " +
+				"A node is OFFLINE 15 s after its agent last reported. Its members keep running, and are " +
 				"UNKNOWN. After " +
 				"`--node-grace`, 5 minutes, they are `FAILED` as `NODE_LOST`; they come back by themselves when " +
-				"it is heard " +
+				"it reports " +
 				"again before that.",
 		},
 		{
 			Key:     "for-good",
-			Title:   "The machine is gone for good",
+			Title:   "The machine is lost for good",
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []Edge{
 				{
@@ -41,8 +41,7 @@ var nodeLost = Runbook{
 					Seen:  "members are `FAILED` as `NODE_LOST`",
 					Means: "it has been silent for longer than the grace",
 					Do: "if the machine does not come back: `appctl nodes retire NODE --lost --reason …`, and " +
-						"the members' " +
-						"instances replace by force; if it does, its members are recovered",
+						"replace the members by force; if it does, its members are recovered",
 					Act: runbook.Calls("retireNode", "replaceMember", "recoverMember"),
 				},
 			},
@@ -57,7 +56,7 @@ var nodeLost = Runbook{
 					When: []runbook.Condition{runbook.Is("node.status", "OFFLINE"),
 						runbook.Has("agent.log", "the platform refuses the node's credential")},
 					Seen:  "OFFLINE, and its agent logs that the platform refuses its credential",
-					Means: "the credential was revoked or has expired, or the disk is of an old image",
+					Means: "the credential was revoked or has expired, or the disk was restored from an old image",
 					Do: "`appctl admin node enrol NAME`, and put the token into `--enrol-token-file`: no " +
 						"restart is needed",
 					Act: runbook.Calls("createNodeEnrolment"),
@@ -74,7 +73,7 @@ var nodeLost = Runbook{
 		},
 		{
 			Key:     "unwell",
-			Title:   "It is heard, and takes no members",
+			Title:   "It reports, and takes no members",
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []Edge{
 				{
@@ -82,7 +81,7 @@ var nodeLost = Runbook{
 					When:  []runbook.Condition{runbook.Is("member.failure", "NODE_RESTARTED")},
 					Seen:  "members are `FAILED` as `NODE_RESTARTED`",
 					Means: "it rebooted",
-					Do: "nothing: they are recovered by themselves, in the order of their components; after three tries " +
+					Do: "wait: they are recovered by themselves, in the order of their components; after three tries " +
 						"`recoverMember`",
 					Act: runbook.Action{Wait: "the platform recovers them, and gives up after three tries",
 						Calls: []string{"recoverMember"}},
@@ -91,7 +90,7 @@ var nodeLost = Runbook{
 					Key:   "condition",
 					When:  []runbook.Condition{runbook.Has("node.condition", " BAD", " UNKNOWN")},
 					Seen:  "a condition is BAD or UNKNOWN: `disk`, `memory`, `clock`, `gpu`, or one of `--checks-dir`",
-					Means: "its agent's check found it; what runs there goes on, and new members stay away",
+					Means: "its agent's check found it; what runs there continues, and no new member is placed there",
 					Do: "repair what the condition's message names; the check notices by itself. Before work on " +
 						"the machine: " +
 						"`appctl nodes drain NODE`",
@@ -100,7 +99,7 @@ var nodeLost = Runbook{
 				{
 					Key:   "runtime",
 					When:  []runbook.Condition{runbook.Is("code", "RUNTIME_MISSING", "RUNTIME_TOO_OLD", "NODE_RUNTIME_MISSING")},
-					Seen:  "`RUNTIME_MISSING`, or its walls name no class",
+					Seen:  "`RUNTIME_MISSING`, or it reports no isolation class",
 					Means: "no container runtime answers there",
 					Do:    "install crun or runc; its agent reports it by itself",
 					Act:   runbook.Outside("install a container runtime"),
@@ -109,7 +108,7 @@ var nodeLost = Runbook{
 					Key:   "cordoned",
 					When:  []runbook.Condition{runbook.Is("node.condition", "CORDONED")},
 					Seen:  "it is cordoned",
-					Means: "an operator keeps new members away; the reason is beside it",
+					Means: "an operator keeps new members away; the reason is shown with it",
 					Do:    "`appctl nodes uncordon NODE` when the work is done",
 					Act:   runbook.Calls("uncordonNode"),
 				},

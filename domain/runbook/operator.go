@@ -21,7 +21,7 @@ var operator = Runbook{
 				"\n" +
 				"No row with a heartbeat of the last ten seconds: start a process with `--roles worker`. The " +
 				"operations of a killed worker are taken over within fifteen\n" +
-				"seconds, by any other; the log contains `took over the operations of a dead worker`. A line " +
+				"seconds, by any other worker; the log contains `took over the operations of a dead worker`. A line " +
 				"`the worker's lease could not be\n" +
 				"kept` means that its database is slow or unavailable.",
 			Columns: []string{"what is seen", "means", "do"},
@@ -30,7 +30,7 @@ var operator = Runbook{
 					Key:   "stopped",
 					When:  []runbook.Condition{runbook.Is("code", "NO_WORKER", "WORKER_LOST")},
 					Seen:  "`NO_WORKER` or `WORKER_LOST`",
-					Means: "no process with the role `worker` has given a sign of life for ten seconds",
+					Means: "no process with the role `worker` has sent a heartbeat for ten seconds",
 					Do:    "start one with `--roles worker`; end one that hangs: another takes over",
 					Act:   runbook.Outside("start a worker"),
 				},
@@ -43,7 +43,7 @@ var operator = Runbook{
 			Ask: "    appctl nodes\n" +
 				"\n" +
 				"OFFLINE means that its agent has not reported. The members keep running: only new tasks and " +
-				"proofs wait. All about nodes: [a node is lost](node-lost.md).",
+				"proofs wait. More about nodes: [a node is lost](node-lost.md).",
 			Columns: []string{"the agent's log says", "do"},
 			Edges: []Edge{
 				{
@@ -81,7 +81,7 @@ var operator = Runbook{
 				"`ADAPTER_UNAVAILABLE` and continue by themselves. An adapter that\n" +
 				"returns resumes from its journal; one that has lost its state directory answers 404, and the " +
 				"operation is sent to it\n" +
-				"again. All about adapters: [an adapter is away](adapter-away.md).",
+				"again. More about adapters: [an adapter is away](adapter-away.md).",
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []Edge{
 				{
@@ -90,7 +90,7 @@ var operator = Runbook{
 						"ADAPTER_REFUSES_PLATFORM", "ADAPTER_INVALID", "DIAL_REFUSED")},
 					Seen:  "an operation waits for it",
 					Means: "see [an adapter is away](adapter-away.md)",
-					Do:    "as there, by its code",
+					Do:    "follow that page, by the code",
 					Act:   runbook.Outside("start the adapter", "registerAdapter"),
 				},
 			},
@@ -109,7 +109,7 @@ var operator = Runbook{
 					Key:    "key",
 					Person: "that it has leaked is known outside of the platform",
 					Seen:   "a key is where it should not be",
-					Means:  "anybody may use it",
+					Means:  "anyone may use it",
 					Do:     "`appctl admin key revoke`; then a new key for its automation",
 					Act:    runbook.Calls("revokeServiceAccountKey", "createServiceAccountKey"),
 				},
@@ -128,7 +128,7 @@ var operator = Runbook{
 			On:    []string{"FEED_SILENT"},
 			Title: "A live timeline does not move",
 			Ask: "Events are written (`appctl events tail NAME` shows them) but `-f` shows nothing: something " +
-				"delays the feed. All about feeds: [feeds are behind](feeds-behind.md).\n" +
+				"delays the feed. More about feeds: [feeds are behind](feeds-behind.md).\n" +
 				"\n" +
 				"The metric `app_platform_feed_holder_seconds` of the process that reconciles names the " +
 				"transaction. Or ask the database:\n" +
@@ -149,7 +149,7 @@ var operator = Runbook{
 					Key:   "held",
 					When:  []runbook.Condition{runbook.Above("metric.feed_lag", 5)},
 					Seen:  "`app_platform_reconcile_feed_lag_seconds` above 5",
-					Means: "a transaction holds every feed",
+					Means: "a transaction delays every feed",
 					Do:    "end it, as above",
 					Act:   runbook.Outside("end the transaction"),
 				},
@@ -158,8 +158,9 @@ var operator = Runbook{
 		{
 			Key:   "many-refusals",
 			Title: "Too many refusals",
-			Ask: "`appctl audit search` shows refusals, with a count where the same one repeated; `appctl audit list` those of a " +
-				"project alone, and what is not found is in none. `FORBIDDEN` names the missing key; `NOT_FOUND`\n" +
+			Ask: "`appctl audit search` shows refusals, with a count where the same one repeated; `appctl audit " +
+				"list` only those of a project; what is not found belongs to none. `FORBIDDEN` names the missing " +
+				"key; `NOT_FOUND`\n" +
 				"for an object of another tenant means that a caller tries ids, or that a script uses the wrong " +
 				"project.",
 			Columns: []string{"what is seen", "means", "do"},
@@ -177,7 +178,7 @@ var operator = Runbook{
 					When:  []runbook.Condition{runbook.Is("audit.refusals", "NOT_FOUND")},
 					Seen:  "`NOT_FOUND`",
 					Means: "ids of others are tried, or a script uses the wrong project",
-					Do:    "correct the script; revoke the key of one that goes on",
+					Do:    "correct the script; revoke the key of a caller that continues",
 					Act:   runbook.Outside("correct the caller", "revokeServiceAccountKey"),
 				},
 			},
@@ -187,8 +188,8 @@ var operator = Runbook{
 			Title: "A system app",
 			Ask: "Begin with `appctl triage` of the instance, in the platform's own project.\n" +
 				"\n" +
-				"A system app is one that you run for the platform, in the platform's own tenant: no tenant sees it, and nobody is " +
-				"billed for it. Whatever is the user's of another app is yours of this one: there is no one else to ask.",
+				"A system app is one that you run for the platform, in the platform's own tenant: no tenant sees it, " +
+				"and no one is billed for it. What a user does for another app, you do for this one.",
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []Edge{
 				{
@@ -196,16 +197,16 @@ var operator = Runbook{
 					When:  []runbook.Condition{runbook.Is("app.system", "yes"), runbook.Is("state", "FAILED")},
 					Seen:  "an operation of it has FAILED",
 					Means: "as for every app, by the code",
-					Do: "the branch that triage names, with you as its user: request it again, or tear it down and launch it " +
-						"again; roll its version back when the failure came with it",
+					Do: "follow the branch that triage names, as its user: request it again, or tear it down and " +
+						"launch it again; roll its version back when the failure came with it",
 					Act: runbook.Calls("retryOperation", "rollbackInstance", "decommissionInstance"),
 				},
 				{
 					Key:   "unwell",
 					When:  []runbook.Condition{runbook.Is("app.system", "yes"), runbook.Some("blocker")},
 					Seen:  "its instance has a blocker",
-					Means: "what the platform uses of it may be away",
-					Do:    "the page of the blocker; a failed member is recovered or replaced by you",
+					Means: "what the platform uses of it may be unavailable",
+					Do:    "follow the page of the blocker; a failed member is recovered or replaced by you",
 					Act:   runbook.Calls("recoverMember", "replaceMember"),
 				},
 			},

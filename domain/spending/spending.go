@@ -62,7 +62,7 @@ func (Outcome) Values() []string {
 func (o Outcome) Sentence() string {
 	return map[Outcome]string{
 		Tell: "nothing is stopped", Refuse: "new capacity, members and launches are refused",
-		Drain: "its members are drained", Decommission: "its instances are torn down and their capacity is given back",
+		Drain: "its members are drained", Decommission: "its instances are torn down and their capacity is released",
 	}[o]
 }
 

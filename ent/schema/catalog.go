@@ -63,11 +63,11 @@ func (Artifact) Fields() []ent.Field {
 		field.Strings("platforms").Optional().Comment("of images: such as linux/amd64"),
 		field.Enum("signature").GoType(lifecycle.SignatureState("")).Default(string(lifecycle.SignatureNotChecked)),
 		optionalID("signer_key_id", "the trusted key that signed it"),
-		instant("quarantined_at", "since when nobody gets it; none when it is not in quarantine"),
+		instant("quarantined_at", "since when no one gets it; none when it is not in quarantine"),
 		str("quarantine_code",
 			"why it is in quarantine, a code of the catalogue of faults; empty when a person put it there"),
 		str("quarantine_reason", "why it is in quarantine, for people"),
-		instant("verified_at", "when its bytes were last read and held against their digests"),
+		instant("verified_at", "when its bytes were last read and checked against their digests"),
 		created(),
 	}
 }
@@ -144,7 +144,8 @@ func (ManifestArtifact) Fields() []ent.Field {
 	return []ent.Field{
 		id("manifest_id", "the manifest"),
 		id("artifact_id", "the artifact"),
-		field.Bool("sandbox").Default(false).Comment("the manifest's app is in a sandbox: the pin hides the artifact from nobody"),
+		field.Bool("sandbox").Default(false).Comment("the manifest's app is in a sandbox: the pin " +
+			"hides the artifact from no one"),
 	}
 }
 
@@ -171,10 +172,10 @@ func (Adapter) Fields() []ent.Field {
 		field.String("name").SchemaType(text).Unique().Comment("audience of signed requests"),
 		field.String("url").SchemaType(text).Comment("base address"),
 		str("authority", "PEM certificates that alone vouch for it by https; empty for none"),
-		jsonb("description", "what it last said of itself"),
+		jsonb("description", "what it last reported about itself"),
 		instant("last_seen_at", "when it last answered"),
 		str("last_error", "why it could not be reached"),
-		field.Bool("narrow_calls").Default(false).Comment("calls that only look hold task.inspect in place of task.run"),
+		field.Bool("narrow_calls").Default(false).Comment("calls that only read have task.inspect, not task.run"),
 		str("feed_epoch", "epoch of its operations feed"),
 		str("feed_cursor", "how far its operations feed was read"),
 		optionalID("feed_holder", "the worker process that holds its long poll"),

@@ -83,7 +83,7 @@ func instant(name, comment string) ent.Field {
 
 // created is when the row was created.
 func created() ent.Field {
-	return field.Time("created_at").Default(now).Immutable().Comment("when the row was made")
+	return field.Time("created_at").Default(now).Immutable().Comment("when the row was created")
 }
 
 // sequence numbers a table's rows in the order in which they were written, whatever the clocks of their writers show;

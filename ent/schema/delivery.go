@@ -136,11 +136,11 @@ func (PromotionEvidence) Fields() []ent.Field {
 		optionalID("tenant_id", "the tenant that publishes the app; none for the platform's"),
 		field.Enum("kind").GoType(lifecycle.EvidenceKind("")),
 		field.String("digest").SchemaType(text).Comment("SHA-256 of the report's bytes, sha256:…"),
-		field.Bytes("report").Immutable().Comment("the report's bytes as they were brought"),
+		field.Bytes("report").Immutable().Comment("the report's bytes as they were submitted"),
 		jsonb("summary", "what the report comes to"),
 		field.Bool("passed").Comment("whether everything in it passed"),
-		str("submitted_by", "who brought it"),
-		str("runner_id", "the runner that signed it; empty when nobody did"),
+		str("submitted_by", "who submitted it"),
+		str("runner_id", "the runner that signed it; empty when no runner did"),
 		created(),
 	}
 }
@@ -165,10 +165,10 @@ func (ArtifactSmoke) Fields() []ent.Field {
 		id("artifact_id", "the artifact that it is for"),
 		optionalID("tenant_id", "the tenant whose artifact it is; none for the platform's"),
 		field.String("digest").SchemaType(text).Comment("SHA-256 of the report's bytes, sha256:…"),
-		field.Bytes("report").Immutable().Comment("the report's bytes as they were brought"),
+		field.Bytes("report").Immutable().Comment("the report's bytes as they were submitted"),
 		jsonb("summary", "what the report comes to"),
 		field.Bool("passed").Comment("whether every check of the kind passed"),
-		str("submitted_by", "who brought it"),
+		str("submitted_by", "who submitted it"),
 		field.String("runner_id").SchemaType(text).Comment("the runner that signed it"),
 		created(),
 	}

@@ -24,7 +24,8 @@ func (Tenant) Fields() []ent.Field {
 		str("display_name", "name for people"),
 		field.Strings("domains").Optional().Comment("domains of addresses that the platform's staff has verified to be the " +
 			"tenant's"),
-		field.Bool("platform").Default(false).Comment("the platform's own: system apps run in its projects, and nobody is billed"),
+		field.Bool("platform").Default(false).Comment("the platform's own: system apps run in its " +
+			"projects, and no one is billed"),
 		created(),
 	}
 }
@@ -82,7 +83,7 @@ func (User) Fields() []ent.Field {
 		optionalID("tenant_id", "the person's tenant; none for platform staff"),
 		field.String("email").SchemaType(text).Comment("names the person in the tenant, or among the staff; no authority"),
 		str("display_name", "name for people"),
-		instant("disabled_at", "when the person was disabled; nobody logs in as them since"),
+		instant("disabled_at", "when the person was disabled; no one can log in as them since"),
 		instant("last_login_at", "when the person last logged in"),
 		instant("invited_at", "since when an invitation waits to be accepted; none for whom the platform or a verified "+
 			"domain vouches"),
@@ -244,8 +245,9 @@ func (ServiceAccount) Fields() []ent.Field {
 		jsonb("limits", "objects, highest risk and operations an hour that it is bound to; missing for none"),
 		instant("deleted_at", "when it was deleted; its keys ended then"),
 		optionalID("maker_id",
-			"who answers for it: it may use nothing that this person may not give any more; none before this was kept"),
-		optionalID("made_under", "the break-glass binding without which it could not have been made: it ends with that"),
+			"who is responsible for it: it may not use what this person can no longer grant; none for older ones"),
+		optionalID("made_under",
+			"the break-glass binding without which it could not have been created: it ends with that"),
 		field.Time("updated_at").Default(now),
 		created(),
 	}
@@ -278,7 +280,7 @@ func (ServiceAccountKey) Fields() []ent.Field {
 		instant("revoked_at", "when it was revoked"),
 		instant("last_used_at", "when it was last used, to the minute"),
 		optionalID("replaced_by", "the key that takes its place; both work until this one ends"),
-		optionalID("maker_id", "who answers for it, as for an account"),
+		optionalID("maker_id", "who is responsible for it, as for an account"),
 		optionalID("made_under", "the break-glass binding that it ends with"),
 		created(),
 	}
@@ -331,7 +333,7 @@ func (Idempotency) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("id").SchemaType(text).Immutable().Comment("SHA-256 of caller, scope, verb and key"),
 		field.Bytes("input_digest").Comment("SHA-256 of the input"),
-		jsonb("result", "ids of what was made, or the stored answer"),
+		jsonb("result", "ids of what was created, or the stored answer"),
 		optionalID("tenant_id", "owning tenant, if any"),
 		optionalID("project_id", "owning project, if any"),
 		created(),

@@ -29,11 +29,11 @@ func (Instance) Fields() []ent.Field {
 		field.String("name").SchemaType(text).Comment("unique among the project's live instances"),
 		field.String("app_slug").SchemaType(text),
 		field.String("app_version").SchemaType(text),
-		field.String("permission_family").SchemaType(text).Comment("whose keys its verbs ask for"),
+		field.String("permission_family").SchemaType(text).Comment("whose keys its verbs check"),
 		id("manifest_id", "the manifest"),
 		field.Enum("status").GoType(lifecycle.InstanceStatus("")),
 		field.Enum("health").GoType(lifecycle.Health("")).Default(string(lifecycle.HealthUnknown)),
-		str("health_message", "what the adapter says"),
+		str("health_message", "what the adapter reports"),
 		field.Int("revision").Default(0).Comment("number of its newest event"),
 		jsonb("config", "config with defaults"),
 		jsonb("roles", "read model: desired, current and healthy by component"),
@@ -41,7 +41,7 @@ func (Instance) Fields() []ent.Field {
 		field.JSON("volumes", []volume.Binding{}).Optional().Comment("which volumes it uses in which slots; null for none"),
 		field.Int("generation").Default(1).Comment("number of the manifest and config it runs, from 1"),
 		jsonb("drift", "where what the adapter sees differs from what is meant"),
-		instant("observed_at", "when the adapter last said what it sees"),
+		instant("observed_at", "when the adapter last reported what it sees"),
 		field.Enum("bound_capacity_shape").GoType(lifecycle.CapacityShape("")),
 		field.String("operating_mode").SchemaType(text).Default("TENANT_DEDICATED"),
 		field.String("control_plane_scope").SchemaType(text).Default("PROJECT"),
@@ -93,18 +93,18 @@ func (Member) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, re
 func (Member) Fields() []ent.Field {
 	return []ent.Field{
 		id("instance_id", "the instance"),
-		field.String("component_key").SchemaType(text).Comment("the adapter's word"),
+		field.String("component_key").SchemaType(text).Comment("key of its component in the manifest"),
 		field.Int("ordinal").Comment("number in the component, from 0"),
 		field.Enum("status").GoType(lifecycle.MemberStatus("")),
 		field.Bool("cordoned").Default(false),
 		field.Enum("health").GoType(lifecycle.Health("")).Default(string(lifecycle.HealthUnknown)),
-		str("health_message", "what the adapter says"),
+		str("health_message", "what the adapter reports"),
 		optionalID("allocation_id", "the allocation it lives in"),
 		optionalID("node_id", "the node it is bound to"),
 		field.Enum("profile").GoType(isolation.Profile("")).Default(string(isolation.Service)).Comment("what it may do " +
 			"inside of its walls"),
 		field.Enum("isolation_class").GoType(isolation.Class("")).Optional().Nillable().
-			Comment("what keeps it apart on its node; null when the node had not said what it offers"),
+			Comment("what keeps it apart on its node; null when the node had not reported what it offers"),
 		field.Int("max_pids").Default(isolation.DefaultPids).Comment("most processes and threads of it"),
 		str("address", "its own on the members' network; empty where it has the node's"),
 		field.JSON("ranges", []nodenet.Range{}).Optional().Comment("further addresses that are routed to it"),
@@ -155,7 +155,7 @@ func (Generation) Fields() []ent.Field {
 		id("manifest_id", "the manifest"),
 		field.String("app_version").SchemaType(text),
 		jsonb("config", "config with defaults"),
-		optionalID("operation_id", "the operation that brought it"),
+		optionalID("operation_id", "the operation that created it"),
 		created(),
 	}
 }

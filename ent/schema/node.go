@@ -42,19 +42,19 @@ func (ComputeNode) Fields() []ent.Field {
 		str("kernel", "kernel release"),
 		jsonb("labels", "free labels"),
 		field.JSON("walls", &isolation.Walls{}).Optional().Comment("what keeps members apart there; null when its agent " +
-			"has never said"),
+			"has never reported"),
 		field.JSON("devices", []isolation.Device{}).Optional().Comment("its GPUs by identity; null when its agent has " +
-			"never said"),
+			"never reported"),
 		field.JSON("storage", []volume.Storage{}).Optional().Comment("what it serves volumes from; null when its agent has " +
-			"never said"),
-		instant("last_seen_at", "when its agent was last heard"),
-		field.Bool("cordoned").Default(false).Comment("takes no new members by an operator's wish"),
+			"never reported"),
+		instant("last_seen_at", "when its agent last reported"),
+		field.Bool("cordoned").Default(false).Comment("takes no new members, as an operator requested"),
 		str("cordon_reason", "why it is cordoned"),
 		instant("cordoned_at", "since when it is cordoned"),
 		field.JSON("conditions", []nodehealth.Condition{}).Optional().Comment("what its agent's checks found; null when it " +
 			"has never reported any"),
 		field.JSON("drain", &nodehealth.Drain{}).Optional().Comment("the wish that no work is left there; null for none"),
-		instant("booted_at", "when its agent was first heard after another boot"),
+		instant("booted_at", "when its agent first reported after another boot"),
 		instant("retired_at", "when it was taken out for good"),
 		field.Bool("lost").Default(false).Comment("retired without proof of what was left on it"),
 		instant("deleted_at", "when it was taken from the list"),
@@ -114,7 +114,7 @@ func (NodeEnrolment) Fields() []ent.Field {
 		field.Bytes("secret_hash").Comment("SHA-256 of the secret"),
 		field.Time("expires_at").Comment("when it stops working"),
 		instant("used_at", "when it was used"),
-		optionalID("node_id", "the node it made"),
+		optionalID("node_id", "the node that it created"),
 		created(),
 	}
 }
@@ -131,7 +131,7 @@ func (Allocation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}
 // Fields of the table.
 func (Allocation) Fields() []ent.Field {
 	return []ent.Field{
-		optionalID("created_by_operation_id", "the operation that asked for it; none when a person did"),
+		optionalID("created_by_operation_id", "the operation that requested it; none when a person did"),
 		str("name", "name for people"),
 		field.Enum("shape").GoType(lifecycle.CapacityShape("")),
 		field.Int("gpu_count").Comment("GPUs it holds"),
@@ -150,7 +150,7 @@ func (Allocation) Fields() []ent.Field {
 			"the whole node's"),
 		optionalID("release_operation_id", "the operation that releases it"),
 		created(),
-		instant("released_at", "when it was proved gone"),
+		instant("released_at", "when its removal was proved"),
 	}
 }
 
@@ -197,13 +197,13 @@ func (NodeTask) Fields() []ent.Field {
 		field.Int("timeout_seconds"),
 		field.Int("exit_code").Optional().Nillable(),
 		field.Int64("progress_done").Default(0).Comment("how much of it is done, in bytes"),
-		field.Int64("progress_total").Default(0).Comment("how much there is to do, in bytes; 0 when it is not told"),
+		field.Int64("progress_total").Default(0).Comment("how much there is to do, in bytes; 0 when it is not known"),
 		jsonb("result", "what it found"),
 		str("message", "for a person"),
 		str("stdout", "first 64 KiB"),
 		str("stderr", "first 64 KiB"),
 		field.String("idempotency_key").SchemaType(text),
-		str("correlation_id", "that of its operation, or of the request that made it"),
+		str("correlation_id", "that of its operation, or of the request that created it"),
 		str("traceparent", "where its agent's span belongs, as W3C Trace Context writes it"),
 		str("app_slug", "the app of its instance"),
 		field.JSON("binding", &isolation.Binding{}).Optional().Comment("the walls of its member; null for a member without " +

@@ -34,8 +34,8 @@ func (Orphan) Fields() []ent.Field {
 		str("last_error", "why the last try failed"),
 		field.Time("next_try_at").Default(now).Comment("when it is tried again"),
 		created(),
-		instant("resolved_at", "when it was gone"),
-		str("resolution", "how it went"),
+		instant("resolved_at", "when it was resolved"),
+		str("resolution", "how it was resolved"),
 	}
 }
 

@@ -21,7 +21,7 @@ func (h *Handler) redeem(w http.ResponseWriter, r *http.Request) {
 	header.Set("Referrer-Policy", "no-referrer")
 	if r.Method != http.MethodGet {
 		header.Set("Allow", http.MethodGet)
-		h.page(w, http.StatusMethodNotAllowed, "This page is only read", "Open the endpoint from the console.", "")
+		h.page(w, http.StatusMethodNotAllowed, "This page can only be read", "Open the endpoint from the console.", "")
 		return
 	}
 	opened, err := h.Endpoints.Redeem(r.Context(), r.URL.Query().Get("ticket"))

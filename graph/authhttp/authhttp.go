@@ -153,7 +153,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) (in loginRequest,
 	case "cli":
 	case "browser":
 		if !transport.SameOrigin(r, h.options.Origins) {
-			return in, fault.New(fault.Forbidden, "a browser logs in from our own pages only")
+			return in, fault.New(fault.Forbidden, "a browser logs in from the platform's own pages only")
 		}
 	default:
 		return in, fault.New(fault.InvalidArgument, "client must be cli or browser").At("client")
@@ -172,7 +172,7 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if credential.Source == transport.SourceCookie && !transport.SameOrigin(r, h.options.Origins) {
-		h.fail(w, r, fault.New(fault.Forbidden, "the session cookie is taken from our own pages only"))
+		h.fail(w, r, fault.New(fault.Forbidden, "the session cookie is accepted from the platform's own pages only"))
 		return
 	}
 	if err := h.options.Identity.EndSession(r.Context(), credential.Raw); err != nil {

@@ -80,7 +80,7 @@ func (h *Handler) form(w http.ResponseWriter, r *http.Request) (url.Values, erro
 // consented begins the login of a command line that a person has agreed to, on our own page alone.
 func (h *Handler) consented(w http.ResponseWriter, r *http.Request) {
 	if !transport.SameOrigin(r, nil) {
-		h.fail(w, r, fault.New(fault.Forbidden, "a command line's login is agreed to on our own page only"))
+		h.fail(w, r, fault.New(fault.Forbidden, "a command line's login is confirmed on the platform's own page only"))
 		return
 	}
 	form, err := h.form(w, r)

@@ -38,7 +38,7 @@ func (h *Handler) invitation(w http.ResponseWriter, r *http.Request) {
 // accept begins the login of a person who has accepted on the page of invitation, and on no other site's.
 func (h *Handler) accept(w http.ResponseWriter, r *http.Request) {
 	if !transport.SameOrigin(r, nil) {
-		h.fail(w, r, fault.New(fault.Forbidden, "an invitation is accepted on our own page only"))
+		h.fail(w, r, fault.New(fault.Forbidden, "an invitation is accepted on the platform's own page only"))
 		return
 	}
 	form, err := h.form(w, r)

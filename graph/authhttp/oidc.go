@@ -206,7 +206,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, state string) (*i
 func (h *Handler) vouched(ctx context.Context, query url.Values, attempt *identity.Attempt) (identity.Person, error) {
 	if problem := query.Get("error"); problem != "" {
 		return identity.Person{}, fault.New(fault.LoginRefused,
-			"the identity provider did not log you in").Because(fmt.Errorf("it said %.100q", problem))
+			"the identity provider did not log you in").Because(fmt.Errorf("it reported %.100q", problem))
 	}
 	if issuer := query.Get("iss"); issuer != "" && issuer != h.provider.Issuer { // RFC 9207
 		return identity.Person{}, unproved(errors.New("the answer is of another issuer"))
@@ -269,7 +269,8 @@ func (h *Handler) refresh(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if credential.Source != transport.SourceCookie || !transport.SameOrigin(r, h.options.Origins) {
-		h.fail(w, r, fault.New(fault.Forbidden, "a session is refreshed by its cookie, from our own pages only"))
+		h.fail(w, r, fault.New(fault.Forbidden,
+			"a session is refreshed by its cookie, from the platform's own pages only"))
 		return
 	}
 	session, err := h.options.Identity.RefreshSession(r.Context(), credential.Raw)

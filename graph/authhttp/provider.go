@@ -185,9 +185,9 @@ func (p *provider) claims(token *oidc.IDToken, accessToken, nonce string) (out c
 	case token.Nonce == "" || token.Nonce != nonce:
 		return out, errors.New("the ID token has another nonce")
 	case token.Subject == "" || len(token.Subject) > maxSubject:
-		return out, errors.New("the ID token names nobody")
+		return out, errors.New("the ID token has no subject, or one that is too long")
 	case out.AuthorizedParty != "" && out.AuthorizedParty != p.ClientID:
-		return out, errors.New("the ID token was made for another party")
+		return out, errors.New("the ID token was issued for another party")
 	case out.AuthorizedParty == "" && slices.ContainsFunc(token.Audience, func(to string) bool {
 		return to != p.ClientID
 	}):

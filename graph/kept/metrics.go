@@ -4,8 +4,9 @@ import "github.com/prometheus/client_golang/prometheus"
 
 var (
 	shownDesc = prometheus.NewDesc("app_platform_answers_shown_total",
-		"Answers that were shown again, after nothing had changed that they were made from.", nil, nil)
-	readDesc = prometheus.NewDesc("app_platform_answers_read_total", "Answers that could be kept and were read.", nil, nil)
+		"Kept answers that were returned again, since nothing that they depend on had changed.", nil, nil)
+	readDesc = prometheus.NewDesc("app_platform_answers_read_total",
+		"Answers that could be kept and were read from the database.", nil, nil)
 	keptDesc = prometheus.NewDesc("app_platform_answers_kept", "Answers that are kept now.", nil, nil)
 	sizeDesc = prometheus.NewDesc("app_platform_answers_kept_bytes", "Memory that the kept answers take.", nil, nil)
 )

@@ -185,7 +185,7 @@ func (s *Sentinel) ask(w *watch) error {
 // since they could see the object before; credential errors pass through.
 func ended(err error) error {
 	if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) {
-		return fault.New(fault.PermissionRevoked, "the right that this was opened with is gone").Because(err)
+		return fault.New(fault.PermissionRevoked, "the permission that this was opened with has ended").Because(err)
 	}
 	return err
 }

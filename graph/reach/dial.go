@@ -110,7 +110,7 @@ func (r *Relay) peer(ctx context.Context, address string) (*tunnel.Session, erro
 		return known, nil
 	}
 	if address == "" {
-		return nil, errors.New("it has given no address: set --peer-url")
+		return nil, errors.New("it has no address for other processes: set --peer-url")
 	}
 	text, err := r.Keys.SignPeer(r.Endpoints.Process, time.Now())
 	if err != nil {

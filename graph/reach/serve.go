@@ -117,7 +117,7 @@ func (r *Relay) Peers() http.Handler {
 func (r *Relay) pass(_ context.Context, open tunnel.Open, stream *tunnel.Stream) error {
 	var wanted tunnel.Node
 	if err := json.Unmarshal(open.Spec, &wanted); err != nil || open.Kind != tunnel.KindNode {
-		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a peer asks for a node"}
+		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a peer must name a node"}
 	}
 	away := &tunnel.Refusal{Code: tunnel.NoMember, Message: "the node's tunnel is not here"}
 	held := r.held(ids.ID(wanted.NodeID))
@@ -245,7 +245,7 @@ func (r *Relay) join(ctx context.Context, w http.ResponseWriter, there net.Conn,
 	here, err := tunnel.Accept(w)
 	if err != nil {
 		_ = there.Close()
-		r.Log.WarnContext(ctx, "a connection of somebody broke as it began", "error", err)
+		r.Log.WarnContext(ctx, "a caller's connection broke as it began", "error", err)
 		return nil
 	}
 	forget := r.Sentinel.Watch(ctx, what, still, func(error) { _, _ = here.Close(), there.Close() })
@@ -260,7 +260,7 @@ func begin(w http.ResponseWriter, r *http.Request, authenticate Authenticate) (c
 	w.Header().Set(transport.CorrelationHeader, id)
 	ctx := transport.WithCorrelationID(r.Context(), id)
 	if !tunnel.Wanted(r) {
-		return ctx, fault.New(fault.RequestInvalid, "this asks for an upgrade to %s", tunnel.Protocol)
+		return ctx, fault.New(fault.RequestInvalid, "this address needs an upgrade to %s", tunnel.Protocol)
 	}
 	text, ok := transport.Bearer(r.Header.Get("Authorization"))
 	if !ok {

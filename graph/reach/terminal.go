@@ -156,7 +156,7 @@ func (t *terminal) input(to io.Writer) error {
 			return nil //nolint:nilerr // the browser has left
 		}
 		if kind != websocket.BinaryMessage || len(message) == 0 {
-			return fault.New(fault.InvalidArgument, "a terminal takes frames alone")
+			return fault.New(fault.InvalidArgument, "a terminal takes binary frames only")
 		}
 		frame, carries := tunnel.Frame(message[0]), message[1:]
 		switch frame {

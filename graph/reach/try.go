@@ -67,7 +67,7 @@ func (r *Relay) tryOnce(ctx context.Context, to *endpoint.Target) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, to.Endpoint.Protocol+"://localhost"+
 		to.Endpoint.HealthPath, nil)
 	if err != nil {
-		return fault.New(fault.Unavailable, "its health path cannot be asked for")
+		return fault.New(fault.Unavailable, "its health path cannot be requested")
 	}
 	web := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxTryHeaders,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
@@ -79,7 +79,7 @@ func (r *Relay) tryOnce(ctx context.Context, to *endpoint.Target) error {
 		return fault.New(fault.Unavailable, "it did not answer in time")
 	}
 	if err != nil {
-		return fault.New(fault.Unavailable, "it breaks off, or answers no HTTP")
+		return fault.New(fault.Unavailable, "it breaks off, or does not answer with HTTP")
 	}
 	_ = response.Body.Close()
 	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusBadRequest {

@@ -99,8 +99,8 @@ const maxTries = 16
 // CountTries counts an endpoint that is tried, and refuses it over the bound.
 func (l *Loaders) CountTries() error {
 	if l.tries.Add(1) > maxTries {
-		return fault.New(fault.LimitExceeded, "a document may ask for the health of %d endpoints: ask for others' by another",
-			maxTries)
+		return fault.New(fault.LimitExceeded,
+			"a document may read the health of %d endpoints: read that of others by another", maxTries)
 	}
 	return nil
 }

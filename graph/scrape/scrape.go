@@ -101,20 +101,21 @@ var (
 	info = prometheus.NewDesc("app_platform_member_info", "A member, with its instance's name, its number and its status.",
 		append(append([]string{}, labels...), "instance_name", "index", "status"), nil)
 	measured = prometheus.NewDesc("app_platform_member_measured",
-		"Whether the member was measured in the last minute; without that it has no numbers.", labels, nil)
+		"Whether the member was measured in the last minute; otherwise it has no numbers.", labels, nil)
 	partial = prometheus.NewDesc("app_platform_members_left_out",
-		"Whether the project has more members than an answer has: scrape its instances one by one.", nil, nil)
+		"Whether the project has more members than fit in an answer: scrape its instances one by one.", nil, nil)
 )
 
 // families are the numbers of a member.
 var families = []family{
 	counter("cpu_seconds_total", "Processor time since the member started, in seconds.",
 		func(u *membermetric.Usage) *float64 { return u.CPUSeconds }),
-	gauge("cpu_limit", "The most processor time, in seconds per second.",
+	gauge("cpu_limit", "The limit of its processor time, in seconds per second.",
 		func(u *membermetric.Usage) *float64 { return u.CPULimit }),
 	gauge("memory_bytes", "Memory that cannot be taken back without writing it away.",
 		func(u *membermetric.Usage) *float64 { return u.MemoryBytes }),
-	gauge("memory_limit_bytes", "The most memory.", func(u *membermetric.Usage) *float64 { return u.MemoryLimitBytes }),
+	gauge("memory_limit_bytes", "The limit of its memory.",
+		func(u *membermetric.Usage) *float64 { return u.MemoryLimitBytes }),
 	counter("network_received_bytes_total", "Received since the member started.",
 		func(u *membermetric.Usage) *float64 { return u.NetReceivedBytes }),
 	counter("network_sent_bytes_total", "Sent since the member started.",

@@ -231,7 +231,7 @@ func headRefusal(status int) error {
 	case http.StatusServiceUnavailable:
 		return fault.New(fault.Unavailable, "the volume's file system does not answer").Retry(true)
 	}
-	return fault.New(fault.FailedPrecondition, "path: it is no regular file; GET says why")
+	return fault.New(fault.FailedPrecondition, "path: it is not a regular file; GET returns the reason")
 }
 
 // failed answers in the place of an agent that did not, or refused.

@@ -83,12 +83,12 @@ func (a *asked) reads(r *http.Request) error {
 		a.header.Set(volumefiles.UploadLength, r.Header.Get(volumefiles.UploadLength))
 	}
 	if r.Method == http.MethodHead && a.folder {
-		return fault.New(fault.InvalidArgument, "path: HEAD is of a file: leave the slash at its end out")
+		return fault.New(fault.InvalidArgument, "path: HEAD is for a file: leave out the slash at its end")
 	}
 	for name, form := range forms {
 		if value := r.Header.Get(name); value != "" {
 			if !form.MatchString(value) || len(r.Header.Values(name)) > 1 {
-				return fault.New(fault.InvalidArgument, "%s: %.100q is not of the form that files are read by", name, value)
+				return fault.New(fault.InvalidArgument, "%s: %.100q does not have the expected form", name, value)
 			}
 			a.header.Set(name, value)
 		}
@@ -104,7 +104,8 @@ func (a *asked) brings(r *http.Request) error {
 	if a.folder {
 		a.Act, a.After = volume.WriteFile, map[string]any{"folder": true}
 		if r.ContentLength != 0 {
-			return fault.New(fault.InvalidArgument, "path: a folder is made without a body: leave the slash at its end out")
+			return fault.New(fault.InvalidArgument,
+				"path: a folder is created without a body: for a file, leave out the slash at its end")
 		}
 		return nil
 	}

@@ -35,8 +35,8 @@ func (a *asked) patience() time.Duration {
 
 // silent returns the fault that ends a request whose node is silent.
 func silent(after time.Duration) error {
-	return fault.New(fault.Unavailable, "the node has neither taken nor sent a byte for %s, and the request is given up: try it "+
-		"again, and a file goes on where it was", after).Retry(true)
+	return fault.New(fault.Unavailable, "the node has neither received nor sent a byte for %s, and the request was "+
+		"given up: try it again, and a file continues where it was", after).Retry(true)
 }
 
 // listened notes whatever passes on a connection.

@@ -58,7 +58,7 @@ func checkPlan(target Target, plan *adapter.PlanAnswer) error {
 	var wrong string
 	switch {
 	case !plan.Verdict.Valid():
-		wrong = fmt.Sprintf("the verdict %.40q is none of the contract", plan.Verdict)
+		wrong = fmt.Sprintf("the verdict %.40q is not in the contract", plan.Verdict)
 	case plan.Verdict != adapter.VerdictSafe && len(plan.Reasons) == 0:
 		wrong = fmt.Sprintf("the verdict %s has no reason", plan.Verdict)
 	case len(plan.WorkLost) > adapter.MaxWork || len(plan.Reasons) > adapter.MaxReasons:
@@ -172,7 +172,7 @@ func (c *Client) Usage(ctx context.Context, target Target, instance, cursor, pla
 		strings.ContainsRune(out.Cursor, 0) || len(out.Records) > 0 && (out.Cursor == cursor || out.Cursor == "")) {
 		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK,
 			Err: fmt.Errorf("a page of usage has more than %d "+
-				"records, or records without a cursor that stands behind them", adapter.MaxUsageRecords)}
+				"records, or records without a new cursor", adapter.MaxUsageRecords)}
 	}
 	return out, err
 }

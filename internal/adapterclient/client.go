@@ -230,7 +230,7 @@ func (c *Client) exchange(ctx context.Context, target Target, one call, out any)
 func (c *Client) request(ctx context.Context, target Target, one call) (*http.Request, error) {
 	base, err := url.Parse(target.URL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") || base.User != nil {
-		return nil, errors.New("the adapter's address is no http or https URL")
+		return nil, errors.New("the adapter's address is not an http or https URL")
 	}
 	var body []byte
 	if one.body != nil {

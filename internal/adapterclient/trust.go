@@ -48,7 +48,7 @@ func (t Trust) Judge(address *url.URL, authority string) error {
 	case Loopback(address.Hostname()):
 		return nil
 	case address.Scheme != "https":
-		return errors.New("it is off this machine and speaks no TLS: register it at an https address with its authority")
+		return errors.New("it is off this machine and without TLS: register it at an https address with its authority")
 	case authority == "" && t.Certificate == nil:
 		return errors.New("no authority is pinned for it: register it with the certificate of its authority")
 	}
@@ -73,7 +73,7 @@ func ParseAuthority(text string) (*x509.CertPool, error) {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("a %s is no certificate: give certificates alone, and keep keys where they are",
+			return nil, fmt.Errorf("a %s is not a certificate: give only certificates, and keep keys where they are",
 				strings.ToLower(block.Type))
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)

@@ -16,7 +16,7 @@ func Unasked(tree *Tree) (found []Finding) {
 			continue
 		}
 		found = append(found, Finding{entry.file, entry.line, entry.text,
-			"no verb asks for the permission key " + entry.text})
+			"no verb checks the permission key " + entry.text})
 	}
 	return found
 }

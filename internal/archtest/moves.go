@@ -24,7 +24,7 @@ func Unmade(tree *Tree) (found []Finding) {
 		problem := ""
 		switch {
 		case len(by) == 0:
-			problem = "nothing makes the move " + key
+			problem = "no code makes the move " + key
 		default:
 			for _, one := range by {
 				if problem = writers.lacks(one, row); problem != "" {
@@ -166,7 +166,7 @@ func (w written) lacks(by string, row move) string {
 	dir, _, _ := strings.Cut(name, " ")
 	bodies := append(slices.Clone(w.functions[name]), w.values[name]...)
 	if len(bodies) == 0 {
-		return "nothing is called " + name + ", which is to make the move to " + row.to
+		return "no function is called " + name + ", which is to make the move to " + row.to
 	}
 	for _, body := range bodies {
 		if w.writes(dir, body, row, given, true) {

@@ -143,13 +143,13 @@ var neutral = []string{
 // permission policy, comments included.
 func AppNames(tree *Tree) (found []Finding) {
 	for _, file := range tree.Files {
-		if file.Test || !slices.ContainsFunc(neutral, func(dir string) bool { return within(file.Dir, dir) }) {
+		if file.Test || file.Document() || !slices.ContainsFunc(neutral, func(dir string) bool { return within(file.Dir, dir) }) {
 			continue
 		}
 		for i, line := range strings.Split(string(file.Source), "\n") {
 			if word := appWords.FindString(line); word != "" {
 				found = append(found, Finding{file.Path, i + 1, file.Path + " " + strings.ToLower(word),
-					fmt.Sprintf("%q is an app's word: the platform knows no app", word)})
+					fmt.Sprintf("%q is a word of an app: the platform knows no app", word)})
 			}
 		}
 	}

@@ -149,6 +149,10 @@ var offences = []offence{
 		"package x\nfunc f() {\n\t// " + strings.Repeat("wide ", 24) + "\n}\n", 1},
 	{"a comment on a name", archtest.Wordings, "service/x/x.go",
 		"package x\n// told returns it.\nfunc told() {}\n// " + strings.Repeat("wide ", 23) + "\n", 0},
+	{"an error with a word that we do not use", archtest.Texts, "service/x/x.go",
+		"package x\nvar e = errors.New(\"Nobody was told\")\nconst told, q = \"told\", `SELECT told FROM x`\n", 2},
+	{"a document with a word that we do not use", archtest.Texts, "docs/x.md", "# X\nIt starts anew.\n", 1},
+	{"the document of the words", archtest.Texts, "docs/style.md", "| anew | again |\n", 0},
 	{"a test runs beside others", archtest.Serial, "service/x/x_test.go",
 		"package x\nfunc TestX(t *testing.T) { t.Parallel() }\n", 0},
 }

@@ -58,7 +58,7 @@ func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.Path, f.Lin
 var skipped = []string{".git", ".data", "bin", "node_modules", "dist", "testdata", "rke2-standin"}
 
 // kept are the kinds of file that some rule reads.
-var kept = []string{".go", ".sql", ".graphql", ".csv", ".conf", ".ts", ".tsx", ".css"}
+var kept = []string{".go", ".sql", ".graphql", ".csv", ".conf", ".ts", ".tsx", ".css", ".md", ".py"}
 
 // Load reads the module below root.
 func Load(root string) (*Tree, error) {
@@ -114,6 +114,9 @@ func isTest(name string) bool {
 	return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".test.ts") ||
 		strings.HasSuffix(name, ".test.tsx")
 }
+
+// Document reports whether the file is for people alone.
+func (f *File) Document() bool { return path.Ext(f.Path) == ".md" }
 
 // Written is every Go file that a person wrote.
 func (t *Tree) Written() []*File {

@@ -16,7 +16,7 @@ func Breaking(before, after *ast.Schema) []string {
 		now := after.Types[old.Name]
 		switch {
 		case now == nil:
-			breaks.add("type %s is gone", old.Name)
+			breaks.add("type %s was removed", old.Name)
 		case now.Kind != old.Kind:
 			breaks.add("type %s was %s and is %s", old.Name, old.Kind, now.Kind)
 		default:
@@ -25,7 +25,7 @@ func Breaking(before, after *ast.Schema) []string {
 	}
 	for name := range before.Directives {
 		if after.Directives[name] == nil {
-			breaks.add("directive @%s is gone", name)
+			breaks.add("directive @%s was removed", name)
 		}
 	}
 	slices.Sort(breaks)
@@ -40,7 +40,7 @@ func (b *breakage) add(format string, args ...any) { *b = append(*b, fmt.Sprintf
 func (b *breakage) compare(old, now *ast.Definition) {
 	for _, value := range old.EnumValues {
 		if now.EnumValues.ForName(value.Name) == nil {
-			b.add("enum value %s.%s is gone", old.Name, value.Name)
+			b.add("enum value %s.%s was removed", old.Name, value.Name)
 		}
 	}
 	for _, name := range old.Interfaces {
@@ -66,7 +66,7 @@ func (b *breakage) outputs(old, now *ast.Definition) {
 		name := old.Name + "." + field.Name
 		next := now.Fields.ForName(field.Name)
 		if next == nil {
-			b.add("field %s is gone", name)
+			b.add("field %s was removed", name)
 			continue
 		}
 		if !outputFits(field.Type, next.Type) {
@@ -82,7 +82,7 @@ func (b *breakage) arguments(field string, old, now ast.ArgumentDefinitionList) 
 		name := field + "(" + argument.Name + ")"
 		next := now.ForName(argument.Name)
 		if next == nil {
-			b.add("argument %s is gone", name)
+			b.add("argument %s was removed", name)
 			continue
 		}
 		b.taken("argument "+name, argument.Type, next.Type, argument.DefaultValue, next.DefaultValue)
@@ -100,7 +100,7 @@ func (b *breakage) inputs(old, now *ast.Definition) {
 		name := "input field " + old.Name + "." + field.Name
 		next := now.Fields.ForName(field.Name)
 		if next == nil {
-			b.add("%s is gone", name)
+			b.add("%s was removed", name)
 			continue
 		}
 		b.taken(name, field.Type, next.Type, field.DefaultValue, next.DefaultValue)

@@ -25,9 +25,9 @@ const maxSealed = 256 << 10
 
 var (
 	// ErrKeeper reports that a keeper did not do what was requested: it is away, slow, or refuses.
-	ErrKeeper = errors.New("the keeper of secrets did not answer as it should")
+	ErrKeeper = errors.New("the keeper of secrets did not answer as expected")
 	// ErrRefused reports that a sealed value is damaged, or is not of what it was opened for.
-	ErrRefused = errors.New("the sealed value is not of what it was opened for")
+	ErrRefused = errors.New("the sealed value is damaged, or does not belong to what it was opened for")
 )
 
 // Vault seals and opens values. It is safe for concurrent use.

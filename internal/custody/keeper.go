@@ -36,7 +36,7 @@ func NewKeeper(name string, keeper *secrets.Keeper) Keeper {
 func (k Keeper) wrap(ctx context.Context, key []byte) ([]byte, error) {
 	wrapped, err := k.ask(ctx, "wrap", func(ctx context.Context) ([]byte, error) { return k.keeper.Encrypt(ctx, key) })
 	if err == nil && len(wrapped) == 0 {
-		return nil, fmt.Errorf("%w: keeper %s answered nothing", ErrKeeper, k.name)
+		return nil, fmt.Errorf("%w: keeper %s gave an empty answer", ErrKeeper, k.name)
 	}
 	return wrapped, err
 }
@@ -44,7 +44,7 @@ func (k Keeper) wrap(ctx context.Context, key []byte) ([]byte, error) {
 func (k Keeper) unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {
 	key, err := k.ask(ctx, "unwrap", func(ctx context.Context) ([]byte, error) { return k.keeper.Decrypt(ctx, wrapped) })
 	if err == nil && len(key) != keyBytes {
-		return nil, fmt.Errorf("%w: keeper %s answered no key", ErrKeeper, k.name)
+		return nil, fmt.Errorf("%w: keeper %s did not return a key", ErrKeeper, k.name)
 	}
 	return key, err
 }

@@ -9,7 +9,7 @@ import (
 
 // ErrUnprepared leaves a transaction in which a value is to be sealed: no transaction may be open while the keeper is
 // called.
-var ErrUnprepared = errors.New("the keeper has to be asked first")
+var ErrUnprepared = errors.New("the keeper has to wrap a key first")
 
 // Prepared runs an attempt without a key; when that leaves with ErrUnprepared, it has the keeper wrap a new one and
 // runs the attempt again with it. The attempt authorises each time, so that only permitted callers reach the keeper.
@@ -32,5 +32,5 @@ func Told(err error) error {
 	if !errors.Is(err, ErrKeeper) {
 		return err
 	}
-	return fault.New(fault.Unavailable, "the keeper of secrets does not answer as it should; try again").Because(err)
+	return fault.New(fault.Unavailable, "the keeper of secrets does not answer as expected; try again").Because(err)
 }

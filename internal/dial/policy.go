@@ -75,7 +75,7 @@ func parseRule(text string) (rule, error) {
 	}
 	single, err := netip.ParseAddr(address)
 	if err != nil {
-		return rule{}, fmt.Errorf("dial policy: %q is no address and no range", text)
+		return rule{}, fmt.Errorf("dial policy: %q is neither an address nor a range", text)
 	}
 	single = single.Unmap()
 	parsed.prefix = netip.PrefixFrom(single, single.BitLen())

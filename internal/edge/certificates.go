@@ -77,7 +77,7 @@ func (c *Certificates) follow() {
 	defer c.mu.Unlock()
 	stamped, err := c.stamp()
 	if err != nil {
-		c.log.Warn("the certificate's files cannot be looked at; the old certificate stays", "error", err)
+		c.log.Warn("the certificate's files cannot be read; the old certificate stays", "error", err)
 		return
 	}
 	if stamped == c.stamped {

@@ -60,7 +60,7 @@ func NewGuesses() *Guesses {
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "app_platform_edge_guesses_refused_total",
-			Help: "Credentials not looked at, because too many before them were wrong.",
+			Help: "Credentials refused without a check, because too many before them were wrong.",
 		}),
 		now: time.Now,
 	}

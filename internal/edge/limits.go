@@ -70,7 +70,8 @@ func NewLimits(config Config) *Limits {
 		login:    newLimit("login", config.LoginRate, 0),
 		delivery: newLimit("delivery", config.DeliveryRate, config.DeliveryAtOnce),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "app_platform_edge_refused_total", Help: "Requests refused for their number, by the bound that they passed.",
+			Name: "app_platform_edge_refused_total",
+			Help: "Requests refused because there were too many, by the bound that they exceeded.",
 		}, []string{"bound"}),
 		now: time.Now,
 	}

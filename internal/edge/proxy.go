@@ -43,7 +43,7 @@ func ParseProxies(ranges []string, field string) (Proxies, error) {
 		if err != nil {
 			single, single4 := netip.ParseAddr(text)
 			if single4 != nil {
-				return Proxies{}, fmt.Errorf("trusted proxies: %q is no address and no range", text)
+				return Proxies{}, fmt.Errorf("trusted proxies: %q is neither an address nor a range", text)
 			}
 			single = single.Unmap()
 			prefix = netip.PrefixFrom(single, single.BitLen())

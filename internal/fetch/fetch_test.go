@@ -76,11 +76,11 @@ func TestABlobGoesOnWhereItBrokeOffWhateverTheServerKnowsOfRanges(t *testing.T) 
 		}, 10, "", ""},
 		"beyond the end": {func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(whole))
-		}, 11, "", "less than was read"},
+		}, 11, "", "fewer bytes than were read"},
 		"no ranges": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(whole)) }, 4, "456789",
 			""},
 		"no ranges, too short": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("012")) }, 4, "",
-			"less than was read"},
+			"fewer bytes than were read"},
 		"no open ranges": {func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Range") != "" {
 				w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)

@@ -25,11 +25,11 @@ type guard struct {
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !slices.Contains(g.hosts, request.URL.Host) {
-		return nil, fault.New(fault.DialRefused, "the source sent us on to %.100s, which the operator does not allow",
-			request.URL.Host)
+		return nil, fault.New(fault.DialRefused,
+			"the source redirected the platform to %.100s, which the operator does not allow", request.URL.Host)
 	}
 	if scheme := g.reach.scheme(request.URL.Host); request.URL.Scheme != scheme {
-		return nil, errors.New("the source is asked over " + scheme + " only")
+		return nil, errors.New("the source is reached over " + scheme + " only")
 	}
 	response, err := g.inner.RoundTrip(request)
 	if err != nil || request.Context().Value(streamed{}) != nil {
@@ -57,7 +57,7 @@ func (e statusError) Error() string {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Sprintf("the source refuses access (%d)", int(e))
 	case http.StatusTooManyRequests:
-		return "the source wants to be asked less often (429)"
+		return "the source limits the rate of requests (429)"
 	}
 	return fmt.Sprintf("the source answered %d", int(e))
 }
@@ -84,7 +84,7 @@ func (s *Session) ask(ctx context.Context, method, address string, header http.H
 	if err != nil {
 		watch.Stop()
 		cancel(nil)
-		return nil, fmt.Errorf("ask the source: %w", err)
+		return nil, fmt.Errorf("call the source: %w", err)
 	}
 	request.Header = header
 	response, err := s.client.Do(request)

@@ -117,7 +117,7 @@ func position(response *http.Response, offset int64) (size int64, err error) {
 		var from, to int64
 		span, total, ok := strings.Cut(strings.TrimPrefix(said, "bytes "), "/")
 		if _, err := fmt.Sscanf(span, "%d-%d", &from, &to); err != nil || !ok || from != offset || offset == 0 {
-			return 0, errors.New("the source gave another range than it was asked for")
+			return 0, errors.New("the source returned another range than was requested")
 		}
 		return number(total), nil
 	case http.StatusRequestedRangeNotSatisfiable:
@@ -131,7 +131,7 @@ func position(response *http.Response, offset int64) (size int64, err error) {
 		return size, nil
 	}
 	if size >= 0 && size < offset {
-		return 0, errors.New("the source has less than was read of it before")
+		return 0, errors.New("the source has fewer bytes than were read before")
 	}
 	if _, err := io.CopyN(io.Discard, response.Body, offset); err != nil {
 		return 0, fmt.Errorf("read up to where it broke off: %w", err)

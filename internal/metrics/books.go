@@ -11,12 +11,12 @@ type books struct {
 func (b *books) begin(s *Set) {
 	b.runs = s.counter(1, "billing_runs_total", "Runs that booked usage.").WithLabelValues()
 	b.failed = s.counter(1, "billing_looks_failed_total",
-		"Looks of the billing role at all books that met an error.").WithLabelValues()
+		"Runs of the billing role over all books that met an error.").WithLabelValues()
 	b.unbalanced = s.gauge(1, "ledger_unbalanced_transactions",
-		"Transactions of the ledger whose entries do not sum to zero, as the last look through all of it and the present "+
+		"Transactions of the ledger whose entries do not sum to zero, as the last check of all of it and the present "+
 			"one found; must be 0.").WithLabelValues()
 	b.verified = s.gauge(1, "ledger_verified_transactions",
-		"Transactions of the ledger that the present look through all of it has summed up.").WithLabelValues()
+		"Transactions of the ledger that the present check of all of it has summed up.").WithLabelValues()
 }
 
 // Booked counts a look of the billing role at all books, with the runs that it took.

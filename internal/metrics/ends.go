@@ -11,8 +11,8 @@ import (
 const maxEnds = 8
 
 var endsDesc = prometheus.NewDesc(prefix+"certificate_days_left",
-	"Days until a certificate ends, negative after it: the edge's, the one that is shown to adapters, and the first to "+
-		"end of those pinned for adapters.",
+	"Days until a certificate expires, negative after that: the edge's, the one that adapters receive, and the first "+
+		"to expire of those pinned for adapters.",
 	[]string{"of"}, nil)
 
 // ends are the certificates whose end is published.

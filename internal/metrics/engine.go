@@ -57,7 +57,7 @@ func (e *engine) begin(s *Set) {
 	e.ended = s.counter(maxKinds*3, "engine_ended_total", "Operations that ended here, by kind and state.", "kind",
 		"state")
 	e.retries = s.counter(codes(), "engine_retries_total",
-		"Steps that failed and are tried again, by the code of what they met.", "code")
+		"Steps that failed and are tried again, by the code of the error.", "code")
 	for _, code := range []fault.Code{fault.Internal, fault.AdapterUnavailable} { // so that their first is an increase
 		e.retries.WithLabelValues(string(code))
 	}

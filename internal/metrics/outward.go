@@ -28,7 +28,7 @@ func (o *outward) begin(s *Set) {
 	o.calls = s.histogram(maxCalls, "adapter_call_seconds", "Time that a call to an adapter takes, by call.",
 		[]float64{.01, .05, .25, 1, 5, 15}, "call")
 	o.answers = s.counter(maxCalls*maxOutcomes, "adapter_calls_total",
-		"Calls to adapters, by call and what they met: ok, or the kind of failure.", "call", "outcome")
+		"Calls to adapters, by call and outcome: ok, or the kind of failure.", "call", "outcome")
 	o.webhooks = s.histogram(1, "webhook_try_seconds", "Time that one try of a webhook delivery takes.",
 		[]float64{.05, .25, 1, 5}).WithLabelValues()
 	o.delivered = s.histogram(1, "feed_delivery_seconds",

@@ -54,8 +54,8 @@ func (r *requests) begin(s *Set, verbs map[string]string) {
 	r.errors = pairs{most: maxErrors, vec: s.counter(maxErrors+codes(), "request_errors_total",
 		"GraphQL operations that were answered with an error, by root field and code of the first error.", "verb", "code")}
 	r.fenced = s.counter(4, "fence_refusals_total",
-		"What came from before and was refused: by a worker's claim, an adapter's dispatch, an adapter's report, a node's "+
-			"task.",
+		"Stale requests that were refused, by fence: a worker's claim, an adapter's dispatch, an adapter's report, a "+
+			"node's task.",
 		"fence")
 	for _, fence := range []string{FenceClaim, FenceDispatch, fenceReport, fenceTask} {
 		r.fenced.WithLabelValues(fence)

@@ -84,7 +84,7 @@ func makeDir(dir string) error {
 		return err
 	}
 	if st := info.Sys().(*syscall.Stat_t); !info.IsDir() || int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to somebody else", dir)
+		return fmt.Errorf("%s belongs to another user", dir)
 	}
 	return os.Chmod(dir, 0o711) // the server's account walks through it
 }

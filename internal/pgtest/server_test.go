@@ -105,5 +105,5 @@ func TestFolderOfSomebodyElseIsRefused(t *testing.T) {
 	dir := filepath.Join(ownDir(t), "link")
 	require.NoError(t, os.Symlink("/tmp", dir))
 	_, err := join(t.Context(), dir, time.Second)
-	require.ErrorContains(t, err, "belongs to somebody else")
+	require.ErrorContains(t, err, "belongs to another user")
 }

@@ -57,7 +57,7 @@ func (a account) ownDir(dir string) error {
 	}
 	st := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || (st.Uid != a.uid && st.Uid != uint32(os.Geteuid())) {
-		return fmt.Errorf("%s is not a folder of ours", dir)
+		return fmt.Errorf("%s is not a folder of this user", dir)
 	}
 	if a.switched {
 		if err := os.Lchown(dir, int(a.uid), int(a.gid)); err != nil {

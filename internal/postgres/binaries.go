@@ -93,7 +93,7 @@ func inspect(ctx context.Context, dir string) (Binaries, error) {
 	}
 	match := versionPattern.FindStringSubmatch(out)
 	if match == nil {
-		return Binaries{}, fmt.Errorf("%s/postgres does not say its version", dir)
+		return Binaries{}, fmt.Errorf("%s/postgres does not report its version", dir)
 	}
 	major, _ := strconv.Atoi(match[1])
 	if major < MinMajor {

@@ -96,7 +96,7 @@ func (a account) trySocketDir(dir string) error {
 		return fmt.Errorf("%s is too long for a unix socket", dir)
 	}
 	if !a.reaches(dir) {
-		return fmt.Errorf("uid %d cannot walk to %s", a.uid, dir)
+		return fmt.Errorf("uid %d cannot reach %s", a.uid, dir)
 	}
 	return a.ownDir(dir)
 }
@@ -141,7 +141,7 @@ func (l *launch) initdb(ctx context.Context) error {
 		return nil
 	}
 	if err := emptyDir(l.cfg.DataDir); err != nil {
-		return fmt.Errorf("clear half-made cluster: %w", err)
+		return fmt.Errorf("remove the incomplete cluster: %w", err)
 	}
 	args := []string{"-U", Superuser, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"}
 	if l.cfg.Profile == Throwaway {

@@ -18,7 +18,7 @@ var envelopeTypes = []string{signing.Statement, "https://in-toto.io/Statement/v0
 func (l *look) bundle(data []byte) {
 	var parsed signing.Bundle
 	if err := json.Unmarshal(data, &parsed); err != nil {
-		l.against("a bundle is malformed: it is not the JSON of one")
+		l.against("a bundle is malformed: it is not a bundle in JSON")
 		return
 	}
 	switch {
@@ -44,11 +44,11 @@ func (l *look) envelope(bundle signing.Bundle) {
 	}
 	var statement signing.InToto
 	if err := json.Unmarshal(envelope.Payload, &statement); err != nil || !slices.Contains(envelopeTypes, statement.Type) {
-		l.against("a bundle is malformed: its payload is no in-toto statement")
+		l.against("a bundle is malformed: its payload is not an in-toto statement")
 		return
 	}
 	if statement.PredicateType != signing.PredicateType {
-		l.remark("a statement of type %s is no signature", shown(statement.PredicateType))
+		l.remark("a statement of type %s is not a signature", shown(statement.PredicateType))
 		return
 	}
 	encoded := signing.PAE(envelope.PayloadType, envelope.Payload)
@@ -117,7 +117,7 @@ func (l *look) bare(signature []byte, hint string) {
 func (l *look) unknown(hint string) {
 	for _, key := range l.keys {
 		if hint != "" && hint == key.Fingerprint {
-			l.against("a signature says that it is by %s and is not: it was tampered with", shown(key.Name))
+			l.against("a signature names %s as its signer and is not by it: it was tampered with", shown(key.Name))
 			return
 		}
 	}
@@ -156,7 +156,7 @@ func (l *look) payload(data []byte, encoded string) {
 	var parsed signing.Payload
 	switch err := json.Unmarshal(data, &parsed); {
 	case err != nil || parsed.Critical.Type != signing.PayloadKind:
-		l.against("the payload signed by %s is malformed: it is no signature of an image", shown(key.Name))
+		l.against("the payload signed by %s is malformed: it is not a signature of an image", shown(key.Name))
 	case parsed.Critical.Image.Digest != l.digest:
 		l.against("the signature by %s is of another digest: %s", shown(key.Name), shown(parsed.Critical.Image.Digest))
 	default:

@@ -121,7 +121,7 @@ func (l *look) referrer(ctx context.Context, registry Registry, one Descriptor) 
 	}
 	data, _, err := registry.Manifest(ctx, one.Digest)
 	if errors.Is(err, ErrNotFound) {
-		l.remark("referrer %s is listed and not there", one.Digest)
+		l.remark("referrer %s is listed and does not exist", one.Digest)
 		return nil
 	}
 	if err != nil {
@@ -161,7 +161,7 @@ func (l *look) blob(ctx context.Context, registry Registry, layer Descriptor) ([
 	}
 	data, err := registry.Blob(ctx, layer.Digest, MaxBytes)
 	if errors.Is(err, ErrNotFound) {
-		l.against("a signature's layer %s is not there", layer.Digest)
+		l.against("a signature's layer %s does not exist", layer.Digest)
 		return nil, nil
 	}
 	if err != nil {
@@ -185,7 +185,7 @@ func (l *look) classic(ctx context.Context, registry Registry, sum string) error
 	}
 	var manifest layered
 	if len(data) > MaxBytes || json.Unmarshal(data, &manifest) != nil || len(manifest.Layers) == 0 {
-		l.against("what lies under the signature's tag is malformed")
+		l.against("the manifest under the signature's tag is malformed")
 		return nil
 	}
 	for i, layer := range manifest.Layers {

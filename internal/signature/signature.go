@@ -122,7 +122,7 @@ func (l *look) remark(format string, args ...any) {
 // beyond notes, before all other reasons, that more exists than is read: the rest may make the difference.
 func (l *look) beyond(what string) {
 	l.signed = true
-	l.why = slices.Insert(l.why, 0, fmt.Sprintf("it has more than %d %s: the rest was not looked at", MaxSignatures, what))
+	l.why = slices.Insert(l.why, 0, fmt.Sprintf("it has more than %d %s: the rest was not read", MaxSignatures, what))
 	l.why = l.why[:min(len(l.why), MaxReasons)]
 }
 

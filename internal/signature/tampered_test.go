@@ -86,9 +86,9 @@ func TestATamperedBundleCountsForNothing(t *testing.T) {
 		}), untrusted, "of another digest"},
 		"another claim, well signed": {resign(private, func(s *signing.InToto) {
 			s.PredicateType = "https://slsa.dev/provenance/v1"
-		}), missing, "is no signature"},
+		}), missing, "is not a signature"},
 		"no statement, well signed": {resign(private, func(s *signing.InToto) { s.Type = "https://example.com/x" }),
-			untrusted, "no in-toto statement"},
+			untrusted, "not an in-toto statement"},
 		"another payload type": {plain(func(b *signing.Bundle) { b.Envelope.PayloadType = "text/plain" }), untrusted,
 			"malformed"},
 		"no signatures": {plain(func(b *signing.Bundle) { b.Envelope.Signatures = nil }), untrusted,
@@ -147,7 +147,7 @@ func TestARegistryThatGivesOtherThanItListsIsNotBelieved(t *testing.T) {
 		state  lifecycle.SignatureState
 		says   string
 	}{
-		"a layer that is away": {func(s *shelf) { clear(s.blobs) }, untrusted, "not there"},
+		"a layer that is away": {func(s *shelf) { clear(s.blobs) }, untrusted, "does not exist"},
 		"a layer with other bytes": {func(s *shelf) {
 			for digest := range s.blobs {
 				s.blobs[digest] = []byte(`{"mediaType":"x"}`)
@@ -155,7 +155,7 @@ func TestARegistryThatGivesOtherThanItListsIsNotBelieved(t *testing.T) {
 		}, untrusted, "other bytes"},
 		"a manifest with other bytes": {func(s *shelf) { s.manifests[s.referrers[0].Digest] = []byte(`{"layers":[]}`) },
 			untrusted, "malformed"},
-		"a manifest that is away": {func(s *shelf) { clear(s.manifests) }, missing, "listed and not there"},
+		"a manifest that is away": {func(s *shelf) { clear(s.manifests) }, missing, "listed and does not exist"},
 		"a digest that is none":   {func(s *shelf) { s.referrers[0].Digest = "../../v2" }, missing, "no signature"},
 		"nothing at all":          {func(s *shelf) { *s = *newShelf() }, missing, "no signature"},
 		"signatures of others first": {func(s *shelf) {
@@ -231,9 +231,9 @@ func TestATamperedPayloadOfTheOlderFormCountsForNothing(t *testing.T) {
 		})
 	}
 	for name, payload := range map[string]string{
-		"of another digest: \"sha256:1":  strings.Replace(good, digest, "sha256:1", 1),
-		"is no signature of an image":    strings.Replace(good, "cosign container image signature", "receipt", 1),
-		"malformed: it is no signature ": "[]",
+		"of another digest: \"sha256:1":    strings.Replace(good, digest, "sha256:1", 1),
+		"is not a signature of an image":   strings.Replace(good, "cosign container image signature", "receipt", 1),
+		"malformed: it is not a signature": "[]",
 	} {
 		registry := newShelf()
 		manifest, err := json.Marshal(map[string]any{"layers": []signing.Descriptor{layer(payload, by(private, payload),

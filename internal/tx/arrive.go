@@ -16,7 +16,7 @@ func (o Options) arrive(ctx context.Context, conn *pgx.Conn) error {
 	// Below the tracer: this statement is not one of a caller's.
 	found, err := conn.PgConn().Exec(ctx, `SELECT generation::text, began::text FROM platform.arrive()`).ReadAll()
 	if err != nil {
-		return fmt.Errorf("ask the database where it is: %w", err)
+		return fmt.Errorf("read the database's generation: %w", err)
 	}
 	row := found[0].Rows[0]
 	if string(row[1]) != "true" || o.Began == nil {

@@ -44,7 +44,7 @@ const expired = "EXPIRED"
 
 // errUnknown is the one answer to a credential that is unknown, revoked or ended.
 func errUnknown() error {
-	return fault.New(fault.Unauthenticated, "the credential is unknown, revoked or over")
+	return fault.New(fault.Unauthenticated, "the credential is unknown, revoked or expired")
 }
 
 // entered is what platform.enter answers.

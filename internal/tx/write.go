@@ -107,7 +107,7 @@ func (d *DB) Write(ctx context.Context, fn func(ctx context.Context, t *Tx) erro
 // long, and this one may try again.
 func contended(err error) error {
 	if refusedWith(err, lockNotAvailable) {
-		return fault.New(fault.Unavailable, "another change holds what this one needs; try again").Because(err)
+		return fault.New(fault.Unavailable, "another change has locked what this one needs; try again").Because(err)
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential,
 func (d *DB) beyondNode(from *pool, err error) error {
 	var refused *pgconn.PgError
 	if from == d.node && errors.As(err, &refused) && refused.Code == "42501" {
-		return fault.New(fault.Forbidden, "the credential of a node cannot ask for this")
+		return fault.New(fault.Forbidden, "the credential of a node cannot request this")
 	}
 	return err
 }
@@ -254,7 +254,7 @@ func refusedText(err error) error {
 	case "GP404": // platform.guard_live_project: the project was deleted meanwhile
 		return fault.NoSuch().Because(err)
 	case "GP510": // platform.give_posix
-		return fault.New(fault.FailedPrecondition, "%s: nobody else can act there as an account of their own",
+		return fault.New(fault.FailedPrecondition, "%s: no one else can act there as an account of their own",
 			refused.Message).Because(err)
 	case "GP511": // platform.seat_volumes: another launch has settled its place meanwhile
 		return fault.New(fault.Conflict, "%s: plan again", refused.Message).At("input.volumes").Because(err)

@@ -224,7 +224,7 @@ func measureDenials(ctx context.Context, b *bench) error {
 	seconds := b.Plan.Span.Seconds() * float64(b.Plan.Rounds+1)
 	b.Sheet.Told("refusals of the flood", fmt.Sprintf("%.0f/s", float64(f.denied.Load())/seconds), "", 0)
 	most := int64(seconds/denialWrites.Seconds()+2) * mostADenial
-	b.Sheet.Within("rows that the flood came to", fmt.Sprint(rows), fmt.Sprintf("≤ %d, its bound", most), rows > 0 &&
+	b.Sheet.Within("rows that the flood wrote", fmt.Sprint(rows), fmt.Sprintf("≤ %d, its bound", most), rows > 0 &&
 		rows <= most && rows <= f.denied.Load())
 	return nil
 }
@@ -285,7 +285,7 @@ func (f *flood) detail(ctx context.Context, who dataset.Caller, n int) error {
 func (f *flood) refused(ctx context.Context, _ dataset.Caller, _ int) error {
 	_, err := operation.Cancel(ctx, f.db, ids.New(ids.Operation), "")
 	if !fault.Is(err, fault.NotFound) {
-		return errors.Join(errors.New("what should be refused was not"), err)
+		return errors.Join(errors.New("a request that must be refused was not"), err)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func measureMembers(ctx context.Context, b *bench) error {
 		Network            bool
 	}
 	if err := json.Unmarshal(printed, &got); err != nil {
-		return fmt.Errorf("read what members took: %w", err)
+		return fmt.Errorf("read the times of members: %w", err)
 	}
 	with := got.Runtime
 	if got.Network {

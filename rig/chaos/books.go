@@ -46,7 +46,7 @@ var bookRules = []rule{
 func (s *Suite) price(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.stack.AdminDSN())
 	if err != nil {
-		return fmt.Errorf("look into the database: %w", err)
+		return fmt.Errorf("connect to the database: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	_, err = conn.Exec(ctx, priceSQL)
@@ -58,7 +58,7 @@ func (s *Suite) price(ctx context.Context) error {
 func (s *Suite) awaitBooks(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.stack.AdminDSN())
 	if err != nil {
-		return fmt.Errorf("look into the database: %w", err)
+		return fmt.Errorf("connect to the database: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	for begun := time.Now(); time.Since(begun) < booksMost; pause(ctx, 500*time.Millisecond) {

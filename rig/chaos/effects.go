@@ -28,7 +28,7 @@ var effectRules = []rule{
 	{"only what was accepted was done",
 		`SELECT member || ' ' || operation FROM effect WHERE NOT EXISTS (SELECT FROM operation o
 			WHERE o.id = effect.operation)`},
-	{"what was never sent did nothing",
+	{"an operation that was never sent did nothing",
 		`SELECT member || ' ' || o.id || ' ' || o.state FROM effect JOIN operation o ON o.id = effect.operation
 			WHERE o.dispatch_attempt = 0`},
 	{"nothing was done after its operation's end", `SELECT member || ' ' || o.id || ' ' || o.kind || ' ' || o.state || ' '
@@ -44,7 +44,7 @@ var effectRules = []rule{
 			AND o.kind IN ('MEMBER_DRAIN', 'MEMBER_CORDON', 'MEMBER_UNCORDON', 'MEMBER_LABEL', 'MEMBERS_ADD', 'MEMBER_RECOVER')
 		WHERE o.ended_at < (SELECT created_at FROM operation WHERE id = gone.taken)
 			AND NOT EXISTS (SELECT FROM effect e WHERE e.member = gone.member AND e.operation = o.id)`},
-	{"what a member had done was collected when it went", `SELECT m.id || ' by ' || o.id FROM operation o
+	{"what a member had done was collected when it was removed", `SELECT m.id || ' by ' || o.id FROM operation o
 		JOIN target ON target.operation = o.id
 		JOIN member m ON m.id = target.member
 		WHERE o.kind IN ('MEMBER_REMOVE', 'MEMBER_REPLACE') AND o.state = 'SUCCEEDED' AND o.outcome = 'NORMAL'
@@ -78,7 +78,7 @@ func judgeLedger(ctx context.Context, on querier, entries []adapter.Entry) ([]st
 		}
 	}
 	if len(times) == 0 {
-		return append(wrong, "the adapter's ledger is empty: nothing is shown"), nil
+		return append(wrong, "the adapter's ledger is empty: it proves nothing"), nil
 	}
 	for _, one := range effectRules {
 		found, err := list(ctx, on, effectsSQL+one.query, columns[0], columns[1], columns[2], columns[3], times)

@@ -150,7 +150,7 @@ func (s *Suite) clear(ctx context.Context, fleet []*ship) error {
 	for _, one := range fleet {
 		seen, err := gql.GetInstance(ctx, one.client, one.id)
 		if err != nil {
-			return fmt.Errorf("look at instance %d: %w", one.number, err)
+			return fmt.Errorf("read instance %d: %w", one.number, err)
 		}
 		if seen.Instance.Status == gql.InstanceStatusStopped {
 			continue
@@ -167,7 +167,7 @@ func (s *Suite) clear(ctx context.Context, fleet []*ship) error {
 			got, err := gql.ReleaseAllocation(ctx, one.client,
 				gql.ReleaseAllocationInput{AllocationId: allocation, IdempotencyKey: client.NewKey()})
 			if err != nil {
-				return fmt.Errorf("give allocation %s back: %w", allocation, err)
+				return fmt.Errorf("release allocation %s: %w", allocation, err)
 			}
 			s.accept(ctx, one.client, got.ReleaseAllocation.Operation.Id, "releaseAllocation")
 		}
@@ -223,12 +223,12 @@ func (s *Suite) open(ctx context.Context) ([]string, error) {
 	s.mu.Unlock()
 	conn, err := pgx.Connect(ctx, s.stack.AdminDSN())
 	if err != nil {
-		return nil, fmt.Errorf("look into the database: %w", err)
+		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	ended, err := list(ctx, conn, `SELECT id FROM operation WHERE id = ANY($1) AND ended_at IS NOT NULL`, unseen)
 	if err != nil {
-		return nil, fmt.Errorf("look for operations that have ended: %w", err)
+		return nil, fmt.Errorf("list operations that have ended: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,7 +273,7 @@ func (s *Suite) awaitOrphans(ctx context.Context) error {
 			}
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("left behind and not taken back: %+v: %w", open[0], ctx.Err())
+			return fmt.Errorf("left behind and not cleaned up: %+v: %w", open[0], ctx.Err())
 		}
 		pause(ctx, time.Second)
 	}

@@ -26,7 +26,7 @@ func (s *Suite) stopServer(ctx context.Context, rng *rand.Rand) error {
 	server := one(rng, s.servers())
 	conn, err := pgx.Connect(ctx, s.stack.AdminDSN())
 	if err != nil {
-		return fmt.Errorf("look into the database: %w", err)
+		return fmt.Errorf("connect to the database: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	found, err := conn.Query(ctx, heldSQL)

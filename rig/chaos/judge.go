@@ -22,7 +22,7 @@ type querier interface {
 func (s *Suite) judge(ctx context.Context, watched []*watcher) ([]string, error) {
 	conn, err := pgx.Connect(ctx, s.stack.AdminDSN())
 	if err != nil {
-		return nil, fmt.Errorf("look into the database: %w", err)
+		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	entries, err := adapter.ReadLedger(s.ledger)
@@ -30,7 +30,7 @@ func (s *Suite) judge(ctx context.Context, watched []*watcher) ([]string, error)
 		return nil, err
 	}
 	s.mu.Lock()
-	accepted, wrong := keys(s.accepted), report("on the way", s.found)
+	accepted, wrong := keys(s.accepted), report("during the run", s.found)
 	s.mu.Unlock()
 	for _, look := range []func() ([]string, error){
 		func() ([]string, error) { return judgeRules(ctx, conn, rules) },
@@ -79,7 +79,7 @@ func judgeAccepted(ctx context.Context, on querier, accepted []string) ([]string
 		`SELECT id FROM unnest($1::text[]) AS told (id) WHERE NOT EXISTS (SELECT FROM operation
 			WHERE operation.id = told.id)`, accepted)
 	if err != nil {
-		return nil, fmt.Errorf("look for what was accepted: %w", err)
+		return nil, fmt.Errorf("find accepted operations: %w", err)
 	}
 	return report("what was accepted is in the table", found), nil
 }
@@ -110,7 +110,7 @@ func (s *Suite) judgeFollowers(ctx context.Context, on querier) ([]string, error
 			wrong = append(wrong, told)
 		}
 	}
-	return report("who follows an operation is told the truth", wrong), nil
+	return report("followers of an operation receive its true state", wrong), nil
 }
 
 // list is a query of one column of text.

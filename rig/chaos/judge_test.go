@@ -111,20 +111,20 @@ func TestEachRuleNamesWhatBreaksIt(t *testing.T) {
 			ordinal, state)
 			SELECT 'stp_1', tenant_id, project_id, id, 'dispatch', 0, 'RUNNING' FROM operation WHERE id = 'OP'`},
 		"no task outlives its operation": {fmt.Sprintf(aTask, "id", "RUN", "RUNNING", "NULL")},
-		"nothing is held by a worker":    {`UPDATE operation SET claimed_by = 'wrk_1' WHERE id = 'OP'`},
-		"what was not proved gone is listed": {`UPDATE member SET status = 'REMOVED' WHERE id = 'MEM'`,
+		"no worker has a claim":          {`UPDATE operation SET claimed_by = 'wrk_1' WHERE id = 'OP'`},
+		"an unproved removal is listed": {`UPDATE member SET status = 'REMOVED' WHERE id = 'MEM'`,
 			fmt.Sprintf(aTask, "NULL", "RUN", "SUCCEEDED", "now()")},
-		"what ended without proof is listed":              {`UPDATE operation SET outcome = 'UNVERIFIED' WHERE id = 'OP'`},
-		"what ended by force says so":                     {`UPDATE operation SET force = true WHERE id = 'OP'`},
-		"nothing is left behind once every node is there": {fmt.Sprintf(anOrphan, "'node'")},
-		"every orphan has an owner and says what it is":   {fmt.Sprintf(anOrphan, "''")},
-		"a stopped instance has no member":                {`UPDATE instance SET status = 'STOPPED' WHERE id = 'INS'`},
-		"no allocation of a released instance is bound":   {`UPDATE instance SET released_at = now() WHERE id = 'INS'`},
-		"success was earned":                              {`UPDATE operation SET evidence = NULL WHERE id = 'OP'`},
-		"a failure says why":                              {`UPDATE operation SET state = 'FAILED' WHERE id = 'OP'`},
-		"a cancel was asked for or superseded":            {`UPDATE operation SET state = 'CANCELED' WHERE id = 'OP'`},
-		"a retry is of what ended badly":                  {`UPDATE operation SET retry_of = id WHERE id = 'OP'`},
-		"every accepted change is in the audit, once":     {`DELETE FROM audit_entry`},
+		"what ended without proof is listed":               {`UPDATE operation SET outcome = 'UNVERIFIED' WHERE id = 'OP'`},
+		"what ended by force states it":                    {`UPDATE operation SET force = true WHERE id = 'OP'`},
+		"nothing is left behind once every node is online": {fmt.Sprintf(anOrphan, "'node'")},
+		"every orphan has an owner and a message":          {fmt.Sprintf(anOrphan, "''")},
+		"a stopped instance has no member":                 {`UPDATE instance SET status = 'STOPPED' WHERE id = 'INS'`},
+		"no allocation of a released instance is bound":    {`UPDATE instance SET released_at = now() WHERE id = 'INS'`},
+		"success has evidence":                             {`UPDATE operation SET evidence = NULL WHERE id = 'OP'`},
+		"a failure has its reason":                         {`UPDATE operation SET state = 'FAILED' WHERE id = 'OP'`},
+		"a cancel was requested or superseded":             {`UPDATE operation SET state = 'CANCELED' WHERE id = 'OP'`},
+		"only what ended badly is retried":                 {`UPDATE operation SET retry_of = id WHERE id = 'OP'`},
+		"every accepted change is in the audit, once":      {`DELETE FROM audit_entry`},
 		"every cancel is in the audit": {`UPDATE operation SET cancel_requested_at = now()
 			WHERE id = 'OP'`},
 	}
@@ -177,10 +177,10 @@ func TestTheLedgerIsHeldAgainstTheTables(t *testing.T) {
 	only(judged(c.Admin, line(id, at), line(string(ids.New(ids.Operation)), at)), "only what was accepted was done")
 	only(judged(c.Admin, line(id, at.Add(time.Hour))), "nothing was done after its operation's end")
 	only(judged(c.Admin, line(string(taker.ID), at)), "what succeeded was done")
-	c.broken(func(on querier) { only(judged(on, line(id, at)), "what was never sent did nothing") },
+	c.broken(func(on querier) { only(judged(on, line(id, at)), "an operation that was never sent did nothing") },
 		`UPDATE operation SET dispatch_attempt = 0 WHERE id = 'OP'`)
 	c.broken(func(on querier) {
-		only(judged(on, line(id, at)), "what a member had done was collected when it went")
+		only(judged(on, line(id, at)), "what a member had done was collected when it was removed")
 	}, fmt.Sprintf(aTask, "NULL", "RUN", "SUCCEEDED", "now()"), `UPDATE node_task SET operation_id = 'op_other'`,
 		`UPDATE member SET status = 'REMOVED' WHERE id = 'MEM'`,
 		`UPDATE operation SET kind = 'MEMBER_REPLACE' WHERE id = 'OP'`)

@@ -32,19 +32,19 @@ var rules = []rule{
 		AND s.state IN ('PENDING', 'RUNNING', 'UNDOING')`},
 	{"no task outlives its operation", `SELECT t.id || ' ' || t.kind || ' ' || t.state || ' of ' || o.id FROM node_task t
 		JOIN operation o ON o.id = t.operation_id WHERE o.ended_at IS NOT NULL AND t.ended_at IS NULL`},
-	{"nothing is held by a worker", `SELECT id || ' by ' || claimed_by FROM operation WHERE claimed_by IS NOT NULL`},
-	{"what was not proved gone is listed", `SELECT m.id || ' on ' || coalesce(m.node_id, '-') FROM member m
+	{"no worker has a claim", `SELECT id || ' by ' || claimed_by FROM operation WHERE claimed_by IS NOT NULL`},
+	{"an unproved removal is listed", `SELECT m.id || ' on ' || coalesce(m.node_id, '-') FROM member m
 		WHERE m.status = 'REMOVED' AND m.node_id IS NOT NULL
 		AND EXISTS (SELECT FROM node_task t WHERE t.member_id = m.id AND t.kind <> 'RESIDUE' AND t.started_at IS NOT NULL)
 		AND NOT EXISTS (SELECT FROM node_task t WHERE t.member_id = m.id AND t.kind = 'RESIDUE' AND t.state = 'SUCCEEDED')
 		AND NOT EXISTS (SELECT FROM orphan o WHERE o.member_id = m.id)`},
 	{"what ended without proof is listed", `SELECT o.id || ' ' || o.kind FROM operation o WHERE o.outcome = 'UNVERIFIED'
 		AND NOT EXISTS (SELECT FROM orphan p WHERE p.operation_id = o.id OR o.targets ? p.member_id)`},
-	{"what ended by force says so", `SELECT id || ' ' || kind FROM operation
+	{"what ended by force states it", `SELECT id || ' ' || kind FROM operation
 		WHERE state = 'SUCCEEDED' AND outcome = 'NORMAL' AND (force OR forced_at IS NOT NULL)`},
-	{"nothing is left behind once every node is there",
+	{"nothing is left behind once every node is online",
 		`SELECT id || ' ' || kind || ' ' || message || ' ' || last_error FROM orphan WHERE resolved_at IS NULL`},
-	{"every orphan has an owner and says what it is",
+	{"every orphan has an owner and a message",
 		`SELECT id || ' ' || kind FROM orphan WHERE owner = '' OR message = ''`},
 	{"a stopped instance has no member", `SELECT m.id || ' ' || m.status || ' of ' || i.id FROM member m
 		JOIN instance i ON i.id = m.instance_id
@@ -53,16 +53,16 @@ var rules = []rule{
 		JOIN instance i ON i.id = a.instance_id
 		WHERE i.released_at IS NOT NULL AND NOT EXISTS (SELECT FROM orphan o WHERE o.allocation_id = a.id
 		AND o.resolved_at IS NULL)`},
-	{"success was earned", `SELECT id || ' ' || kind FROM operation WHERE state = 'SUCCEEDED' AND (evidence IS NULL
+	{"success has evidence", `SELECT id || ' ' || kind FROM operation WHERE state = 'SUCCEEDED' AND (evidence IS NULL
 		OR outcome IS NULL)`},
-	{"a failure says why", `SELECT id || ' ' || kind FROM operation WHERE state = 'FAILED' AND (error_code = ''
+	{"a failure has its reason", `SELECT id || ' ' || kind FROM operation WHERE state = 'FAILED' AND (error_code = ''
 		OR error_message = '' OR error_owner = '')`},
-	{"a cancel was asked for or superseded", `SELECT id || ' ' || kind FROM operation WHERE state = 'CANCELED'
+	{"a cancel was requested or superseded", `SELECT id || ' ' || kind FROM operation WHERE state = 'CANCELED'
 		AND cancel_requested_at IS NULL
 		AND NOT EXISTS (SELECT FROM operation other WHERE other.instance_id = operation.instance_id
 		AND other.created_at > operation.created_at
 			AND other.kind IN ('INSTANCE_DECOMMISSION', 'MEMBER_REMOVE', 'MEMBER_REPLACE'))`},
-	{"a retry is of what ended badly", `SELECT o.id || ' of ' || was.id || ' ' || was.state FROM operation o
+	{"only what ended badly is retried", `SELECT o.id || ' of ' || was.id || ' ' || was.state FROM operation o
 		JOIN operation was ON was.id = o.retry_of
 		WHERE was.kind <> o.kind OR was.state NOT IN ('FAILED', 'CANCELED') OR was.ended_at > o.created_at`},
 	// The release of an allocation that an instance uses is two operations of one request, with an entry each.

@@ -158,7 +158,7 @@ func (s *Suite) trouble(ctx context.Context, fleet []*ship) error {
 	if wreck := fleet[len(fleet)-1]; wreck.wreck && s.stack.Network() != nil {
 		side.Go(func() {
 			if err := s.loseNode(ctx, wreck); err != nil {
-				s.wrong("a node that is lost: %v", err)
+				s.wrong("loss of a node: %v", err)
 			}
 		})
 	}

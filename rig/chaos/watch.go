@@ -123,7 +123,7 @@ func compare(ctx context.Context, watched []*watcher, events map[string][]string
 			found = append(found, w.differs(want))
 		}
 	}
-	return report("every subscriber saw the table", found)
+	return report("every subscriber received the events of the table", found)
 }
 
 func (w *watcher) differs(want []string) string {
@@ -133,7 +133,7 @@ func (w *watcher) differs(want []string) string {
 	for at < min(len(w.seen), len(want)) && w.seen[at] == want[at] {
 		at++
 	}
-	return fmt.Sprintf("%s: %d events told of %d, first difference at %d, told %v, error %v",
+	return fmt.Sprintf("%s: %d events received of %d, first difference at %d, received %v, error %v",
 		w.name, len(w.seen), len(want), at, w.seen[at:min(at+2, len(w.seen))], w.failed)
 }
 
@@ -221,7 +221,7 @@ func (f *follower) wrong(state string) string {
 		}
 	}
 	if last := len(f.states) - 1; f.failed != nil || !f.ended || last < 0 || string(f.states[last]) != state {
-		return fmt.Sprintf("%s is %s, and was told as %v, ended %t, error %v", f.operation, state, f.states, f.ended,
+		return fmt.Sprintf("%s is %s, and was reported %v, ended %t, error %v", f.operation, state, f.states, f.ended,
 			f.failed)
 	}
 	return ""

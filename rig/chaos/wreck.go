@@ -20,7 +20,7 @@ const offlineMost = 2 * time.Minute
 func (s *Suite) loseNode(ctx context.Context, wreck *ship) error {
 	members, err := wreck.members(ctx)
 	if err != nil {
-		return fmt.Errorf("its members: %w", err)
+		return fmt.Errorf("list its members: %w", err)
 	}
 	at := slices.IndexFunc(members, func(m gql.Member) bool { return m.Node != nil })
 	if at < 0 {
@@ -98,7 +98,7 @@ func (s *Suite) removeUnproved(ctx context.Context, wreck *ship, target gql.Memb
 		return fmt.Errorf("list orphans: %w", err)
 	}
 	if !slices.ContainsFunc(open, func(o gql.Orphan) bool { return o.Member != nil && o.Member.Id == target.Id }) {
-		return fmt.Errorf("%s is UNVERIFIED and nothing is listed for %s", operation, target.Id)
+		return fmt.Errorf("%s is UNVERIFIED and no orphan is listed for %s", operation, target.Id)
 	}
 	return nil
 }

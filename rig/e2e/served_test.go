@@ -138,7 +138,7 @@ func TestANotebookKeepsItsWorkOnTheDiskOfANode(t *testing.T) {
 		"--volume", "work=cells")
 	require.NotZero(t, code)
 	require.Contains(t, complaint, "VOLUME_UNAVAILABLE")
-	require.Contains(t, complaint, "is on one node's own disk")
+	require.Contains(t, complaint, "is on the disk of one node")
 	require.NotContains(t, appctl(t, ctx, "instances", "list", "-o", "json"), "cells-elsewhere")
 
 	second := serve(t, ctx, c, notebook, "cells-second", room, "work", volume, greeting)

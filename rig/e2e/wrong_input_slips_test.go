@@ -161,7 +161,7 @@ var slipsApart = []slip{
 	{"guides/operate-the-edge.md", "staff", "app-platform serve --tls-cert wrong.crt --tls-key wrong.key", 1,
 		"certificate: stat wrong.crt: no such file or directory"},
 	{"guides/operate-the-edge.md", "staff", "app-platform serve --trusted-proxies 10.0.3.0/240", 1,
-		"\"10.0.3.0/240\" is no address and no range"},
+		"\"10.0.3.0/240\" is neither an address nor a range"},
 	{"guides/operate-the-edge.md", "staff",
 		"appctl admin adapter register wrong https://127.0.0.1:8443 --authority wrong.pem", 1, "FAILED"},
 	{"guides/promotion.md", "dana", "appctl manifest smoke nothing@1.2.0", 3, "NOT_FOUND"},

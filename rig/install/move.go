@@ -20,7 +20,7 @@ import (
 // program left too. Not for concurrent use.
 func (r *Rig) MoveDatabase(ctx context.Context) error {
 	if r.server == nil {
-		return errors.New("the database server is not this rig's")
+		return errors.New("this rig did not start the database server")
 	}
 	dump, past := r.path("postgres.dump"), r.path("postgres.past")
 	defer func() { _ = os.Remove(dump) }()

@@ -114,7 +114,7 @@ func (r *Rig) path(elements ...string) string {
 
 func (r *Rig) takeDir(context.Context) error {
 	if r.cfg.Dir == "" {
-		return errors.New("the data folder (Dir) is not named")
+		return errors.New("Dir: a data folder is required")
 	}
 	abs, err := filepath.Abs(r.cfg.Dir)
 	if err != nil {
@@ -207,7 +207,7 @@ func (r *Rig) CrashDatabase(ctx context.Context) error {
 // KillDatabase kills the embedded server as a power cut of its machine would. Not for concurrent use.
 func (r *Rig) KillDatabase() error {
 	if r.server == nil {
-		return errors.New("the database server is not this rig's")
+		return errors.New("this rig did not start the database server")
 	}
 	return r.server.Kill()
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNodeGone is returned for any request to a node that has ended.
-var ErrNodeGone = errors.New("the node is gone")
+var ErrNodeGone = errors.New("the node has ended")
 
 // control is the lab's side of one init: it starts it, asks it things, and knows the processes it spawned.
 type control struct {

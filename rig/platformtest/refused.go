@@ -15,7 +15,7 @@ func Refused(t *testing.T, err error, code fault.Code, at ...string) {
 	named := pathsOf(t, err, code)
 	for i, path := range at {
 		if path != "" {
-			require.Greater(t, len(named), i, "nothing is named as %s: %v", path, err)
+			require.Greater(t, len(named), i, "no reason names the field %s: %v", path, err)
 			require.Equal(t, path, named[i], "%v", err)
 		}
 	}

@@ -44,8 +44,8 @@ func SystemApps() []App {
 		Rooted: true, System: &System{
 			Name:    "Staff notebook",
 			Summary: "The notebook of the platform's own staff, which the operator runs for the platform.",
-			Docs: "# Staff notebook\n\nA system app: it runs in the platform's own tenant, no tenant sees it, and nobody is billed " +
-				"for it. It is the image of the web notebook, and behaves as it does.",
+			Docs: "# Staff notebook\n\nA system app: it runs in the platform's own tenant, no tenant sees it, and " +
+				"no one is billed for it. It is the image of the web notebook, and behaves like it.",
 		}}}
 }
 

@@ -205,7 +205,7 @@ func (s *Stack) awaitNodes(ctx context.Context, count int) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d nodes are heard; see the agents' logs in %s: %w", online, count,
+			return fmt.Errorf("%d of %d nodes are online; see the agents' logs in %s: %w", online, count,
 				filepath.Join(s.config.Dir, "logs"), ctx.Err())
 		case <-tick.C:
 		}

@@ -76,14 +76,14 @@ func (s *Stack) bring(ctx context.Context, app App, manifestID string, document 
 		case document.Text("artifactKind") != "controller":
 			continue // a rig's own app has none, and is not made ready for onboarding
 		default:
-			return fmt.Errorf("%s holds no %s report of its build", app.Controller, kind.name)
+			return fmt.Errorf("%s has no %s report of its build", app.Controller, kind.name)
 		}
 		sum := digest.Of(report)
 		signature := ed25519.Sign(key, evidence.Statement(lifecycle.EvidenceKind(kind.as), sum))
 		_, err = gql.SubmitEvidence(ctx, s.Operator, gql.SubmitEvidenceInput{ManifestId: manifestID, Kind: kind.as,
 			Report: string(report), Digest: sum, Signature: base64.StdEncoding.EncodeToString(signature)})
 		if err != nil {
-			return fmt.Errorf("bring the %s report: %w", kind.name, err)
+			return fmt.Errorf("submit the %s report: %w", kind.name, err)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func (s *Stack) seed(ctx context.Context) error {
 		}
 	}
 	s.say("terms of promotion (smokes of artifacts, launches, time) are set aside for the reference apps "+
-		"and for %s, which history and audit keep: %s", PublisherApp, override)
+		"and for %s, which history and audit record: %s", PublisherApp, override)
 	return s.publishAll(ctx)
 }
 

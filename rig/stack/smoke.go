@@ -84,7 +84,7 @@ func (s *Stack) try(ctx context.Context, app App, in gql.LaunchInstanceInput,
 		runErr = do(ctx, instance.Id)
 	}
 	end, err := gql.DecommissionInstance(ctx, s.Operator, gql.DecommissionInstanceInput{
-		InstanceId: instance.Id, DeadlineSeconds: tryDeadline, Reason: in.Reason + " is over",
+		InstanceId: instance.Id, DeadlineSeconds: tryDeadline, Reason: in.Reason + " has ended",
 		IdempotencyKey: client.NewKey(),
 	})
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Stack) clearLab(ctx context.Context, app App) error {
 			continue
 		}
 		if err := s.giveBack(ctx, edge.Node.Id); err != nil {
-			return fmt.Errorf("give back what an earlier smoke test holds: %w", err)
+			return fmt.Errorf("release what an earlier smoke test has: %w", err)
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func (s *Stack) giveBack(ctx context.Context, allocation string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	release, err := gql.ReleaseAllocation(ctx, s.Operator, gql.ReleaseAllocationInput{
-		AllocationId: allocation, Reason: "smoke test is over", IdempotencyKey: client.NewKey(),
+		AllocationId: allocation, Reason: "smoke test has ended", IdempotencyKey: client.NewKey(),
 	})
 	if err != nil {
 		return err

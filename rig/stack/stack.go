@@ -131,9 +131,9 @@ func Up(ctx context.Context, config Config) (_ *Stack, err error) {
 		run  func(context.Context) error
 	}{
 		{"receive traces", func(context.Context) error { return s.serveTraces() }},
-		{"start the server", s.startServer}, {"log the first operator in", s.bootstrap},
+		{"start the server", s.startServer}, {"log in the first operator", s.bootstrap},
 		{"seed the demo tenant", s.seedTenants}, {"data folder", s.claimFolder},
-		{"give the adapters accounts", s.seedAdapters},
+		{"create accounts for the adapters", s.seedAdapters},
 		{"start the controllers", s.startControllers}, {"start the nodes", s.startNodes},
 		{"start the other servers", s.StartOthers}, {"seed", s.seed},
 	} {

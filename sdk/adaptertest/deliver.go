@@ -65,7 +65,7 @@ func (r *runner) boot(ctx context.Context, m *member, spec adapter.CloudInit) (m
 			"status": "done",
 			"errors": []string{},
 			"stages": []string{},
-			"output": "noted, and not carried out",
+			"output": "recorded, but not carried out",
 		},
 	}
 	if _, err := exec.LookPath("cloud-init"); err == nil && m.init != nil {

@@ -60,7 +60,7 @@ func Inspections(t testing.TB, file string, rewrite bool, wanted ...Inspection) 
 			t.Fatal(err)
 		}
 	case compact != named.String():
-		t.Errorf("%s does not name what the adapter runs while it only looks. It names\n%s\nand the adapter runs\n%s", file,
+		t.Errorf("%s does not name what the adapter runs to observe. It names\n%s\nbut the adapter runs\n%s", file,
 			named.String(), compact)
 	}
 }

@@ -68,7 +68,7 @@ func newMember(id, dir string, namespaces bool, volumes []string) (*member, erro
 		}
 	}
 	m.destroy()
-	return nil, fmt.Errorf("sandbox of %s did not come up: %s", id, said.String())
+	return nil, fmt.Errorf("sandbox of %s did not start: %s", id, said.String())
 }
 
 // holder returns the process id, on the machine, of the member's first process.
@@ -280,7 +280,7 @@ func (m *member) kill(name string) error {
 	p, ok := m.processes[name]
 	m.mu.Unlock()
 	if !ok || !p.running() {
-		return fmt.Errorf("process %s does not run", name)
+		return fmt.Errorf("process %s is not running", name)
 	}
 	command := nodetask.Run{
 		Command: []string{"sh", "-c", `kill -KILL "$(cat "$GPUAAS_MEMBER_ROOT/tmp/$0.pid")"`, name},

@@ -121,7 +121,7 @@ func appendValue(out []byte, value any, depth int) (_ []byte, err error) {
 	case map[string]any:
 		return appendObject(out, value, depth)
 	}
-	return nil, fmt.Errorf("%T is no JSON", value)
+	return nil, fmt.Errorf("%T is not a JSON value", value)
 }
 
 func appendObject(out []byte, object map[string]any, depth int) (_ []byte, err error) {
@@ -175,7 +175,7 @@ func appendNumber(out []byte, text string) ([]byte, error) {
 	if exponent != "" {
 		var err error
 		if shift, err = strconv.Atoi(exponent); err != nil || shift > maxShift || shift < -maxShift {
-			return nil, fmt.Errorf("the number %.40s is beyond all bounds", text)
+			return nil, fmt.Errorf("the exponent of the number %.40s is too large", text)
 		}
 	}
 	point := len(whole) + shift

@@ -102,20 +102,20 @@ func (c Checkpoint) Read(keys jose.JSONWebKeySet) (Statement, error) {
 	header := signed.Signatures[0].Protected
 	known := keys.Key(header.KeyID)
 	if len(known) == 0 {
-		return said, fmt.Errorf("it is signed by the key %q, which is not among the keys", header.KeyID)
+		return said, fmt.Errorf("it is signed by the key %q, which is not one of the given keys", header.KeyID)
 	}
 	if kind, _ := header.ExtraHeaders[jose.HeaderType].(string); kind != statementType {
-		return said, fmt.Errorf("the signature is not that of a checkpoint")
+		return said, fmt.Errorf("the signature is not of a checkpoint")
 	}
 	payload, err := signed.Verify(known[0])
 	if err != nil {
-		return said, fmt.Errorf("the signature is not good")
+		return said, fmt.Errorf("the signature is not valid")
 	}
 	if err := json.Unmarshal(payload, &said); err != nil {
-		return said, fmt.Errorf("what was signed cannot be read: %w", err)
+		return said, fmt.Errorf("the signed statement cannot be read: %w", err)
 	}
 	if said.Seq != c.Seq || said.Link != c.Link {
-		return said, fmt.Errorf("what was signed is link %d %s, which is not what the checkpoint says", said.Seq, said.Link)
+		return said, fmt.Errorf("the signed statement has link %d %s, unlike the checkpoint", said.Seq, said.Link)
 	}
 	return said, nil
 }

@@ -63,7 +63,7 @@ func (v *Verifier) Expect(checkpoints ...Checkpoint) *Finding {
 	for _, one := range checkpoints {
 		if other, ok := v.signed[one.Seq]; ok && other.Link != one.Link {
 			return &Finding{Problem: Rewritten, Seq: one.Seq,
-				Text: fmt.Sprintf("two signed checkpoints say different links at %d: the chain was rewritten between them",
+				Text: fmt.Sprintf("two signed checkpoints differ in link %d: the chain was rewritten between them",
 					one.Seq)}
 		}
 		v.signed[one.Seq] = one
@@ -119,7 +119,7 @@ func (v *Verifier) check(link Link, page []Link) *Finding {
 	if string(own) != link.Canonical {
 		field := firstDifference(own, []byte(link.Canonical))
 		return &Finding{Problem: Changed, Seq: link.Seq, EntryID: link.Entry.ID, Field: field,
-			Text: fmt.Sprintf("entry %s at %d is shown otherwise than in the form that is said to be hashed%s", link.Entry.ID,
+			Text: fmt.Sprintf("entry %s at %d differs from the canonical form that comes with it%s", link.Entry.ID,
 				link.Seq, in(field))}
 	}
 	leaf := Leaf(own)
@@ -146,7 +146,7 @@ func (v *Verifier) gap(link Link) *Finding {
 			Text: fmt.Sprintf("link %d is missing: %d is followed by %d", v.seq+1, v.seq, link.Seq)}
 	}
 	return &Finding{Problem: Reordered, Seq: link.Seq, EntryID: link.Entry.ID,
-		Text: fmt.Sprintf("link %d stands after link %d", link.Seq, v.seq)}
+		Text: fmt.Sprintf("link %d comes after link %d", link.Seq, v.seq)}
 }
 
 // unsealed explains an entry that does not have the hash of its leaf.
@@ -196,14 +196,14 @@ func (v *Verifier) unlinked(link Link, leaf Hash, page []Link) *Finding {
 				in(field))}
 	}
 	return &Finding{Problem: Missing, Seq: link.Seq, EntryID: link.Entry.ID,
-		Text: fmt.Sprintf("link %d does not follow from link %d: what stood between them is missing, or entry %s was "+
+		Text: fmt.Sprintf("link %d does not follow from link %d: what was between them is missing, or entry %s was "+
 			"changed together with its leaf",
 			link.Seq, v.seq, link.Entry.ID)}
 }
 
 func reordered(link Link, home int) *Finding {
 	return &Finding{Problem: Reordered, Seq: link.Seq, EntryID: link.Entry.ID,
-		Text: fmt.Sprintf("entries were reordered: %s stands at %d and changed places with %d", link.Entry.ID, link.Seq,
+		Text: fmt.Sprintf("entries were reordered: %s is at %d and changed places with %d", link.Entry.ID, link.Seq,
 			home)}
 }
 
@@ -256,7 +256,7 @@ func Compare(earlier, now Link) *Finding {
 		found.Problem, found.Text = Missing, fmt.Sprintf("entry %s, sealed at %d, is missing", earlier.Entry.ID, earlier.Seq)
 	case earlier.Entry.ID != now.Entry.ID:
 		found.Problem, found.EntryID = Reordered, now.Entry.ID
-		found.Text = fmt.Sprintf("entry %s stands at %d, where %s stood: entries were removed, inserted or reordered",
+		found.Text = fmt.Sprintf("entry %s is at %d, where %s was: entries were removed, inserted or reordered",
 			now.Entry.ID, now.Seq, earlier.Entry.ID)
 	case !bytes.Equal(before, after):
 		found.Field = firstDifference(before, after)

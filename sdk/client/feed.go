@@ -36,7 +36,7 @@ type feed[T any] struct {
 
 var (
 	errStopped = errors.New("the reader stopped")
-	errHole    = errors.New("the feed has a hole in its numbering")
+	errHole    = errors.New("the feed has a gap in its numbering")
 )
 
 // progress is what a feed remembers between connections.

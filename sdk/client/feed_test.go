@@ -121,7 +121,7 @@ func TestTimelineWithALastingHoleEnds(t *testing.T) {
 	})
 	seqs, err := tail(t, newClient(t, server.URL, client.Options{}).Timeline(t.Context(), "ins_1", ""), 9)
 	require.Equal(t, []int{1}, seqs)
-	require.ErrorContains(t, err, "hole")
+	require.ErrorContains(t, err, "gap")
 }
 
 func TestFeedEndsWithWhatTryingAgainCannotMend(t *testing.T) {

@@ -89,7 +89,7 @@ func (c *Client) post(ctx context.Context, call call) (int, http.Header, []byte,
 	defer cancel()
 	req, err := http.NewRequestWithContext(attempt, http.MethodPost, c.endpoint(call.path), bytes.NewReader(call.body))
 	if err != nil {
-		return 0, nil, nil, fmt.Errorf("make request: %w", err)
+		return 0, nil, nil, fmt.Errorf("create request: %w", err)
 	}
 	if req.Header, err = c.headers(ctx, call.correlationID); err != nil {
 		return 0, nil, nil, err
@@ -116,7 +116,7 @@ func readBounded(from io.Reader, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(body)) > limit {
-		return nil, fmt.Errorf("%w: over %d bytes", errTooLarge, limit)
+		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, limit)
 	}
 	return body, nil
 }

@@ -15,7 +15,7 @@ func (c *Client) Send(ctx context.Context, method, path string, body io.Reader, 
 	sent := call{name: method, correlationID: c.correlationID(ctx)}
 	req, err := http.NewRequestWithContext(ctx, method, c.endpoint(path), body)
 	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
+		return nil, fmt.Errorf("create request: %w", err)
 	}
 	if req.Header, err = c.headers(ctx, sent.correlationID); err != nil {
 		return nil, err

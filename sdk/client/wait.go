@@ -38,7 +38,7 @@ func (c *Client) WaitOperation(ctx context.Context, id string,
 		return nil, err
 	}
 	if !Ended(answer.Operation.State) {
-		return nil, &Error{Code: CodeUnavailable, Message: "the server ended the operation's feed before the operation",
+		return nil, &Error{Code: CodeUnavailable, Message: "the server ended the feed before the operation ended",
 			Retryable: true}
 	}
 	return &answer.Operation, nil

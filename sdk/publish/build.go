@@ -184,7 +184,7 @@ func pack(archive *tar.Writer, file File, folders map[string]bool) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", file.From)
+		return fmt.Errorf("%s is not a regular file", file.From)
 	}
 	name := strings.TrimPrefix(file.To, "/")
 	var missing []string

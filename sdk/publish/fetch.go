@@ -112,7 +112,7 @@ func (f *Fetched) part(at name.Digest, part v1.Descriptor, options []remote.Opti
 		return fmt.Errorf("part %s: %w", part.Digest, err)
 	}
 	if size != part.Size {
-		return fmt.Errorf("part %s has %d bytes, and %d are listed", part.Digest, size, part.Size)
+		return fmt.Errorf("part %s has %d bytes, but %d are listed", part.Digest, size, part.Size)
 	}
 	f.Parts, f.Bytes = f.Parts+1, f.Bytes+size
 	return nil

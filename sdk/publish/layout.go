@@ -55,7 +55,7 @@ func (l layout) index() (index, error) {
 		return out, err
 	}
 	if err := json.Unmarshal(data, &out); err != nil {
-		return out, fmt.Errorf("%s holds no OCI image layout: %w", l.dir, err)
+		return out, fmt.Errorf("%s is not an OCI image layout: %w", l.dir, err)
 	}
 	return out, nil
 }
@@ -101,7 +101,7 @@ func (l layout) document(digest string) ([]byte, error) {
 		return nil, err
 	}
 	if describe("", data).Digest != digest {
-		return nil, fmt.Errorf("%s has other bytes than its name says", file)
+		return nil, fmt.Errorf("the bytes of %s do not match the digest in its name", file)
 	}
 	return data, nil
 }

@@ -98,8 +98,8 @@ func TestALayoutThatWasTamperedWithIsNotPushed(t *testing.T) {
 	manifest := filepath.Join(out, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:"))
 	write(t, manifest, "{}", 0o644, 0)
 	_, err = publish.Registry{PlainHTTP: true}.PushLayout(t.Context(), out, "127.0.0.1:1/app:1")
-	require.ErrorContains(t, err, "other bytes than its name says")
+	require.ErrorContains(t, err, "do not match the digest in its name")
 	write(t, filepath.Join(out, "index.json"), "garbage", 0o644, 0)
 	_, err = publish.Registry{PlainHTTP: true}.PushLayout(t.Context(), out, "127.0.0.1:1/app:1")
-	require.ErrorContains(t, err, "holds no OCI image layout")
+	require.ErrorContains(t, err, "is not an OCI image layout")
 }

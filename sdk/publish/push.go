@@ -83,7 +83,7 @@ func (r Registry) PushLayout(ctx context.Context, dir, ref string) (*Pushed, err
 	slices.Sort(platforms)
 	switch len(listed.Manifests) {
 	case 0:
-		return nil, fmt.Errorf("%s holds no image", dir)
+		return nil, fmt.Errorf("%s contains no image", dir)
 	case 1:
 		one := listed.Manifests[0]
 		data, err := r.parts(ctx, target, l, one.Digest)
@@ -116,7 +116,7 @@ func (r Registry) parts(ctx context.Context, target name.Reference, l layout, di
 	}
 	var listed manifest
 	if err := json.Unmarshal(data, &listed); err != nil || len(listed.Layers) == 0 {
-		return nil, fmt.Errorf("what lies under %s is no image manifest", digest)
+		return nil, fmt.Errorf("%s is not an image manifest", digest)
 	}
 	for _, part := range append([]signing.Descriptor{listed.Config}, listed.Layers...) {
 		file, err := l.path(part.Digest)
@@ -149,7 +149,7 @@ func (r Registry) PushFiles(ctx context.Context, files []string, artifactType, r
 	for _, file := range files {
 		title := filepath.Base(file)
 		if seen[title] {
-			return nil, fmt.Errorf("two files are called %s", title)
+			return nil, fmt.Errorf("two files have the name %s", title)
 		}
 		seen[title] = true
 		described, err := describeFile(file)
@@ -207,9 +207,10 @@ func refused(target name.Reference, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &answer) && answer.StatusCode == http.StatusUnauthorized:
-		return fmt.Errorf("%s does not know the user or password", target.Context().RegistryStr())
+		return fmt.Errorf("%s refused the user or password", target.Context().RegistryStr())
 	case errors.As(err, &answer) && answer.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("%s does not let this user at %s", target.Context().RegistryStr(), target.Context().RepositoryStr())
+		return fmt.Errorf("%s denies this user access to %s", target.Context().RegistryStr(),
+			target.Context().RepositoryStr())
 	}
 	return fmt.Errorf("registry %s: %w", target.Context().RegistryStr(), err)
 }

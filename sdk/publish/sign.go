@@ -71,7 +71,7 @@ func (r Registry) earlier(ctx context.Context, repository name.Repository, diges
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the signatures that are there: %w", err)
+		return nil, fmt.Errorf("read the existing signatures: %w", err)
 	}
 	return found.Manifest, nil
 }

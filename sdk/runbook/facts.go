@@ -13,7 +13,7 @@ type Known struct{ Name, From string }
 
 // known are all facts that conditions may name.
 var known = []Known{
-	{FactCode, "the codes of the refused request and of its reasons; else what triage says of the operation or " +
+	{FactCode, "the codes of the refused request and of its reasons; else what triage reports of the operation or " +
 		"the instance"},
 	{"field", "the paths of the refused request's reasons"},
 	{"message", "the refusal's message, or triage's; the messages of its reasons"},
@@ -25,7 +25,7 @@ var known = []Known{
 	{"ready", "`GET /readyz`: `yes`, `no`, or `silent` without an answer"},
 	{"answer.seconds", "how long a small read of the API takes; a number"},
 	{"node.status", "the states of the nodes that the blocker names; else of all"},
-	{"node.condition", "what those nodes' agents found, as `name BAD`"},
+	{"node.condition", "what the agents of those nodes found, as `name BAD`"},
 	{"app.system", "`yes` where the instance is of an app that the operator runs for the platform"},
 	{"member.failure", "why members of the instance were lost in service"},
 	{"adapter.error", "why adapters could not be reached the last time, by `adapters`"},
@@ -46,13 +46,13 @@ var known = []Known{
 	{"line.month", "the months that lines of the statement correct"},
 	{"run.none", "`yes` where usage is recorded and no run booked it within five minutes"},
 	{"verify.differs", "where `verifyBillingRun` differs"},
-	{"borne", "who bears usage of the project, with its reason, as `PLATFORM FAILED_ADD`"},
-	{"audit.refusals", "the codes of the refusals that the audit has of the last hour"},
+	{"borne", "who pays for usage of the project, with the reason, as `PLATFORM FAILED_ADD`"},
+	{"audit.refusals", "the codes of the refusals in the audit of the last hour"},
 	{"metric.feed_lag", "`app_platform_reconcile_feed_lag_seconds`; a number"},
 	{"metric.feed_holder", "the `kind` of `app_platform_feed_holder_seconds`: `backend` or `prepared`"},
 	{"server.log", "messages and errors of the servers' warnings in the last five minutes, where logs are collected"},
-	{"agent.log", "the same of the nodes' agents"},
-	{"detail.adapter", "what the adapter says of the instance's members, as JSON"},
+	{"agent.log", "the same for the nodes' agents"},
+	{"detail.adapter", "what the adapter reports of the instance's members, as JSON"},
 }
 
 // KnownFacts returns all facts that conditions may name, in the order of their list.

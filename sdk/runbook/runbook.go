@@ -132,7 +132,7 @@ func (r Runbook) walk() string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "The edges in their order; the first that is taken decides. Facts are those of the [list](README.md#facts).\n" +
+	return "Edges in order: the first that applies is taken. Facts are those of the [list](README.md#facts).\n" +
 		"\n" +
 		"| edge | taken when | act |\n|---|---|---|\n" + strings.Join(lines, "\n")
 }

@@ -67,7 +67,7 @@ func TestAPageShowsHowAProgramWalksIt(t *testing.T) {
 
 ## How a program walks it
 
-The edges in their order; the first that is taken decides. Facts are those of the [list](README.md#facts).
+Edges in order: the first that applies is taken. Facts are those of the [list](README.md#facts).
 
 | edge | taken when | act |
 |---|---|---|

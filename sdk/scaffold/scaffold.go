@@ -49,7 +49,7 @@ func Write(o Options) ([]string, error) {
 	case !slices.Contains(Languages(), o.Language):
 		return nil, fmt.Errorf("there is no skeleton in %q: choose %s", o.Language, strings.Join(Languages(), ", "))
 	case o.SDK != "" && o.Language != "go":
-		return nil, errors.New("the SDK's sources are for Go: elsewhere the kit comes with the skeleton")
+		return nil, errors.New("the SDK's sources are for Go only: in other languages the skeleton contains the kit")
 	}
 	if there, err := os.ReadDir(o.Dir); err == nil && len(there) > 0 {
 		return nil, fmt.Errorf("%s is not empty: choose a new folder", o.Dir)
@@ -94,7 +94,7 @@ func (o Options) content() (map[string][]byte, error) {
 	}
 	sums, err := os.ReadFile(filepath.Join(sdk, "go.sum"))
 	if err != nil {
-		return nil, fmt.Errorf("the folder of the SDK's sources: %w", err)
+		return nil, fmt.Errorf("read the SDK's sources: %w", err)
 	}
 	content["go.sum"] = sums
 	content["go.mod"] = fmt.Appendf(content["go.mod"], "\nreplace github.com/gpuaas/app-platform => %s\n", sdk)

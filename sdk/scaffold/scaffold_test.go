@@ -96,11 +96,11 @@ func TestSkeletonIsRefused(t *testing.T) {
 	full := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(full, "mine"), []byte("mine"), 0o600))
 	for says, o := range map[string]scaffold.Options{
-		"is not an app's name":      {Name: "../beat", Language: "go", Dir: filepath.Join(full, "a")},
-		"there is no skeleton in":   {Name: "beat", Language: "cobol", Dir: filepath.Join(full, "b")},
-		"is not empty":              {Name: "beat", Language: "python", Dir: full},
-		"the kit comes w":           {Name: "beat", Language: "python", SDK: "../..", Dir: filepath.Join(full, "c")},
-		"the folder of the SDK's s": {Name: "beat", Language: "go", SDK: full, Dir: filepath.Join(full, "d")},
+		"is not an app's name":    {Name: "../beat", Language: "go", Dir: filepath.Join(full, "a")},
+		"there is no skeleton in": {Name: "beat", Language: "cobol", Dir: filepath.Join(full, "b")},
+		"is not empty":            {Name: "beat", Language: "python", Dir: full},
+		"skeleton contains":       {Name: "beat", Language: "python", SDK: "../..", Dir: filepath.Join(full, "c")},
+		"read the SDK's sources":  {Name: "beat", Language: "go", SDK: full, Dir: filepath.Join(full, "d")},
 	} {
 		_, err := scaffold.Write(o)
 		require.ErrorContains(t, err, says)

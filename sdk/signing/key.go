@@ -73,16 +73,16 @@ func ParsePrivate(text []byte) (crypto.Signer, error) {
 	case "EC PRIVATE KEY":
 		key, err = x509.ParseECPrivateKey(block.Bytes)
 	case "ENCRYPTED PRIVATE KEY", "ENCRYPTED SIGSTORE PRIVATE KEY", "ENCRYPTED COSIGN PRIVATE KEY":
-		return nil, errors.New("the key is encrypted: give it without a password, from where secrets are kept")
+		return nil, errors.New("the key is encrypted: give it without a password, from your store of secrets")
 	default:
-		return nil, errors.New("the PEM is of no private key")
+		return nil, errors.New("the PEM is not a private key")
 	}
 	if err != nil {
-		return nil, errors.New("the PEM is of no private key that is understood")
+		return nil, errors.New("the private key has an unsupported format")
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("the key signs nothing")
+		return nil, errors.New("the key cannot sign")
 	}
 	_, err = Describe(signer.Public())
 	return signer, err
@@ -104,11 +104,11 @@ func ParsePublic(text []byte) (Public, error) {
 		return Public{}, err
 	}
 	if block.Type != "PUBLIC KEY" {
-		return Public{}, errors.New("the PEM is of no public key")
+		return Public{}, errors.New("the PEM is not a public key")
 	}
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return Public{}, errors.New("the PEM is of no PKIX public key")
+		return Public{}, errors.New("the PEM is not a PKIX public key")
 	}
 	return Describe(key)
 }
@@ -119,13 +119,13 @@ func Describe(key crypto.PublicKey) (Public, error) {
 	switch key := key.(type) {
 	case *ecdsa.PublicKey:
 		if key.Curve != elliptic.P256() {
-			return Public{}, errors.New("an ECDSA key is on the curve P-256")
+			return Public{}, errors.New("an ECDSA key must be on the curve P-256")
 		}
 		out.Algorithm = ECDSA
 	case ed25519.PublicKey:
 		out.Algorithm = Ed25519
 	default:
-		return Public{}, errors.New("a key is ECDSA P-256 or Ed25519")
+		return Public{}, errors.New("a key must be ECDSA P-256 or Ed25519")
 	}
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -146,7 +146,7 @@ func onlyBlock(text []byte) (*pem.Block, error) {
 		return nil, errors.New("the key is not PEM")
 	}
 	if more, _ := pem.Decode(rest); more != nil {
-		return nil, errors.New("the PEM holds more than one key")
+		return nil, errors.New("the PEM contains more than one key")
 	}
 	return block, nil
 }

@@ -21,7 +21,7 @@ func ReportStatement(kind string, report []byte) []byte {
 func SignReport(key crypto.Signer, kind string, report []byte) (string, error) {
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return "", errors.New("a runner's key is an Ed25519 one")
+		return "", errors.New("a runner's key must be an Ed25519 key")
 	}
 	return base64.StdEncoding.EncodeToString(ed25519.Sign(private, ReportStatement(kind, report))), nil
 }
@@ -30,7 +30,7 @@ func SignReport(key crypto.Signer, kind string, report []byte) (string, error) {
 func RunnerKey(key crypto.PublicKey) (string, error) {
 	public, ok := key.(ed25519.PublicKey)
 	if !ok {
-		return "", errors.New("a runner's key is an Ed25519 one")
+		return "", errors.New("a runner's key must be an Ed25519 key")
 	}
 	return base64.StdEncoding.EncodeToString(public), nil
 }

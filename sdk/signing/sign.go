@@ -77,7 +77,7 @@ func ClassicImage(repository, digest string, key crypto.Signer, earlier []byte) 
 	whole := manifest{SchemaVersion: 2, MediaType: ManifestType}
 	if earlier != nil {
 		if err := json.Unmarshal(earlier, &whole); err != nil {
-			return nil, fmt.Errorf("what lies under the signature's tag is no manifest: %w", err)
+			return nil, fmt.Errorf("the signature's tag is not a manifest: %w", err)
 		}
 	}
 	if len(whole.Layers) >= maxLayers {
@@ -132,7 +132,7 @@ func DetachedBlob(digest string, key crypto.Signer) ([]byte, error) {
 		return nil, err
 	}
 	if public.Algorithm != ECDSA {
-		return nil, errors.New("a bare signature over a digest is by an ECDSA key: sign by a bundle")
+		return nil, errors.New("a bare signature over a digest needs an ECDSA key: sign with a bundle")
 	}
 	_, signature, err := signDigest(digest, key)
 	return []byte(base64.StdEncoding.EncodeToString(signature) + "\n"), err

@@ -61,22 +61,22 @@ func TestWhatIsNoKeyIsRefusedWithoutRepeatingIt(t *testing.T) {
 	good, err := signing.NewKey(signing.ECDSA)
 	require.NoError(t, err)
 	for says, text := range map[string][]byte{
-		"is not PEM":                []byte("hidden"),
-		"at most 16384 bytes":       make([]byte, 20<<10),
-		"more than one key":         append(private(good), private(good)...),
-		"is encrypted":              block("ENCRYPTED SIGSTORE PRIVATE KEY", []byte("hidden")),
-		"is of no private key":      public(good.Public()),
-		"no private key that is un": block("PRIVATE KEY", []byte("hidden")),
-		"on the curve P-256":        private(wide),
-		"ECDSA P-256 or Ed25519":    private(other),
+		"is not PEM":             []byte("hidden"),
+		"at most 16384 bytes":    make([]byte, 20<<10),
+		"more than one key":      append(private(good), private(good)...),
+		"is encrypted":           block("ENCRYPTED SIGSTORE PRIVATE KEY", []byte("hidden")),
+		"is not a private key":   public(good.Public()),
+		"an unsupported format":  block("PRIVATE KEY", []byte("hidden")),
+		"on the curve P-256":     private(wide),
+		"ECDSA P-256 or Ed25519": private(other),
 	} {
 		_, err := signing.ParsePrivate(text)
 		require.ErrorContains(t, err, says)
 		require.NotContains(t, err.Error(), "hidden")
 	}
 	for says, text := range map[string][]byte{
-		"is not PEM": []byte("x"), "of no public key": private(good),
-		"of no PKIX public key": block("PUBLIC KEY", []byte("x")),
+		"is not PEM": []byte("x"), "not a public key": private(good),
+		"not a PKIX public key": block("PUBLIC KEY", []byte("x")),
 		"on the curve P-256":    public(wide.Public()), "ECDSA P-256 or Ed25519": public(other.Public()),
 		"more than one key": append(public(good.Public()), public(good.Public())...),
 	} {
@@ -130,7 +130,7 @@ func TestASignatureHasTheShapeThatOtherToolsRead(t *testing.T) {
 		require.Error(t, err, bad)
 	}
 	_, err = signing.ClassicImage("host/app", subject.Digest, private, []byte("garbage"))
-	require.ErrorContains(t, err, "no manifest")
+	require.ErrorContains(t, err, "not a manifest")
 	for range 31 {
 		classic, err = signing.ClassicImage("host/app", subject.Digest, private, classic.Manifest)
 		require.NoError(t, err)

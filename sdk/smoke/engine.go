@@ -59,7 +59,7 @@ func unstarted(err error) bool {
 // commandOf returns what is started: the image's entrypoint with its own arguments, or with the given ones.
 func commandOf(image v1.Image, given []string) ([]string, error) {
 	if image == nil {
-		return nil, fmt.Errorf("it holds no image for linux/%s: run its smoke on a machine that it is for", runtime.GOARCH)
+		return nil, fmt.Errorf("it has no image for linux/%s: run its smoke on a machine with one", runtime.GOARCH)
 	}
 	config, err := image.ConfigFile()
 	if err != nil {

@@ -20,9 +20,9 @@ func (r *Report) file(ctx context.Context, subject Subject) {
 	}
 	switch {
 	case digest != subject.Digest:
-		err = fmt.Errorf("its bytes are %s", digest)
+		err = fmt.Errorf("its bytes have the digest %s", digest)
 	case subject.Bytes > 0 && size != subject.Bytes:
-		err = fmt.Errorf("it has %d bytes, and %d are known", size, subject.Bytes)
+		err = fmt.Errorf("it has %d bytes, but %d are expected", size, subject.Bytes)
 	}
 	r.note("digest", err, subject.Digest)
 }
@@ -38,7 +38,7 @@ func fetched(ctx context.Context, address string) (digest string, size int64, er
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return "", 0, fmt.Errorf("it answers %s", response.Status)
+		return "", 0, fmt.Errorf("the server answers %s", response.Status)
 	}
 	sum := sha256.New()
 	size, err = io.Copy(sum, io.LimitReader(response.Body, maxFile))

@@ -132,7 +132,7 @@ func (r *Report) pulled(ctx context.Context, subject Subject, registry publish.R
 	}
 	r.Checks[0].Detail = fmt.Sprintf("%d parts, %d bytes", found.Parts, found.Bytes)
 	if subject.Bytes > 0 && found.Bytes != subject.Bytes {
-		err = fmt.Errorf("it has %d bytes, and %d are known", found.Bytes, subject.Bytes)
+		err = fmt.Errorf("it has %d bytes, but %d are expected", found.Bytes, subject.Bytes)
 	}
 	if !r.note("digest", err, subject.Digest) {
 		return nil

@@ -171,7 +171,7 @@ func TestAFileIsFetchedAndItsBytesAreCounted(t *testing.T) {
 	report, err := smoke.Run(t.Context(), subject, smoke.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "fetched passed, digest failed", outcomes(report))
-	subject.Digest = strings.TrimPrefix(report.Checks[1].Detail, "its bytes are ")
+	subject.Digest = strings.TrimPrefix(report.Checks[1].Detail, "its bytes have the digest ")
 	subject.Bytes = 7
 	report, err = smoke.Run(t.Context(), subject, smoke.Options{})
 	require.NoError(t, err)

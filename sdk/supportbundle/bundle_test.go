@@ -130,7 +130,7 @@ func build(t *testing.T) []byte {
 		"createdAt": noon, "endedAt": (*time.Time)(nil), "errorOwner": ""}))
 	require.NoError(t, b.Add("event", supportbundle.Row{"type": "apps.instance.running", "message": "it runs"}))
 	require.NoError(t, b.Add("event", supportbundle.Row{"type": "apps.instance.running", "message": secrets[1]}))
-	b.LeaveOut("audit rows", "the caller lacks the key that they need", 2)
+	b.LeaveOut("audit rows", "the caller does not have the permission key for them", 2)
 	content, manifest, err := b.File(anID, noon)
 	require.NoError(t, err)
 	require.Len(t, manifest.Sections, 2)

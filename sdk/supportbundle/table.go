@@ -110,11 +110,12 @@ func Sections() []Section { return append([]Section{}, sections...) }
 
 // never is what is in no bundle, for the reader of its manifest.
 var never = []Omission{
-	{What: "what members, tasks and adapters printed, and their messages", Why: "it is the app's, and may have anything in " +
-		"it; of what an event or a blocker repeats, plain words are shown"},
-	{What: "reasons, names and labels", Why: "people write them; of what an event or a blocker repeats, plain words are shown"},
+	{What: "the output and messages of members, tasks and adapters", Why: "they belong to the app and may contain " +
+		"anything; where an event or a blocker repeats them, only plain words are shown"},
+	{What: "reasons, names and labels", Why: "people write them; " +
+		"where an event or a blocker repeats them, only plain words are shown"},
 	{What: "configurations, desired changes, payloads, adapter details and documents", Why: "they are the tenant's"},
-	{What: "secrets, credentials and addresses", Why: "nobody needs them to help"},
+	{What: "secrets, credentials and addresses", Why: "no one needs them to help"},
 }
 
 // named returns the section of a name, and false for none.

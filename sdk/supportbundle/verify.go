@@ -40,7 +40,7 @@ func (m *Manifest) covers(body []byte) error {
 	for _, of := range m.Sections {
 		section, known := named(of.Name)
 		if !known || !slices.Equal(of.Fields, section.names()) {
-			return fmt.Errorf("section %s is not as this program knows it", of.Name)
+			return fmt.Errorf("section %s or its fields are not known to this program", of.Name)
 		}
 		var seen bytes.Buffer
 		for range of.Rows {
@@ -55,7 +55,7 @@ func (m *Manifest) covers(body []byte) error {
 			seen.WriteByte('\n')
 		}
 		if Digest(seen.Bytes()) != of.Digest {
-			return fmt.Errorf("section %s was changed: its lines have another digest than the manifest says", of.Name)
+			return fmt.Errorf("section %s was changed: its lines do not have the digest in the manifest", of.Name)
 		}
 	}
 	if lines.Scan() {

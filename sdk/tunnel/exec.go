@@ -50,7 +50,7 @@ const MaxFrame = 64 << 10
 // WriteFrame writes one frame: its kind, the length of what it carries as four bytes, the highest first, and that.
 func WriteFrame(to io.Writer, kind Frame, carries []byte) error {
 	if len(carries) > MaxFrame {
-		return fmt.Errorf("a frame carries %d bytes, and may carry %d", len(carries), MaxFrame)
+		return fmt.Errorf("a frame has %d bytes, more than the maximum of %d", len(carries), MaxFrame)
 	}
 	frame := make([]byte, 5, 5+len(carries))
 	frame[0] = byte(kind)
@@ -67,7 +67,7 @@ func ReadFrame(from io.Reader) (kind Frame, carries []byte, err error) {
 	}
 	length := binary.BigEndian.Uint32(head[1:])
 	if length > MaxFrame {
-		return 0, nil, fmt.Errorf("a frame carries %d bytes, and may carry %d", length, MaxFrame)
+		return 0, nil, fmt.Errorf("a frame has %d bytes, more than the maximum of %d", length, MaxFrame)
 	}
 	carries = make([]byte, length)
 	_, err = io.ReadFull(from, carries)

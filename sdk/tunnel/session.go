@@ -166,7 +166,7 @@ func (s *Session) one(ctx context.Context, stream *Stream, full bool,
 	case err != nil:
 		err = &Refusal{Code: Invalid, Message: "the stream does not begin with a line of JSON"}
 	case full:
-		err = &Refusal{Code: Busy, Message: "the node serves as many streams as it may"}
+		err = &Refusal{Code: Busy, Message: "the node already serves its maximum of streams"}
 	default:
 		err = serve(ctx, open, stream)
 	}

@@ -127,7 +127,7 @@ func Cursor(name string) string { return base64.RawURLEncoding.EncodeToString([]
 func ParseCursor(cursor string) (string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(raw) > MaxName {
-		return "", errors.New("after: it is not a cursor of this list: leave it out to begin again")
+		return "", errors.New("after: it is not a cursor of this list: leave it out to start again")
 	}
 	return string(raw), nil
 }
@@ -192,7 +192,7 @@ func ParseAddress(escaped string) (volume, path string, folder bool, err error) 
 func CheckName(name string) error {
 	switch {
 	case name == "" || name == "." || name == "..":
-		return fmt.Errorf("path: %q is no name: write the path without empty parts and without . and .. in it", name)
+		return fmt.Errorf("path: %q is not a name: write the path without empty parts and without . and .. in it", name)
 	case strings.ContainsAny(name, "/\x00"):
 		return errors.New("path: a name has no slash and no NUL")
 	case len(name) > MaxName:
@@ -211,7 +211,7 @@ func CheckPath(path string) error {
 	}
 	first, _, _ := strings.Cut(path, "/")
 	if first == UploadsFolder {
-		return fmt.Errorf("path: %s is the platform's own folder: take another", UploadsFolder)
+		return fmt.Errorf("path: %s is the platform's own folder: choose another", UploadsFolder)
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if err := CheckName(name); err != nil {
@@ -261,7 +261,7 @@ func ParsePart(contentRange string, length int64) (p Part, err error) {
 	bad := errors.New("Content-Range: it must be `bytes FIRST-LAST/SIZE`, of as many bytes as the request has, " +
 		"or `bytes */SIZE` of none")
 	if length < 0 {
-		return p, errors.New("Content-Length: a request must say how many bytes it brings")
+		return p, errors.New("Content-Length: a request must state how many bytes it sends")
 	}
 	if contentRange == "" {
 		return Part{Length: length, Total: length}, nil
@@ -292,7 +292,7 @@ func ParsePart(contentRange string, length int64) (p Part, err error) {
 // Number reads a size: decimal digits alone.
 func Number(text string) (int64, error) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
-		return 0, fmt.Errorf("%.20q is no number of bytes", text)
+		return 0, fmt.Errorf("%.20q is not a number of bytes", text)
 	}
 	return strconv.ParseInt(text, 10, 64)
 }
@@ -303,7 +303,7 @@ func ParsePage(raw []byte) (page Page, err error) {
 		return page, fmt.Errorf("a folder's list: %w", err)
 	}
 	if len(page.Entries) > MaxEntries || len(page.Next) > 2*MaxName {
-		return page, errors.New("a folder's list has more than a page may have")
+		return page, errors.New("a folder's list is longer than a page may be")
 	}
 	for i, entry := range page.Entries {
 		name, err := url.PathUnescape(entry.Segment)

@@ -68,11 +68,11 @@ func (in *RegisterInput) check() (*url.URL, error) {
 	if err != nil || len(in.URL) > 512 || (address.Scheme != "http" && address.Scheme != "https") ||
 		address.Hostname() == "" ||
 		address.User != nil || address.RawQuery != "" || address.ForceQuery || address.Fragment != "" {
-		input.Bad("input.url", "an http or https address without credentials, query or fragment")
+		input.Bad("input.url", "must be an http or https address without credentials, query or fragment")
 	}
 	if in.Authority != nil && *in.Authority != "" {
 		if _, err := adapterclient.ParseAuthority(*in.Authority); err != nil {
-			input.Bad("input.authority", "PEM certificates: %v", err)
+			input.Bad("input.authority", "must be PEM certificates: %v", err)
 		}
 	}
 	return address, input.Err()
@@ -167,8 +167,8 @@ func ownInstead(err error) error {
 		return err
 	}
 	return refused.With(fault.Reason{Code: fault.Forbidden,
-		Message: "the platform's staff registers adapters for all; for apps of " +
-			"your own project registerSandboxAdapter (appctl adapter register) registers one, by sandbox.manage on the project"})
+		Message: "only the platform's staff registers adapters for all projects; for apps of your own project, use " +
+			"registerSandboxAdapter (appctl adapter register), which needs sandbox.manage on the project"})
 }
 
 // placed returns the refusal at the field that named the address.
@@ -188,7 +188,8 @@ func (s *Service) describe(ctx context.Context, target adapterclient.Target) (js
 	}
 	var object map[string]json.RawMessage
 	if len(said) > maxDescription || json.Unmarshal(said, &object) != nil {
-		return nil, fault.New(fault.AdapterInvalid, "the adapter's description is no JSON object of at most %d bytes",
+		return nil, fault.New(fault.AdapterInvalid,
+			"the adapter's description is not a JSON object of at most %d bytes",
 			maxDescription)
 	}
 	return said, nil

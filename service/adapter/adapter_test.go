@@ -79,7 +79,7 @@ func TestAnAdapterIsRegisteredWithWhatItSaysOfItselfAndMoves(t *testing.T) {
 func TestAnAdapterOfAnUnreadableDescriptionIsRegisteredWithTheReason(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
-	for said, says := range map[string]string{`[1]`: "no JSON object", `{`: "no JSON object"} {
+	for said, says := range map[string]string{`[1]`: "not a JSON object", `{`: "not a JSON object"} {
 		verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(string, string) (json.RawMessage, error) {
 			return json.RawMessage(said), nil
 		})}

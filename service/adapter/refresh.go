@@ -49,7 +49,7 @@ func (s *Service) refresh(ctx context.Context, row *db.Adapter) error {
 		last_seen_at = CASE WHEN $4 = '' THEN $5 ELSE last_seen_at END WHERE id = $1 AND url = $2 AND authority = $6`,
 		row.ID, row.URL, said, text(unreached), s.DB.Now(), row.Authority)
 	if err != nil {
-		return fmt.Errorf("store what adapter %s says: %w", row.Name, err)
+		return fmt.Errorf("store the description of adapter %s: %w", row.Name, err)
 	}
 	return nil
 }

@@ -87,8 +87,8 @@ func (s *Service) enters(ctx context.Context, t *tx.Tx, projectID ids.ID, in *Re
 	}
 	if err := s.Trust.AllowSandbox(address); err != nil {
 		refused := fault.New(fault.DialRefused,
-			"the adapter of a sandbox is at a public https address, or where the operator "+
-				"allows it besides (--sandbox-allow): %s is neither", address.Host).At("input.url")
+			"the adapter of a sandbox must have a public https address, or one that the "+
+				"operator allows (--sandbox-allow): %s is neither", address.Host).At("input.url")
 		return place, nil, audit.Refused(t, sandboxing, authz.SandboxManage, place.Object, projectID, refused)
 	}
 	if err := actsBy(ctx, t, in.ServiceAccountID, place.ProjectID); err != nil {
@@ -102,7 +102,7 @@ func (s *Service) enters(ctx context.Context, t *tx.Tx, projectID ids.ID, in *Re
 		return place, nil, fmt.Errorf("load adapter %s: %w", in.Name, err)
 	case old.ProjectID == nil:
 		return place, nil, fault.New(fault.FailedPrecondition,
-			"adapter %q is registered for all: the platform's staff changes "+
+			"adapter %q is registered for all projects: only the platform's staff changes "+
 				"its address (adapter.register)", in.Name).At("input.name")
 	case *old.ProjectID != place.ProjectID:
 		return place, nil, taken(in.Name)
@@ -178,7 +178,8 @@ func change(ctx context.Context, t *tx.Tx, old *db.Adapter, in RegisterInput, sa
 		feed_cursor = CASE WHEN url = $2 THEN feed_cursor ELSE '' END WHERE id = $1 AND project_id IS NOT NULL`,
 		old.ID, in.URL, *in.Authority, said, text(unreached), t.Now, in.NarrowCalls, in.ServiceAccountID)
 	if err == nil && done.RowsAffected() == 0 {
-		return fault.New(fault.Conflict, "adapter %q was registered for all meanwhile", in.Name).At("input.name").Retry(false)
+		return fault.New(fault.Conflict, "adapter %q was registered for all projects meanwhile",
+			in.Name).At("input.name").Retry(false)
 	}
 	if err != nil {
 		return fmt.Errorf("register adapter %s: %w", in.Name, err)

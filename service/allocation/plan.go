@@ -53,7 +53,8 @@ func (s *Service) PlanRelease(ctx context.Context, id ids.ID) (*Plan, error) {
 		return errPlanned
 	})
 	if errors.Is(err, errMoved) {
-		return nil, fault.New(fault.Conflict, "allocation %s is changing hands; try again", id).At("allocationId")
+		return nil, fault.New(fault.Conflict, "allocation %s is moving to another instance; try again",
+			id).At("allocationId")
 	}
 	if !errors.Is(err, errPlanned) {
 		return nil, err
@@ -138,7 +139,7 @@ func (r *releasing) asPlanned(ctx context.Context, t *tx.Tx) error {
 	now, err := r.plan(ctx, t)
 	if err == nil && now.Hash != r.in.PlanHash {
 		err = fault.New(fault.PlanStale,
-			"something that the plan rested on has changed since: plan again").At("input.planHash")
+			"what the plan was computed from has changed: plan again").At("input.planHash")
 	}
 	return err
 }

@@ -79,13 +79,13 @@ func (s *Service) again(ctx context.Context, in ReleaseInput, run write) (*Relea
 			return out, err
 		}
 	}
-	return nil, fault.New(fault.Conflict, "allocation %s is changing hands; try again",
+	return nil, fault.New(fault.Conflict, "allocation %s is moving to another instance; try again",
 		in.AllocationID).At("input.allocationId")
 }
 
 // errMoved reports that another instance uses the allocation than when it was first read: locks are taken instance
 // first, so the release has to begin again.
-var errMoved = errors.New("the allocation changed hands")
+var errMoved = errors.New("the allocation moved to another instance")
 
 // releasing is one release: what it has locked and what it makes.
 type releasing struct {
@@ -244,8 +244,8 @@ func (r *releasing) decommission(ctx context.Context, t *tx.Tx) (*db.Operation, 
 		return open, nil
 	}
 	if r.instance.Status == lifecycle.InstanceStopped { // by force, or it would be released
-		return nil, fault.New(fault.FailedPrecondition, "instance %s has ended, but what may be left of it on a node is not "+
-			"proved to be gone: the allocation can be released when the instance's orphans are resolved", r.instance.ID).
+		return nil, fault.New(fault.FailedPrecondition, "instance %s has ended, but something of it may be left on a "+
+			"node: release the allocation when the instance's orphans are resolved", r.instance.ID).
 			At("input.allocationId")
 	}
 	attached, err := impact.AttachedTo(ctx, t, r.instance)

@@ -89,7 +89,8 @@ func (r *reading) manifest(ctx context.Context, out *content, p part, depth int)
 		return err
 	}
 	if r.manifests += int64(len(data)); r.manifests > maxManifests || depth >= maxDepth {
-		return malformed("manifests of more than %d bytes, or more than %d deep", maxManifests, maxDepth)
+		return malformed("its manifests have more than %d bytes together, or are more than %d deep", maxManifests,
+			maxDepth)
 	}
 	parsed, err := parseManifest(data)
 	if err != nil {
@@ -122,7 +123,7 @@ func (r *reading) manifest(ctx context.Context, out *content, p part, depth int)
 		out.parts = append(out.parts, one)
 	}
 	if len(out.parts) > maxParts {
-		return malformed("more than %d parts", maxParts)
+		return malformed("it has more than %d parts", maxParts)
 	}
 	return nil
 }

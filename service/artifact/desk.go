@@ -17,7 +17,7 @@ const (
 	maxErrandsEach  = 8               // of them for one owner
 	errandKept      = 2 * time.Minute // after its end, for whoever asks again
 	answerMargin    = 5 * time.Second // of a request's time, for what follows the reading
-	errandInTheWork = "the artifact is still being read, %d bytes so far: repeat the call to wait on"
+	errandInTheWork = "the artifact is still being read, %d bytes so far: repeat the call to continue waiting"
 )
 
 // desk keeps readings apart from the requests that want them, as a large artifact takes longer than a request may: a

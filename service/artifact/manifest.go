@@ -67,7 +67,7 @@ type document struct {
 }
 
 func malformed(format string, args ...any) *fault.Fault {
-	return fault.New(fault.ArtifactUnavailable, "what lies under the digest is no manifest that is understood: %s",
+	return fault.New(fault.ArtifactUnavailable, "the manifest under this digest cannot be used: %s",
 		fmt.Sprintf(format, args...))
 }
 
@@ -75,18 +75,18 @@ func malformed(format string, args ...any) *fault.Fault {
 func parseManifest(data []byte) (*document, error) {
 	var parsed document
 	if err := json.Unmarshal(data, &parsed); err != nil {
-		return nil, malformed("it is not the JSON of one").Because(err)
+		return nil, malformed("it is not the JSON of a manifest").Because(err)
 	}
 	index := parsed.Manifests != nil
 	switch {
 	case index && (parsed.Config != nil || parsed.Layers != nil):
-		return nil, malformed("it lists manifests and layers")
+		return nil, malformed("it lists both manifests and layers")
 	case !index && parsed.Config == nil && len(parsed.Layers) == 0, index && len(parsed.Manifests) == 0:
-		return nil, malformed("it lists nothing")
+		return nil, malformed("it lists no layers and no manifests")
 	case len(parsed.Layers)+len(parsed.Manifests) > maxParts:
-		return nil, malformed("more than %d parts", maxParts)
+		return nil, malformed("it has more than %d parts", maxParts)
 	case !word(parsed.MediaType) || !word(parsed.ArtifactType):
-		return nil, malformed("a media type is none")
+		return nil, malformed("a media type is not valid")
 	}
 	return &parsed, nil
 }
@@ -141,7 +141,7 @@ func (d descriptor) part(role lifecycle.PartRole, parent part) (part, error) {
 	title := d.Annotations.Title
 	if !digest.Valid(d.Digest) || d.Size < 0 || d.Size > maxPart || !word(d.MediaType) || len(title) > maxTitle ||
 		!printable(title) {
-		return part{}, malformed("a part has no sha256 digest, no size, or words that are none")
+		return part{}, malformed("a part has no sha256 digest, or its size, media type or title is not valid")
 	}
 	made := part{Role: role, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, Title: title, Parent: parent.Digest}
 	if role == lifecycle.PartManifest {

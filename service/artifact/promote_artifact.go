@@ -103,8 +103,9 @@ func (s *Service) promote(ctx context.Context, t *tx.Tx, in PromoteArtifactInput
 		return nil, err
 	}
 	if seen != nil && row.Stage != seen.Stage {
-		return nil, fault.New(fault.Conflict, "the artifact was %s when this began and is %s now", seen.Stage,
-			row.Stage).At("input.artifactId")
+		return nil, fault.New(fault.Conflict,
+			"the artifact's stage changed from %s to %s during this request: try again",
+			seen.Stage, row.Stage).At("input.artifactId")
 	}
 	from := row.Stage
 	if err := in.may(row); err != nil {
@@ -175,14 +176,14 @@ func (in PromoteArtifactInput) smoked(ctx context.Context, t *tx.Tx, row *db.Art
 	}
 	var smoked bool
 	if err := t.QueryRow(ctx, `SELECT platform.smoked($1)`, row.ID).Scan(&smoked); err != nil {
-		return fmt.Errorf("look for smokes of artifact %s: %w", row.ID, err)
+		return fmt.Errorf("find smokes of artifact %s: %w", row.ID, err)
 	}
 	if smoked {
 		return nil
 	}
 	return fault.New(fault.EvidenceMissing,
-		"the newest report that a registered runner signed of a smoke of its kind (%s) "+
-			"has not passed, or there is none: run appctl artifact smoke, or set it aside with input.override",
+		"the newest smoke report of its kind (%s) that a registered runner signed has not passed, or "+
+			"there is no such report: run appctl artifact smoke, or set this aside with input.override",
 		strings.Join(reports.SmokeChecks(row.Kind), ", ")).At("input.to")
 }
 
@@ -191,11 +192,11 @@ func (in PromoteArtifactInput) smoked(ctx context.Context, t *tx.Tx, row *db.Art
 func nobody(ctx context.Context, t *tx.Tx, text, query string, id ids.ID, of string) error {
 	found, err := t.Query(ctx, query, id, maxNamed)
 	if err != nil {
-		return fmt.Errorf("look for users of artifact %s: %w", id, err)
+		return fmt.Errorf("find users of artifact %s: %w", id, err)
 	}
 	users, err := pgx.CollectRows(found, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("look for users of artifact %s: %w", id, err)
+		return fmt.Errorf("find users of artifact %s: %w", id, err)
 	}
 	var all int
 	if err := t.QueryRow(ctx, `SELECT greatest(`+of+`, $2) FROM (SELECT $1::text) asked`, id,

@@ -36,13 +36,13 @@ func (in PublishArtifactInput) check() (named string, err error) {
 	var input check.Input
 	input.Text("input.name", in.Name, 1, 100)
 	if _, _, err := mime.ParseMediaType(in.MediaType); in.MediaType != "" && (err != nil || len(in.MediaType) > maxWord) {
-		input.Bad("input.mediaType", "a media type such as application/vnd.oci.image.manifest.v1+json")
+		input.Bad("input.mediaType", "must be a media type such as application/vnd.oci.image.manifest.v1+json")
 	}
 	if len(in.Ref) > maxRef {
-		input.Bad("input.ref", "at most %d characters", maxRef)
+		input.Bad("input.ref", "must have at most %d bytes", maxRef)
 	}
 	if in.Digest != "" && !digest.Valid(in.Digest) {
-		input.Bad("input.digest", "sha256: and 64 lower-case hexadecimal digits")
+		input.Bad("input.digest", "must be sha256: and 64 lower-case hexadecimal digits")
 	}
 	if err := input.Err(); err != nil {
 		return "", err
@@ -52,13 +52,13 @@ func (in PublishArtifactInput) check() (named string, err error) {
 	case err != nil:
 		return "", at(err, "input.ref")
 	case ref.File() && in.Digest == "":
-		input.Bad("input.digest", "a file's digest must be given")
+		input.Bad("input.digest", "must be given for a file")
 		return "", input.Err()
 	case in.Digest == "" || ref.Digest == "":
 		return in.Digest + ref.Digest, nil
 	case in.Digest != ref.Digest:
 		return "", fault.New(fault.DigestMismatch,
-			"the reference is pinned by another digest than is wanted").At("input.digest")
+			"input.ref is pinned to another digest").At("input.digest")
 	}
 	return in.Digest, nil
 }
@@ -69,7 +69,7 @@ type made struct {
 }
 
 // errGoOn rolls back the first transaction of a verb that reads a source.
-var errGoOn = errors.New("the source has to be asked")
+var errGoOn = errors.New("the source has to be read")
 
 // PublishArtifact stores an artifact as a draft, after all its bytes were read from its source and checked against
 // their digests, and its signatures against the keys that the source trusts. Key: artifact.publish on the project, or

@@ -89,7 +89,8 @@ func resolve(ctx context.Context, session *fetch.Session, wanted string) (string
 		return "", failed(ctx, "tag "+session.Ref().Tag, err)
 	}
 	if wanted != "" && digest != wanted {
-		return "", fault.New(fault.DigestMismatch, "the source has %s there, and %s was wanted", digest, wanted)
+		return "", fault.New(fault.DigestMismatch, "the source has digest %s under this tag, and %s was requested",
+			digest, wanted)
 	}
 	return digest, nil
 }
@@ -159,6 +160,6 @@ func withheld(from *origin.Source, err error) error {
 		return err
 	}
 	return fault.New(refused.Code,
-		"%s; the platform asked without its own name, which it shows for a tenant's artifacts below %s alone",
+		"%s; the platform read it without a credential: for a tenant's artifacts it uses its own only below %s",
 		refused.Message, origin.TenantPart(from.Location, "TENANT")).Because(err).Retry(false)
 }

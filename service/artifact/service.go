@@ -54,7 +54,8 @@ type Filter struct {
 func (s *Service) Artifacts(ctx context.Context, filter Filter, args page.Args) (*page.Page[*db.Artifact], error) {
 	const list = "artifacts"
 	if utf8.RuneCountInString(filter.Search) > maxSearch || !printable(filter.Search) {
-		return nil, fault.New(fault.InvalidArgument, "search for 1 to %d characters", maxSearch).At("search")
+		return nil, fault.New(fault.InvalidArgument,
+			"search may have at most %d characters, none of them control characters", maxSearch).At("search")
 	}
 	after := ids.ID("zz") // beyond every id
 	if err := args.Decode(list, &after); err != nil {

@@ -90,7 +90,8 @@ func (s *Service) publish(ctx context.Context, t *tx.Tx, in PublishArtifactInput
 	if err != nil {
 		return nil, err
 	}
-	taken := fault.New(fault.Conflict, "an artifact of digest %s is published", found.digest).At("input.ref").Retry(false)
+	taken := fault.New(fault.Conflict, "an artifact with digest %s exists already",
+		found.digest).At("input.ref").Retry(false)
 	switch {
 	case begun.repeated != nil:
 		return begun.repeated, nil
@@ -98,7 +99,7 @@ func (s *Service) publish(ctx context.Context, t *tx.Tx, in PublishArtifactInput
 		return nil, taken
 	case begun.from.ID != seen.ID:
 		return nil, fault.New(fault.Conflict,
-			"another source covers the artifact since it was read: try again").At("input.ref").Retry(true)
+			"the source of the artifact changed while it was read: try again").At("input.ref").Retry(true)
 	}
 	found.signature = still(found.signature, begun.from)
 	code := lacking(begun.from.Policy, found.signature.State)

@@ -98,5 +98,5 @@ func still(found signature.Finding, from *origin.Source) signature.Finding {
 		}
 	}
 	return signature.Finding{State: lifecycle.SignatureUntrusted,
-		Reasons: []string{fmt.Sprintf("the key %.80q that signed it does not count any more", found.Key.Name)}}
+		Reasons: []string{fmt.Sprintf("the key %.80q that signed it is not trusted any more", found.Key.Name)}}
 }

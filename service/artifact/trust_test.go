@@ -94,7 +94,7 @@ func TestAKeyThatIsRevokedWhileTheArtifactIsReadDoesNotCount(t *testing.T) {
 	b.lie.Store(&revoke)
 	err := b.publish(ref, "k")
 	platformtest.Refused(t, err, fault.SignatureUntrusted, "input.ref")
-	require.ErrorContains(t, err, "does not count any more")
+	require.ErrorContains(t, err, "is not trusted any more")
 	b.nothing()
 }
 

@@ -176,7 +176,7 @@ func save(ctx context.Context, t *tx.Tx, row *db.Artifact, update *db.ArtifactUp
 	var kept bool
 	if err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM artifact_part WHERE artifact_id = $1)`,
 		row.ID).Scan(&kept); err != nil {
-		return nil, fmt.Errorf("look for the parts of %s: %w", row.ID, err)
+		return nil, fmt.Errorf("find the parts of %s: %w", row.ID, err)
 	}
 	if kept {
 		return out, nil
@@ -198,7 +198,7 @@ func trusted(row *db.Artifact, from *origin.Source, path string) error {
 		return err
 	}
 	if noted.Altered != "" {
-		return fault.New(fault.DigestMismatch, "its bytes were found to be others when it was last looked at: %s",
+		return fault.New(fault.DigestMismatch, "its content did not have its digest when it was last verified: %s",
 			noted.Altered).At(path)
 	}
 	state, reasons := row.Signature, []string{}
@@ -207,7 +207,7 @@ func trusted(row *db.Artifact, from *origin.Source, path string) error {
 	}
 	if state == lifecycle.SignatureVerified && !counts(row.SignerKeyID, from) {
 		state, reasons = lifecycle.SignatureUntrusted,
-			[]string{"the key that signed it does not count any more: sign it again, and verify it"}
+			[]string{"the key that signed it is not trusted any more: sign it again, and verify it"}
 	}
 	if code := lacking(from.Policy, state); code != "" && !noted.waives(code) {
 		return untrusted(code, reasons, path)

@@ -124,15 +124,17 @@ func (c *chosen) usable(instanceID ids.ID) error {
 		return fault.New(fault.FailedPrecondition, format, args...).At("instanceId")
 	}
 	if c.account == "" {
-		return refused("no service account is chosen for instance %s: its project chooses one (setOperatorAccount)", instanceID)
+		return refused("no service account is chosen for instance %s: its project must choose one (setOperatorAccount)",
+			instanceID)
 	}
 	if _, ok := c.limits.Within(instanceID); !ok {
 		return refused("the service account of instance %s is limited to other objects: choose another one, or lift the limit",
 			instanceID)
 	}
 	if len(c.keys) == 0 {
-		return refused("the service account of instance %s may do nothing, as nobody who may give its keys answers for it: "+
-			"update it, or choose another one", instanceID)
+		return refused(
+			"the service account of instance %s may do nothing, as no one who may give its keys answers for it: "+
+				"update it, or choose another one", instanceID)
 	}
 	return nil
 }

@@ -86,11 +86,12 @@ func priced(ctx context.Context, t *tx.Tx, in *AccountInput) error {
 		AND superseded_xid IS NULL AND (tenant_id IS NULL OR tenant_id = $1))`, in.TenantID, in.Currency).Scan(&known, &own, &any)
 	switch {
 	case err != nil:
-		return fmt.Errorf("look for prices in %s: %w", in.Currency, err)
+		return fmt.Errorf("find prices in %s: %w", in.Currency, err)
 	case !known:
 		return fault.NoSuch()
 	case own:
-		return fault.New(fault.FailedPrecondition, "the platform bears what its own tenant uses: nobody bills it").At("input.tenantId")
+		return fault.New(fault.FailedPrecondition,
+			"the platform's own tenant is not billed: the platform bears what it uses").At("input.tenantId")
 	case !any:
 		return fault.New(fault.PriceMissing, "the price book has no price in %s", in.Currency).At("input.currency")
 	}

@@ -46,7 +46,7 @@ type Look struct {
 }
 
 // ErrBusy says that another process has a period in hand.
-var ErrBusy = errors.New("another process has the period in hand")
+var ErrBusy = errors.New("another process is working on the period")
 
 const (
 	// freshSQL reads usage that was not committed before the last look, or reaches beyond it, by the periods in which
@@ -81,7 +81,7 @@ func Begin(ctx context.Context, t *tx.Tx) (*Look, error) {
 	err = t.QueryRow(ctx, `SELECT generation, watermark::text, looked_at FROM billing_look`).Scan(&since.generation,
 		&since.watermark, &until)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return nil, fmt.Errorf("read the last look: %w", err)
+		return nil, fmt.Errorf("read the last poll: %w", err)
 	}
 	look.Due, err = many(ctx, t, func(row pgx.CollectableRow) (Due, error) {
 		due := Due{at: look.at, when: look.when}
@@ -98,7 +98,7 @@ func (l *Look) Done(ctx context.Context, t *tx.Tx) error {
 		ON CONFLICT (one) DO UPDATE SET generation = $1, watermark = $2::text::xid8, looked_at = $3
 		WHERE platform.before_mark(l.generation, l.watermark, $1, $2::text::xid8)`, l.at.generation, l.at.watermark, l.when)
 	if err != nil {
-		return fmt.Errorf("note a look: %w", err)
+		return fmt.Errorf("store the poll: %w", err)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func checkPast(in *price.VersionInput, now time.Time) error {
 	}
 	if in.ValidFrom == nil || !in.ValidFrom.Before(now) {
 		return fault.New(fault.InvalidArgument,
-			"a rerate is for a time that has passed: set validFrom, or use setPrice").At("input.validFrom")
+			"validFrom must be in the past for a rerate: set it, or use setPrice").At("input.validFrom")
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func planRerate(ctx context.Context, t *tx.Tx, in price.VersionInput) (*Plan, er
 	}
 	if len(periods) > maxPlanned {
 		return nil, fault.New(fault.LimitExceeded,
-			"the price concerns more than %d periods: set it for a shorter time or a tenant", maxPlanned)
+			"the price concerns more than %d periods: set it for a shorter time or for one tenant", maxPlanned)
 	}
 	at, err := newMark(ctx, t)
 	if err != nil {

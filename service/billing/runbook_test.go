@@ -41,7 +41,7 @@ func (b *books) status() string {
 
 // walks inject what a row of the runbook is about, see what it says is seen, and do what it says.
 var walks = map[string]func(b *books){
-	"`usage sources`: a source of capacity is recorded to long ago": func(b *books) {
+	"`usage sources`: a source of capacity is recorded only up to long ago": func(b *books) {
 		b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id, recorded_to)
 			VALUES ('alc_9', 'CAPACITY', $1, $2, $3)`, b.tenant.ID, b.project.ID, b.start)
 		b.step(b.past)

@@ -106,7 +106,7 @@ func TestAnOperationWhoseEndIsRefusedSaysSo(t *testing.T) {
 		"since": "2026-01-02T03:04:05.000006Z", "why": "the database refuses it with 23514, some_check"}' WHERE id = $1`, open.ID)
 	found := b.ofOperation(open.ID)
 	require.Equal(t, []string{"END_REFUSED", "break_glass.use"}, []string{found[0].Code, found[0].PermissionKey})
-	require.Equal(t, "its end as failed was refused 4 times: the database refuses it with 23514, some_check",
+	require.Equal(t, "its end as failed could not be recorded (4 tries): the database refuses it with 23514, some_check",
 		found[0].Message)
 	require.Equal(t, "2026-01-02T03:04:05.000006Z", found[0].Since.UTC().Format(time.RFC3339Nano))
 }

@@ -112,7 +112,7 @@ func (t *taskRow) judge(raw []byte, message string, exit *int) {
 		t.Good = false
 	}
 	if t.Detail == "" && exit != nil {
-		t.Detail = fmt.Sprintf("it ended with %d", *exit)
+		t.Detail = fmt.Sprintf("it ended with exit code %d", *exit)
 	}
 	if t.Detail == "" {
 		t.Detail = "it is " + strings.ToLower(string(t.State))

@@ -44,10 +44,10 @@ func (s *Service) GrantRole(ctx context.Context, in GrantRoleInput) (*db.RoleBin
 	case err != nil:
 		input.Bad("input.role", "%s", fault.From(err).Message)
 	case role == authz.PlatformOperator:
-		input.Bad("input.role", "break-glass does not give the role that may use it")
+		input.Bad("input.role", "must not be the role that may use break-glass")
 	}
 	if in.DurationMinutes < leastMinutes || in.DurationMinutes > mostMinutes {
-		input.Bad("input.durationMinutes", "%d to %d minutes", leastMinutes, mostMinutes)
+		input.Bad("input.durationMinutes", "must be %d to %d minutes", leastMinutes, mostMinutes)
 	}
 	if err := input.Err(); err != nil {
 		return nil, err

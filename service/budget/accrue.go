@@ -91,7 +91,7 @@ func Accrue(ctx context.Context, t *tx.Tx, id ids.ID) (*Budget, error) {
 	b := found[0]
 	if risen {
 		err = b.tell(ctx, t, lifecycle.EventBudgetThreshold,
-			fmt.Sprintf("%d percent of the %s's budget are spent", b.Reached, b.Scope.Noun()))
+			fmt.Sprintf("%d percent of the %s's budget is spent", b.Reached, b.Scope.Noun()))
 	}
 	if err == nil && full {
 		err = b.tell(ctx, t, lifecycle.EventBudgetExceeded,
@@ -112,11 +112,11 @@ const bearersSQL = `SELECT DISTINCT ON (instance.project_id) ` + rows.InstanceCo
 func (b *Budget) tell(ctx context.Context, t *tx.Tx, kind lifecycle.EventType, message string) error {
 	found, err := t.Query(ctx, bearersSQL, b.TenantID, b.ProjectID, string(b.Scope), b.TargetID)
 	if err != nil {
-		return fmt.Errorf("look for whom to tell of %s: %w", b.ID, err)
+		return fmt.Errorf("find the timelines for budget %s: %w", b.ID, err)
 	}
 	bearers, err := pgx.CollectRows(found, rows.Instance)
 	if err != nil {
-		return fmt.Errorf("look for whom to tell of %s: %w", b.ID, err)
+		return fmt.Errorf("find the timelines for budget %s: %w", b.ID, err)
 	}
 	payload := map[string]any{"budget": b.ID, "scope": b.Scope, "target": b.TargetID, "percent": b.Reached,
 		"atLimit": b.AtLimit, "span": b.Span}
@@ -126,7 +126,7 @@ func (b *Budget) tell(ctx context.Context, t *tx.Tx, kind lifecycle.EventType, m
 	for _, bearer := range bearers {
 		if err := event.Append(ctx, t, bearer, event.Draft{Type: kind, Message: message,
 			CorrelationID: t.Request.CorrelationID, Payload: payload}); err != nil {
-			return fmt.Errorf("tell %s of budget %s: %w", bearer.ID, b.ID, err)
+			return fmt.Errorf("append to %s the event of budget %s: %w", bearer.ID, b.ID, err)
 		}
 	}
 	return nil
@@ -135,7 +135,7 @@ func (b *Budget) tell(ctx context.Context, t *tx.Tx, kind lifecycle.EventType, m
 // NoteTrouble notes why the outcome at the limit could not be carried out; empty for nothing.
 func NoteTrouble(ctx context.Context, t *tx.Tx, id ids.ID, trouble string) error {
 	if _, err := t.Exec(ctx, `UPDATE budget SET trouble = $2 WHERE id = $1`, id, trouble); err != nil {
-		return fmt.Errorf("note the trouble of budget %s: %w", id, err)
+		return fmt.Errorf("store why the limit of budget %s was not enforced: %w", id, err)
 	}
 	return nil
 }

@@ -108,9 +108,9 @@ func (f *CostFilter) check() error {
 	case f.TenantID != nil && f.ProjectID != nil:
 		return fault.New(fault.InvalidArgument, "name a tenant or a project, not both").At("tenantId")
 	case f.By == spending.ByLabel && f.Label == "":
-		return fault.New(fault.InvalidArgument, "name the label").At("label")
+		return fault.New(fault.InvalidArgument, "label must be given to group by label").At("label")
 	case f.From != nil && f.To != nil && !f.From.Before(*f.To):
-		return fault.New(fault.InvalidArgument, "must be after from").At("to")
+		return fault.New(fault.InvalidArgument, "to must be after from").At("to")
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (s *Service) Summarise(ctx context.Context, tenantID, projectID *ids.ID) (*
 	}
 	if out == nil {
 		return nil, fault.New(fault.FailedPrecondition,
-			"the tenant has no billing account yet: the billing role opens it within a minute")
+			"the tenant has no billing account yet: the billing worker opens it within a minute; try again then")
 	}
 	out.foresee(s.DB.Now())
 	return out, nil

@@ -54,7 +54,7 @@ func (in *SetInput) check() error {
 	in.Thresholds = slices.Compact(in.Thresholds)
 	if len(in.Thresholds) > maxThresholds || slices.ContainsFunc(in.Thresholds,
 		func(n int) bool { return n < 1 || n > maxPercent }) {
-		wrong.Bad("input.thresholds", "must be at most %d, each 1 to %d percent", maxThresholds, maxPercent)
+		wrong.Bad("input.thresholds", "must have at most %d entries, each 1 to %d percent", maxThresholds, maxPercent)
 	}
 	wrong.Text("input.reason", in.Reason, 1, check.MaxReason)
 	return wrong.Err()
@@ -101,7 +101,7 @@ func (w target) authorise(t *tx.Tx, action string, scope spending.Scope, id ids.
 		return nil
 	}
 	return audit.Refused(t, action, authz.BudgetManage, w.object(scope), id,
-		fault.New(fault.Forbidden, "a service account changes no budget of its own: an admin of the project does"))
+		fault.New(fault.Forbidden, "a service account may not change its own budget: an admin of the project can"))
 }
 
 // Set sets the budget of a tenant, a project, a service account or an instance, in place of the one that it has. What
@@ -135,7 +135,7 @@ func (s *Service) Set(ctx context.Context, in SetInput) (out *Budget, err error)
 		}
 		if out.Left().Sign() < 0 {
 			return fault.New(fault.BudgetBelowHeld,
-				"%s is spent already and what is rented holds %s: set %s at least, or release capacity first",
+				"%s is spent already and rented capacity reserves %s: set at least %s, or release capacity first",
 				out.Spent, out.Held, out.Spent.Add(out.Held)).At("input.amount")
 		}
 		entry := audit.Entry{Action: action, Key: authz.BudgetManage, ObjectID: out.ID, Reason: in.Reason, After: shown(out),
@@ -159,7 +159,7 @@ func billedIn(ctx context.Context, t *tx.Tx, tenant ids.ID, currency string) err
 	}
 	switch {
 	case billed != nil && *billed != currency:
-		return fault.New(fault.FailedPrecondition, "the tenant is billed in %s: set the budget in it",
+		return fault.New(fault.FailedPrecondition, "the tenant is billed in %s: set the budget in that currency",
 			*billed).At("input.currency")
 	case !priced:
 		return fault.New(fault.PriceMissing, "the price book has no price in %s: an operator sets one (appctl prices add)",
@@ -197,7 +197,8 @@ func (in *SetInput) write(ctx context.Context, t *tx.Tx, w target, before []*Bud
 	}
 	_, err := t.Exec(ctx, sql, args...)
 	if tx.Violates(err, "budget_live") {
-		return nil, fault.New(fault.Conflict, "its budget was set just now: look again").At("input.targetId").Because(err)
+		return nil, fault.New(fault.Conflict,
+			"another request set this budget at the same time: try again").At("input.targetId").Because(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write a budget: %w", err)

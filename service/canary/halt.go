@@ -52,7 +52,7 @@ func (s *Service) looksWorse(ctx context.Context, manifestID ids.ID) (bool, erro
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at canary %s: %w", manifestID, err)
+		return false, fmt.Errorf("read canary %s: %w", manifestID, err)
 	}
 	launches, err := collect(ctx, s.DB.Worker(), manifestID)
 	if err != nil {
@@ -119,7 +119,7 @@ func besideOf(ctx context.Context, t *tx.Tx, row *db.Manifest) (version string, 
 		WHERE m.id = $1)`, row.ID).
 		Scan(&version)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("look for what canary %s is held against: %w", row.ID, err)
+		return "", fmt.Errorf("find the version that canary %s is compared with: %w", row.ID, err)
 	}
 	return version, nil
 }
@@ -131,9 +131,9 @@ func why(launches []launch, beside string, test *rollout.Test) string {
 	if active.Launches > 0 {
 		text += fmt.Sprintf(", and %d of %d of version %s", active.Failed, active.Launches, beside)
 	} else {
-		text += fmt.Sprintf(", with nothing beside them; %.0f in a hundred are borne", 100*rollout.Tolerance)
+		text += fmt.Sprintf(", and no version is active to compare with; %.0f percent may fail", 100*rollout.Tolerance)
 	}
-	return fmt.Sprintf("%s: the evidence for a worse version reached %.0f of %.0f", text, test.Evidence(),
+	return fmt.Sprintf("%s: the evidence that it is worse reached %.0f of %.0f", text, test.Evidence(),
 		rollout.Threshold)
 }
 

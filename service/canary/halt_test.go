@@ -44,7 +44,7 @@ func TestAClearlyWorseCanaryIsHaltedOnceAndItIsWrittenDown(t *testing.T) {
 
 	halted := b.halt()
 	require.NotNil(t, halted)
-	reason := "6 of 6 launches failed, and 0 of 12 of version 1.0.0: the evidence for a worse version reached 431 of 100"
+	reason := "6 of 6 launches failed, and 0 of 12 of version 1.0.0: the evidence that it is worse reached 431 of 100"
 	assert.Equal(t, canary.Halted{AppSlug: b.app.Slug, Version: "1.1.0", Reason: reason}, *halted)
 	row := b.stored()
 	assert.Equal(t, lifecycle.StageCanary, row.Stage)
@@ -97,7 +97,8 @@ func TestWithoutAnActiveVersionACanaryIsHeldAgainstATolerance(t *testing.T) {
 	b.launches("cccccCcc")
 	halted := b.halt()
 	require.NotNil(t, halted)
-	assert.Contains(t, halted.Reason, "7 of 8 launches failed, with nothing beside them; 20 in a hundred are borne")
+	assert.Contains(t, halted.Reason,
+		"7 of 8 launches failed, and no version is active to compare with; 20 percent may fail")
 }
 
 // Of several that look at once one halts; the history and the audit have it once.

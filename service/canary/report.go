@@ -42,7 +42,8 @@ func (s *Service) Report(ctx context.Context, manifestID ids.ID) (*Report, error
 		return nil, err
 	}
 	if row.CanaryStartedAt == nil {
-		return nil, fault.New(fault.FailedPrecondition, "version %s never was a canary", row.Version).At("manifestId")
+		return nil, fault.New(fault.FailedPrecondition, "version %s has never been a canary",
+			row.Version).At("manifestId")
 	}
 	return report(row, beside, launches), nil
 }

@@ -33,7 +33,7 @@ var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 func (s *Service) Apps(ctx context.Context, search string, system *bool, args page.Args) (*page.Page[*db.App], error) {
 	const list = "apps"
 	if len(search) > maxSearch {
-		return nil, fault.New(fault.InvalidArgument, "search for 1 to %d characters", maxSearch).At("search")
+		return nil, fault.New(fault.InvalidArgument, "search may have at most %d bytes", maxSearch).At("search")
 	}
 	var after string
 	if err := args.Decode(list, &after); err != nil {

@@ -106,9 +106,9 @@ func smoked(ctx context.Context, t *tx.Tx, row *db.Manifest, id *ids.ID) (smokeE
 		met  bool
 		text string
 	}{
-		{err == nil, "there is no such instance"},
+		{err == nil, "the instance does not exist"},
 		{of == row.ID, "the instance was not launched from this version"},
-		{smoke, "the instance was no smoke launch"},
+		{smoke, "the instance was not a smoke launch"},
 		{create != nil, "the instance's launch did not succeed"},
 		{decommission != nil && released != nil, "the instance's teardown has not been proved"},
 	} {
@@ -153,7 +153,7 @@ func snapshot(ctx context.Context, t *tx.Tx, m *manifest.Manifest) (adapterEvide
 	}
 	var said description
 	if err := json.Unmarshal(row.Description, &said); err != nil {
-		return adapterEvidence{}, fault.New(fault.AdapterInvalid, "what adapter %q says of itself cannot be read", m.Adapter).Because(err)
+		return adapterEvidence{}, fault.New(fault.AdapterInvalid, "the description of adapter %q cannot be read", m.Adapter).Because(err)
 	}
 	if reasons := said.findings(m); len(reasons) > 0 {
 		return adapterEvidence{}, fault.New(fault.ManifestInvalid, "the manifest goes beyond what adapter %q describes", m.Adapter).With(reasons...)
@@ -185,7 +185,7 @@ func (said *description) findings(m *manifest.Manifest) []fault.Reason {
 		found = append(found, fault.Reason{Code: code, Message: fmt.Sprintf(format, args...), Path: path})
 	}
 	if !slices.ContainsFunc(said.ContractVersions, func(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") }) {
-		add(fault.UnknownValue, "adapter", "the adapter does not speak version 1 of the contract")
+		add(fault.UnknownValue, "adapter", "the adapter does not support version 1 of the contract")
 	}
 	at := said.app(m.App)
 	if at < 0 {
@@ -197,20 +197,20 @@ func (said *description) findings(m *manifest.Manifest) []fault.Reason {
 		theirs, ok := offered.Component(c.Key)
 		switch {
 		case !ok:
-			add(fault.UnknownComponent, fmt.Sprintf("components.%d.key", i), "the adapter knows no component %q", c.Key)
+			add(fault.UnknownComponent, fmt.Sprintf("components.%d.key", i), "the adapter has no component %q", c.Key)
 		case c.Min < theirs.Min || c.Max > theirs.Max:
-			add(fault.CountOutOfBounds, fmt.Sprintf("components.%d", i), "the adapter takes %d to %d members", theirs.Min, theirs.Max)
+			add(fault.CountOutOfBounds, fmt.Sprintf("components.%d", i), "the adapter accepts %d to %d members", theirs.Min, theirs.Max)
 		}
 	}
 	for i, action := range m.Actions {
 		theirs, ok := offered.Action(action.Name)
 		switch {
 		case !ok:
-			add(fault.UnknownValue, fmt.Sprintf("actions.%d.name", i), "the adapter knows no action %q", action.Name)
+			add(fault.UnknownValue, fmt.Sprintf("actions.%d.name", i), "the adapter has no action %q", action.Name)
 		case theirs.PermissionKey != action.PermissionKey:
-			add(fault.BadValue, fmt.Sprintf("actions.%d.permissionKey", i), "the adapter asks for %s", theirs.PermissionKey)
+			add(fault.BadValue, fmt.Sprintf("actions.%d.permissionKey", i), "the adapter requires %s", theirs.PermissionKey)
 		case slices.Index(risks, action.Risk) < slices.Index(risks, theirs.Risk):
-			add(fault.BadValue, fmt.Sprintf("actions.%d.risk", i), "the adapter calls it %s", theirs.Risk)
+			add(fault.BadValue, fmt.Sprintf("actions.%d.risk", i), "the adapter declares the risk %s", theirs.Risk)
 		}
 	}
 	return found

@@ -33,7 +33,7 @@ type ManifestFilter struct {
 func (s *Service) ManifestList(ctx context.Context, filter ManifestFilter, args page.Args) (*page.Page[*db.Manifest], error) {
 	const list = "all manifests"
 	if len(filter.Search) > maxSearch {
-		return nil, fault.New(fault.InvalidArgument, "search for 1 to %d characters", maxSearch).At("search")
+		return nil, fault.New(fault.InvalidArgument, "search may have at most %d bytes", maxSearch).At("search")
 	}
 	after := ids.ID("zz") // beyond every id
 	if err := args.Decode(list, &after); err != nil {

@@ -173,7 +173,7 @@ func TestStagingNeedsASmokeInstanceThatRanThisVersionAndIsGone(t *testing.T) {
 	_, err := b.promote(draft, lifecycle.StageStaged)
 	platformtest.Refused(t, err, fault.EvidenceMissing, "input.smokeInstanceId")
 	for says, spoil := range map[string]string{
-		"no smoke launch":       `UPDATE instance SET smoke = false WHERE id = $1`,
+		"not a smoke launch":    `UPDATE instance SET smoke = false WHERE id = $1`,
 		"launch did not":        `UPDATE operation SET kind = 'MEMBERS_ADD' WHERE instance_id = $1 AND kind = 'INSTANCE_CREATE'`,
 		"teardown has not been": `UPDATE instance SET released_at = NULL WHERE id = $1`,
 		"has not been proved":   `UPDATE operation SET outcome = 'FORCED' WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION'`,

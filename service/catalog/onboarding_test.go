@@ -26,25 +26,25 @@ func TestAVersionForAllIsHeldToOnboardingWhereItsTermsSayIt(t *testing.T) {
 	terms(true)
 	_, err := b.verbs.PromoteManifest(b.operator, step)
 	require.True(t, fault.Is(err, fault.EvidenceMissing))
-	for _, says := range []string{"no check of onboarding was kept", "onboarding LIFECYCLE_EVENTS is NOT_KNOWN",
+	for _, says := range []string{"no onboarding check was recorded", "onboarding LIFECYCLE_EVENTS is NOT_KNOWN",
 		"onboarding ARTIFACT_SOURCES is FAILED", "onboarding SUPPORT_RUNBOOK is FAILED", "onboarding TENANT_BOUNDARY is NOT_KNOWN"} {
 		require.ErrorContains(t, err, says)
 	}
 	lacking, err := b.verbs.Lacks(b.operator, ids1(canary))
 	require.NoError(t, err)
-	require.Contains(t, lacking[canary.ID][len(lacking[canary.ID])-1].Message, "no check of onboarding was kept")
+	require.Contains(t, lacking[canary.ID][len(lacking[canary.ID])-1].Message, "no onboarding check was recorded")
 	ready := &onboarding.Service{DB: b.DB}
 	_, err = ready.Check(b.operator, onboarding.CheckInput{AppSlug: w.app.Slug, Version: "1.0.0"})
 	require.NoError(t, err)
 	_, err = b.verbs.PromoteManifest(b.operator, step)
-	require.ErrorContains(t, err, "the newest check of onboarding that was kept lacks CONTRACTS")
+	require.ErrorContains(t, err, "the newest recorded onboarding check lacks CONTRACTS")
 	require.Equal(t, lifecycle.StageCanary, b.stage(canary))
 	require.Zero(t, b.Count("promotion", ""), "nothing was written")
 
 	b.SQL(`UPDATE onboarding_record SET lacking = '{}'`)
 	_, err = b.verbs.PromoteManifest(b.operator, step)
 	require.ErrorContains(t, err, "onboarding SUPPORT_RUNBOOK is FAILED", "what was kept must still hold")
-	require.NotContains(t, err.Error(), "kept lacks")
+	require.NotContains(t, err.Error(), "onboarding check lacks")
 
 	step.Override = "the platform's staff takes it on itself"
 	_, err = b.verbs.PromoteManifest(b.operator, step)

@@ -71,9 +71,9 @@ func refusal(reasons []fault.Reason, to lifecycle.Stage) error {
 	if len(reasons) == 0 {
 		return nil
 	}
-	code, text := fault.FailedPrecondition, "a version that is "+string(to)+" pins no artifact that is retired"
+	code, text := fault.FailedPrecondition, "a version that is "+string(to)+" must not pin a retired artifact"
 	if to == lifecycle.StageActive {
-		text = "an active version pins active artifacts only"
+		text = "an active version must pin active artifacts only"
 	}
 	for _, reason := range reasons {
 		if reason.Code == fault.ArtifactQuarantined {
@@ -88,7 +88,7 @@ func refusal(reasons []fault.Reason, to lifecycle.Stage) error {
 func unused(ctx context.Context, t *tx.Tx, row *db.Manifest) error {
 	var users int
 	if err := t.QueryRow(ctx, `SELECT platform.users_of_manifest($1)`, row.ID).Scan(&users); err != nil {
-		return fmt.Errorf("look for instances of %s: %w", row.ID, err)
+		return fmt.Errorf("find instances of %s: %w", row.ID, err)
 	}
 	if users == 0 {
 		return nil
@@ -96,11 +96,11 @@ func unused(ctx context.Context, t *tx.Tx, row *db.Manifest) error {
 	found, err := t.Query(ctx, `SELECT id || ' (' || name || ')' FROM instance WHERE manifest_id = $1
 		AND released_at IS NULL ORDER BY id LIMIT $2`, row.ID, maxNamed)
 	if err != nil {
-		return fmt.Errorf("look for instances of %s: %w", row.ID, err)
+		return fmt.Errorf("find instances of %s: %w", row.ID, err)
 	}
 	live, err := pgx.CollectRows(found, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("look for instances of %s: %w", row.ID, err)
+		return fmt.Errorf("find instances of %s: %w", row.ID, err)
 	}
 	refused := fault.New(fault.FailedPrecondition, "version %s is used by %d live instances", row.Version, users)
 	for _, instance := range live {

@@ -36,7 +36,7 @@ func (in PromoteManifestInput) check() error {
 	input.Text("input.reason", in.Reason, 1, check.MaxReason)
 	input.Text("input.override", in.Override, 0, check.MaxReason)
 	if in.CanaryPercent != nil && (*in.CanaryPercent < 1 || *in.CanaryPercent > 100) {
-		input.Bad("input.canaryPercent", "from 1 to 100")
+		input.Bad("input.canaryPercent", "must be 1 to 100")
 	}
 	return input.Err()
 }
@@ -164,7 +164,7 @@ func (p publisher) keep(ctx context.Context, t *tx.Tx, before, after *db.Manifes
 	_, err := t.Exec(ctx, `INSERT INTO promotion (id, object_id, from_stage, to_stage, canary_percent, reason, actor_kind, actor_id, actor_name, created_at, override)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, ids.New(ids.Promotion), after.ID, before.Stage, after.Stage, percent, why.reason, actor.Kind, actor.ID, actor.Name, t.Now, why.override)
 	if err != nil {
-		return fmt.Errorf("keep the step of manifest %s: %w", after.ID, err)
+		return fmt.Errorf("store the step of manifest %s: %w", after.ID, err)
 	}
 	action := "promoteManifest"
 	if before.Stage == after.Stage {

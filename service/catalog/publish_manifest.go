@@ -87,7 +87,7 @@ func store(ctx context.Context, t *tx.Tx, id ids.ID, parsed *manifest.Manifest, 
 		SetDisplayName(parsed.DisplayName).SetSummary(parsed.Summary).SetDigest(digest.Of(document)).SetDocument(document).
 		SetAdapterName(parsed.Adapter).SetArtifactKind(parsed.ArtifactKind).SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "manifest_app_slug_version") {
-		return nil, fault.New(fault.Conflict, "app %q has version %s", parsed.App, parsed.Version).At("input.document.version").Retry(false)
+		return nil, fault.New(fault.Conflict, "app %q has version %s already", parsed.App, parsed.Version).At("input.document.version").Retry(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store manifest: %w", err)

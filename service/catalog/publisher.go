@@ -100,11 +100,11 @@ func (v *versions) moved(path string, stage lifecycle.Stage, activeID, canaryID 
 	case v.row == nil:
 		return fault.NoSuch()
 	case v.row.Stage != stage:
-		return conflict("the version was %s when this began and is %s now", stage, v.row.Stage)
+		return conflict("the version's stage changed from %s to %s during this request: try again", stage, v.row.Stage)
 	case v.active != nil && (activeID == nil || *activeID != v.active.ID):
-		return conflict("version %s became ACTIVE while this was under way", v.active.Version)
+		return conflict("version %s became ACTIVE during this request: try again", v.active.Version)
 	case v.canary != nil && (canaryID == nil || *canaryID != v.canary.ID):
-		return conflict("version %s became the canary while this was under way", v.canary.Version)
+		return conflict("version %s became the canary during this request: try again", v.canary.Version)
 	}
 	return nil
 }

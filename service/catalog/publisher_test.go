@@ -147,7 +147,7 @@ func TestARefusalToPublishSaysWhoseTurnItIs(t *testing.T) {
 	_, err := b.verbs.PublishManifest(account, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.0")),
 		IdempotencyKey: "k"})
 	platformtest.RefusedAlso(t, err, fault.Forbidden, "input.document.app")
-	require.Contains(t, err.Error(), "the app is published by the platform, whose staff does it")
+	require.Contains(t, err.Error(), "the platform publishes the app, and its staff can do this")
 	require.Contains(t, err.Error(), "app.manage")
 	require.Zero(t, b.Count("manifest", ""))
 	others := *w.artifact

@@ -45,7 +45,7 @@ func reported(ctx context.Context, t *tx.Tx, row *db.Manifest, m *manifest.Manif
 	}
 	counted, missing := controllerLacks(m, build, reports)
 	if len(missing) > 0 {
-		return nil, fault.New(fault.EvidenceMissing, "STAGED needs more of a controller").With(missing...)
+		return nil, fault.New(fault.EvidenceMissing, "a version with its own controller needs more evidence for STAGED").With(missing...)
 	}
 	return counted, nil
 }
@@ -89,7 +89,7 @@ func controllerReports(m *manifest.Manifest, build string, reports []brought) (c
 		word := strings.ToLower(string(kind))
 		switch {
 		case one == nil:
-			add("reports."+word, "no %s report of adapter %s, build %s, was brought", word, m.Adapter, build)
+			add("reports."+word, "no %s report of adapter %s, build %s, was submitted", word, m.Adapter, build)
 		case !one.Passed:
 			add("reports."+word, "the newest %s report of build %s has not passed: %d failed, required and not passed: %s",
 				word, build, one.Summary.Failed, strings.Join(one.Summary.Missing, ", "))

@@ -21,7 +21,7 @@ func (s *Service) SetCanaryPercent(ctx context.Context, id ids.ID, percent int, 
 	var input check.Input
 	input.Text("reason", reason, 1, check.MaxReason)
 	if percent < 1 || percent > 100 {
-		input.Bad("percent", "from 1 to 100")
+		input.Bad("percent", "must be 1 to 100")
 	}
 	if err := input.Err(); err != nil {
 		return nil, err

@@ -53,16 +53,16 @@ func (s *Service) SubmitEvidence(ctx context.Context, in EvidenceInput) (out *db
 func (in EvidenceInput) read() (evidence.Summary, error) {
 	var input check.Input
 	if !digest.Valid(in.Digest) {
-		input.Bad("input.digest", "sha256: and 64 hexadecimal digits")
+		input.Bad("input.digest", "must be sha256: and 64 hexadecimal digits")
 	}
 	if len(in.Report) > evidence.MaxReport {
-		input.Bad("input.report", "at most %d bytes", evidence.MaxReport)
+		input.Bad("input.report", "must have at most %d bytes", evidence.MaxReport)
 	}
 	if err := input.Err(); err != nil {
 		return evidence.Summary{}, err
 	}
 	if own := digest.Of([]byte(in.Report)); own != in.Digest {
-		return evidence.Summary{}, fault.New(fault.DigestMismatch, "the report's bytes are %s", own).At("input.digest")
+		return evidence.Summary{}, fault.New(fault.DigestMismatch, "the report has digest %s", own).At("input.digest")
 	}
 	return evidence.Parse(in.Kind, []byte(in.Report))
 }
@@ -96,7 +96,7 @@ func submit(ctx context.Context, t *tx.Tx, in EvidenceInput, summary evidence.Su
 		return before, err
 	}
 	if count >= maxReports {
-		return nil, fault.New(fault.LimitExceeded, "at most %d reports for one manifest", maxReports).At("input.manifestId")
+		return nil, fault.New(fault.LimitExceeded, "a manifest may have at most %d reports", maxReports).At("input.manifestId")
 	}
 	encoded, err := json.Marshal(summary)
 	if err != nil {
@@ -123,11 +123,11 @@ func reportsSoFar(ctx context.Context, t *tx.Tx, in EvidenceInput, runner ids.ID
 	found, err := t.Query(ctx, `SELECT `+trust.ReportColumns+` FROM promotion_evidence e WHERE e.manifest_id = $1 AND e.kind = $2 AND e.digest = $3 AND e.runner_id = $4`,
 		in.ManifestID, in.Kind, in.Digest, runner)
 	if err != nil {
-		return nil, 0, fmt.Errorf("look for the report: %w", err)
+		return nil, 0, fmt.Errorf("find the report: %w", err)
 	}
 	rows, err := pgx.CollectRows(found, trust.ScanReport)
 	if err != nil {
-		return nil, 0, fmt.Errorf("look for the report: %w", err)
+		return nil, 0, fmt.Errorf("find the report: %w", err)
 	}
 	if len(rows) > 0 {
 		same = rows[0]

@@ -126,9 +126,9 @@ func (x *standing) lacksRecord(wanted rollout.Terms) []string {
 	case !wanted.RequireOnboarding || x.onboarding != nil && *x.onboarding == "":
 		return nil
 	case x.onboarding == nil:
-		return []string{"no check of onboarding was kept for this version: checkAppOnboarding keeps one"}
+		return []string{"no onboarding check was recorded for this version: run checkAppOnboarding"}
 	}
-	return []string{"the newest check of onboarding that was kept lacks " + *x.onboarding}
+	return []string{"the newest recorded onboarding check lacks " + *x.onboarding}
 }
 
 // lacksOthers is what a version lacks that its publisher's word is not enough for, before other tenants get it.

@@ -124,12 +124,12 @@ func TestStepsHoldToTheAppsTerms(t *testing.T) {
 		VALUES ('prm_1', $1, 'STAGED', 'CANARY', 'mine', 'SERVICE_ACCOUNT', $2, 'own', now())`, canary.ID, account)
 	_, err = b.verbs.PromoteManifest(own, step)
 	platformtest.Refused(t, err, fault.EvidenceMissing, "input.to")
-	require.Contains(t, fault.From(err).Reasons[0].Message, "somebody else")
+	require.Contains(t, fault.From(err).Reasons[0].Message, "someone other than")
 	maker, twin := b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)), b.account(project)
 	b.SQL(`UPDATE service_account SET maker_id = $1`, maker.ID)
 	_, err = b.verbs.PromoteManifest(twin, step)
 	platformtest.Refused(t, err, fault.EvidenceMissing, "input.to")
-	require.Contains(t, fault.From(err).Reasons[0].Message, "somebody else",
+	require.Contains(t, fault.From(err).Reasons[0].Message, "someone other than",
 		"another account of the same maker is the same")
 	moved, err := b.verbs.PromoteManifest(b.operator, step)
 	require.NoError(t, err, "somebody else may")

@@ -104,14 +104,14 @@ func (w *world) findings(m *manifest.Manifest) []fault.Reason {
 		one, ok := w.artifacts[artifact.Digest]
 		switch {
 		case !ok:
-			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "no artifact of this digest is published, to the app's publisher or to all: " + w.whoseTurn("artifact.publish"), Path: path})
+			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "no artifact with this digest is published for the app's publisher or for all projects: " + w.whoseTurn("artifact.publish"), Path: path})
 		case one.Stage == lifecycle.StageRetired:
-			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "the artifact of this digest is RETIRED", Path: path})
+			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "the artifact with this digest is RETIRED", Path: path})
 		case one.Quarantined:
-			found = append(found, fault.Reason{Code: fault.ArtifactQuarantined, Message: "the artifact of this digest is in quarantine", Path: path})
+			found = append(found, fault.Reason{Code: fault.ArtifactQuarantined, Message: "the artifact with this digest is in quarantine", Path: path})
 		case one.Ref != artifact.Ref:
 			found = append(found, fault.Reason{Code: fault.BadValue, Path: fmt.Sprintf("artifacts.%d.ref", i),
-				Message: fmt.Sprintf("the artifact of this digest was published from %.300s: name that", one.Ref)})
+				Message: fmt.Sprintf("the artifact with this digest was published from %.300s: use that address", one.Ref)})
 		}
 	}
 	return found
@@ -141,9 +141,9 @@ func (w *world) whoseTurn(key string) string {
 	case w.appID == nil:
 		return "the platform's staff creates the app (app.manage) and names its publisher; or you create one of your own in a sandbox (sandbox.manage)"
 	case w.project == nil:
-		return "the app is published by the platform, whose staff does it (" + key + " on the platform); or the staff gives an app to your project (app.manage)"
+		return "the platform publishes the app, and its staff can do this (" + key + " on the platform); or the staff gives an app to your project (app.manage)"
 	}
-	return "the app is published by one project, where holders of " + key + " do it"
+	return "one project publishes the app, and callers with " + key + " on it can do this"
 }
 
 // refusedPublisher adds to a refusal who can publish versions of the app.

@@ -93,8 +93,8 @@ func InSandbox(app *db.App, projectID ids.ID, path string) error {
 		return nil
 	}
 	return fault.New(fault.FailedPrecondition,
-		"app %q is in a sandbox: only the project that made it launches it, until the "+
-			"platform's staff opens it (openApp)", app.Slug).At(path)
+		"app %q is in a sandbox: only the project that created it may launch it, until "+
+			"the platform's staff opens it (openApp)", app.Slug).At(path)
 }
 
 // launchedApp loads the app. A caller who may launch nothing in the project does not learn whether the app exists.

@@ -102,10 +102,10 @@ func (a Again) Apply(request *Request) {
 func ReadInput[T any](stored json.RawMessage) (in T, err error) {
 	if len(stored) == 0 {
 		return in, fault.New(fault.FailedPrecondition,
-			"what the operation was asked is not known any more: ask its verb anew").At("input.operationId")
+			"the operation's input is not stored any more: send the original request again").At("input.operationId")
 	}
 	if err := json.Unmarshal(stored, &in); err != nil {
-		return in, fmt.Errorf("read what an operation was asked: %w", err)
+		return in, fmt.Errorf("read the input of an operation: %w", err)
 	}
 	return in, nil
 }
@@ -120,14 +120,14 @@ func (r *Request) Check() error {
 	if r.Intent != nil {
 		r.Intent.Check(wrong, "input.intent")
 		if len(r.AllocationIDs) > 0 {
-			wrong.Bad("input.intent", "name an allocation or ask for one, not both")
+			wrong.Bad("input.intent", "name an allocation or request one, not both")
 		}
 	}
 	if r.Kind == lifecycle.MemberLabel {
 		checkLabels(wrong, r.Labels)
 	}
 	if len(r.Config) > manifest.MaxConfig {
-		wrong.Bad("input.config", "at most %d bytes", manifest.MaxConfig)
+		wrong.Bad("input.config", "must have at most %d bytes", manifest.MaxConfig)
 	}
 	if err := wrong.Err(); err != nil {
 		return err
@@ -154,15 +154,15 @@ func (r *Request) checkAdd(wrong *check.Input) {
 		wrong.Bad("input.count", "must be 1 to %d", capacity.MaxCount)
 	}
 	if r.Intent == nil && len(r.AllocationIDs) == 0 {
-		wrong.Bad("input.allocationIds", "name allocations, or say in intent what to ask for")
+		wrong.Bad("input.allocationIds", "name allocations, or state in intent what to request")
 	}
 	if len(r.AllocationIDs) > max(r.Count, 1) {
-		wrong.Bad("input.allocationIds", "at most one for each member")
+		wrong.Bad("input.allocationIds", "must have at most one for each member")
 	}
 	seen := make(map[ids.ID]bool, len(r.AllocationIDs))
 	for i, id := range r.AllocationIDs {
 		if seen[id] {
-			wrong.Bad(fmt.Sprintf("input.allocationIds.%d", i), "named twice")
+			wrong.Bad(fmt.Sprintf("input.allocationIds.%d", i), "is named twice")
 		}
 		seen[id] = true
 	}
@@ -171,11 +171,11 @@ func (r *Request) checkAdd(wrong *check.Input) {
 func checkLabels(wrong *check.Input, given json.RawMessage) {
 	var labels map[string]string
 	if json.Unmarshal(given, &labels) != nil || labels == nil {
-		wrong.Bad("input.labels", "must be an object of texts")
+		wrong.Bad("input.labels", "must be an object with texts as values")
 		return
 	}
 	if len(labels) > maxLabels {
-		wrong.Bad("input.labels", "at most %d labels", maxLabels)
+		wrong.Bad("input.labels", "must have at most %d labels", maxLabels)
 		return
 	}
 	for name, value := range labels {

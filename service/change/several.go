@@ -44,7 +44,7 @@ func (r *Request) checkSeveral(wrong *check.Input) {
 	seen := make(map[ids.ID]bool, len(r.MemberIDs))
 	for i, id := range r.MemberIDs {
 		if seen[id] {
-			wrong.Bad(fmt.Sprintf("input.memberIds.%d", i), "named twice")
+			wrong.Bad(fmt.Sprintf("input.memberIds.%d", i), "is named twice")
 		}
 		seen[id] = true
 	}

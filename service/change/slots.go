@@ -26,7 +26,8 @@ func BindVolumes(m *manifest.Manifest, choices []VolumeChoice, known map[ids.ID]
 			return nil, fault.New(fault.InvalidArgument, "version %s has no volume slot %q: %s", m.Version, choice.Slot, slotsOf(m)).
 				At(path + ".slot")
 		case inSlot(bound, choice.Slot):
-			return nil, fault.New(fault.InvalidArgument, "slot %q is named twice: one volume is in a slot", choice.Slot).
+			return nil, fault.New(fault.InvalidArgument, "slot %q is named twice: a slot takes one volume",
+				choice.Slot).
 				At(path + ".slot")
 		case chosen == nil || chosen.Status == volume.Deleted:
 			return nil, fault.New(fault.NotFound, "there is no volume %s in the project", choice.VolumeID).At(path + ".volumeId")
@@ -53,13 +54,13 @@ func inSlot(bound []volume.Binding, slot string) bool {
 // slotsOf names the slots of a manifest.
 func slotsOf(m *manifest.Manifest) string {
 	if len(m.Volumes) == 0 {
-		return "it has none"
+		return "it has no slots"
 	}
 	names := make([]string, len(m.Volumes))
 	for i, slot := range m.Volumes {
 		names[i] = slot.Name
 	}
-	return "it has " + strings.Join(names, ", ")
+	return "it has the slots " + strings.Join(names, ", ")
 }
 
 // KeptVolumes returns why a version does not keep the volumes of an instance as its members have them: what is mounted
@@ -73,7 +74,7 @@ func KeptVolumes(bound []volume.Binding, next *manifest.Manifest) (reasons []fau
 		if slot, known := next.VolumeSlot(one.Slot); !known {
 			refuse("the version has no slot %q, in which the instance has a volume", one.Slot)
 		} else if !slot.Bind(volume.Binding{VolumeID: one.VolumeID}).Equal(one) {
-			refuse("the version has slot %q elsewhere, with other access or for other components", one.Slot)
+			refuse("the version has slot %q at another path, with other access or for other components", one.Slot)
 		}
 	}
 	for _, slot := range next.Volumes {
@@ -98,7 +99,7 @@ func (h Homes) Serve(bound []volume.Binding, known map[ids.ID]*Volume, node *db.
 			continue
 		}
 		if why := h.unserved(wanted, node); why != "" {
-			return fault.New(fault.Incompatible, "a volume cannot be had where a member would live").
+			return fault.New(fault.Incompatible, "a volume is not available on a member's node").
 				With(fault.Reason{Code: fault.VolumeUnavailable, Message: why, Path: path()})
 		}
 	}
@@ -160,6 +161,6 @@ func (h Homes) unserved(wanted *Volume, node *db.ComputeNode) string {
 	case node.ID:
 		return ""
 	}
-	return fmt.Sprintf("volume %s of class %s is on one node's own disk, and node %s is another: its members live on one node; "+
-		"take a volume of a shared class, or an allocation there", wanted.Name, wanted.Class, node.Name)
+	return fmt.Sprintf("volume %s of class %s is on the disk of one node, and node %s is another one: use a volume of "+
+		"a shared class, or an allocation on the volume's node", wanted.Name, wanted.Class, node.Name)
 }

@@ -63,7 +63,7 @@ func unknown(err error) *adapter.PlanAnswer {
 	switch {
 	case failed == nil:
 	case failed.Kind == adapterclient.Unsupported:
-		answer.Message = "adapter " + failed.Target.Name + " does not plan"
+		answer.Message = "adapter " + failed.Target.Name + " does not support plans"
 		answer.Reasons = []adapter.PlanReason{{Code: adapter.CodePlansUnsupported, Message: answer.Message}}
 	case failed.Kind == adapterclient.Rejected:
 		answer.Verdict = adapter.VerdictUnsafe

@@ -50,7 +50,7 @@ func (s *Service) body(
 	if size >= 0 && size != p.Size {
 		_ = stream.Close()
 		return nil, nil, fault.New(fault.DigestMismatch,
-			"the source has %d bytes under this digest where there were %d", size, p.Size)
+			"the source has %d bytes under this digest, and %d are expected", size, p.Size)
 	}
 	return stream, func() { _ = stream.Close() }, nil
 }
@@ -79,14 +79,14 @@ func (s *Service) manifest(
 // it answered, is for the log.
 func (s *Service) sourceFailed(ctx context.Context, err error) error {
 	if fault.Is(err, fault.DialRefused) {
-		s.warn(ctx, "an artifact's source may not be reached", err)
+		s.warn(ctx, "the operator does not allow an artifact's source", err)
 		return fault.New(fault.DialRefused, "the operator does not allow the platform to reach the artifact's source")
 	}
 	if errors.Is(err, fetch.ErrNotFound) {
 		return fault.New(fault.ArtifactUnavailable, "the artifact's source does not have this part any more").Because(err)
 	}
 	s.warn(ctx, "an artifact's source does not answer as it should", err)
-	return fault.New(fault.Unavailable, "the artifact's source does not give it just now; try again").Because(err)
+	return fault.New(fault.Unavailable, "the artifact's source is not available now; try again").Because(err)
 }
 
 // warn logs what must not be answered.

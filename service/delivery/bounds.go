@@ -52,7 +52,7 @@ func (u *underWay) leave(node ids.ID) {
 
 // busy is the refusal while the process delivers as much as it can.
 func busy() error {
-	return fault.New(fault.Unavailable, "too much is being delivered just now; try again")
+	return fault.New(fault.Unavailable, "too many deliveries are under way; try again")
 }
 
 // semaphore bounds the manifests in memory.

@@ -73,7 +73,7 @@ func (s *Service) open(ctx context.Context, t *tx.Tx, row *db.NodeTask, artifact
 	}
 	if len(parts) == 0 {
 		return nil, fault.New(fault.ArtifactUnavailable,
-			"nobody has noted what artifact %.80s is made of: it has to be verified first", artifact.Digest).
+			"the parts of artifact %.80s are not recorded: verify the artifact first", artifact.Digest).
 			At("taskId")
 	}
 	grant := token.Delivery{Task: row.ID, Node: row.NodeID, Artifact: artifact.ID,
@@ -110,7 +110,8 @@ func openTask(ctx context.Context, t *tx.Tx, id ids.ID, lock string) (*db.NodeTa
 	}
 	switch {
 	case row.Kind != lifecycle.TaskFetchArtifact:
-		err = fault.New(fault.FailedPrecondition, "task %s fetches no artifact: it is %s", id, row.Kind).At("taskId")
+		err = fault.New(fault.FailedPrecondition, "task %s does not fetch an artifact: its kind is %s", id,
+			row.Kind).At("taskId")
 	case row.State.Terminal():
 		err = fault.New(fault.Conflict, "task %s has ended as %s", id, row.State).At("taskId").Retry(false)
 	}

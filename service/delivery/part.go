@@ -87,13 +87,13 @@ func (s *Service) find(ctx context.Context, of token.Delivery, digest string) (*
 		return nil, fault.New(fault.Unauthenticated,
 			"the token's task, or the credential of its node, has ended: open the delivery again")
 	case err != nil:
-		return nil, fmt.Errorf("look for a part of %s: %w", of.Artifact, err)
+		return nil, fmt.Errorf("find a part of %s: %w", of.Artifact, err)
 	case ended:
 		return nil, fault.New(fault.Conflict, "the task that the token is for has ended").Retry(false)
 	case quarantined:
 		return nil, supply.Quarantined(digest, why)
 	case retired || out.role == "":
-		return nil, fault.New(fault.NotFound, "%.80s is no part of an artifact that may be had", digest)
+		return nil, fault.New(fault.NotFound, "%.80s is not part of an artifact that is available", digest)
 	case off:
 		return nil, fault.New(fault.SourceUnknown, "the artifact's source is switched off")
 	}

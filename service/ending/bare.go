@@ -65,7 +65,7 @@ func (e *Ending) bareEnd(ctx context.Context) error {
 		return err
 	}
 	if again != nil {
-		return fmt.Errorf("neither as FAILED (%w) nor as CANCELED: %w", refused, again)
+		return fmt.Errorf("it can be ended neither as FAILED (%w) nor as CANCELED: %w", refused, again)
 	}
 	return nil
 }

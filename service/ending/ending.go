@@ -175,11 +175,11 @@ func (e *Ending) residue(ctx context.Context) (drafts []orphan.Draft, err error)
 			OR (status IN ('PENDING', 'JOINING', 'REMOVING') AND (cardinality($4::text[]) = 0 OR id = ANY ($4)))) ORDER BY id`,
 		e.Instance.ID, e.Op.DispatchAttempt > 0, e.Op.ID, e.targets())
 	if err != nil {
-		return nil, fmt.Errorf("look for what %s leaves: %w", e.Op.ID, err)
+		return nil, fmt.Errorf("find what %s leaves: %w", e.Op.ID, err)
 	}
 	members, err := pgx.CollectRows(found, rows.Member)
 	if err != nil {
-		return nil, fmt.Errorf("look for what %s leaves: %w", e.Op.ID, err)
+		return nil, fmt.Errorf("find what %s leaves: %w", e.Op.ID, err)
 	}
 	for _, member := range members {
 		draft := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: e.Op.ID, MemberID: member.ID,
@@ -199,16 +199,16 @@ func (e *Ending) held(ctx context.Context) (drafts []orphan.Draft, err error) {
 		AND status IN ('REQUESTED', 'READY')
 		AND NOT EXISTS (SELECT FROM member m WHERE m.allocation_id = a.id AND m.status <> 'REMOVED') ORDER BY id`, e.Op.ID)
 	if err != nil {
-		return nil, fmt.Errorf("look for what %s holds: %w", e.Op.ID, err)
+		return nil, fmt.Errorf("find the allocations that %s requested: %w", e.Op.ID, err)
 	}
 	list, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
 	if err != nil {
-		return nil, fmt.Errorf("look for what %s holds: %w", e.Op.ID, err)
+		return nil, fmt.Errorf("find the allocations that %s requested: %w", e.Op.ID, err)
 	}
 	for _, id := range list {
 		drafts = append(drafts, orphan.Draft{Kind: lifecycle.OrphanAllocation, OperationID: e.Op.ID, AllocationID: id,
 			Owner: operation.OwnerPlatform, CorrelationID: e.Op.CorrelationID,
-			Message: "an operation requested it, and nothing lives in it: " + e.Why})
+			Message: "an operation requested it, and no member uses it: " + e.Why})
 	}
 	return drafts, nil
 }

@@ -83,7 +83,7 @@ func (s *Service) Certify(ctx context.Context, in CertificateInput) (*Certified,
 		return nil, err
 	}
 	if found.Endpoint.Protocol != manifest.ProtocolSSH {
-		return nil, fault.New(fault.FailedPrecondition, "endpoint %q speaks %s, and not ssh: use `appctl forward`",
+		return nil, fault.New(fault.FailedPrecondition, "endpoint %q uses %s, not ssh: use `appctl forward`",
 			*in.Endpoint,
 			found.Endpoint.Protocol).At("input.endpoint")
 	}
@@ -126,7 +126,7 @@ func (s *Service) certify(ctx context.Context, in CertificateInput, key ssh.Publ
 		}
 		if t.Actor.Kind != authz.KindUser && t.Actor.Kind != authz.KindServiceAccount {
 			return audit.Refused(t, certifyAction, by, object(instance), instance.ID,
-				fault.New(fault.Forbidden, "people and service accounts have certificates, and nobody else"))
+				fault.New(fault.Forbidden, "only people and service accounts can have certificates"))
 		}
 		out.ExpiresAt = t.Now.Add(CertificateLife).Truncate(time.Second)
 		if ends := t.Actor.ExpiresAt; !ends.IsZero() && ends.Before(out.ExpiresAt) {

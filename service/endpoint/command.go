@@ -52,7 +52,7 @@ func (in *CommandInput) check() error {
 	case len(in.Exec.Command) == 0 || in.Exec.Command[0] == "":
 		wrong.Bad(commandWord, "must name a program")
 	case len(in.Exec.Command) > maxWords || length > maxCommand:
-		wrong.Bad(commandWord, "may have at most %d words of %d bytes together", maxWords, maxCommand)
+		wrong.Bad(commandWord, "may have at most %d arguments and %d bytes in all", maxWords, maxCommand)
 	}
 	if in.Exec.Rows > maxScreen || in.Exec.Cols > maxScreen {
 		wrong.Bad("rows", "a terminal has at most %d rows and columns", maxScreen)

@@ -50,7 +50,8 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		return nil, err
 	}
 	if !found.Endpoint.Web() {
-		return nil, fault.New(fault.FailedPrecondition, "endpoint %q speaks %s, which no browser opens: use `appctl forward`",
+		return nil, fault.New(fault.FailedPrecondition,
+			"endpoint %q uses %s, which no browser opens: use `appctl forward`",
 			in.Endpoint, found.Endpoint.Protocol).At("input.endpoint")
 	}
 	if s.Apps == nil {
@@ -61,7 +62,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	credential, _ := tx.CredentialFrom(ctx)
 	kind, opener, ok := credential.Opens()
 	if !ok {
-		return nil, fault.New(fault.Forbidden, "an endpoint is opened with a login or a service account's key")
+		return nil, fault.New(fault.Forbidden, "opening an endpoint needs a login or a service account's key")
 	}
 	text, ticket := token.Mint(token.Ticket)
 	out := &Opened{URL: s.Origin(in.Endpoint, in.InstanceID) + RedeemPath + "?" + url.Values{"ticket": {text}}.Encode()}

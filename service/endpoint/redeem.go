@@ -18,7 +18,7 @@ type Redeemed struct {
 
 // Redeem uses a ticket, which works once and for TicketLife; UNAUTHENTICATED afterwards, and for what is not a ticket.
 func (s *Service) Redeem(ctx context.Context, ticket string) (*Redeemed, error) {
-	refused := fault.New(fault.Unauthenticated, "the ticket is unknown, used or over: open the endpoint again")
+	refused := fault.New(fault.Unauthenticated, "the ticket is unknown, used or expired: open the endpoint again")
 	shown, err := token.ParseSecret(ticket)
 	if err != nil || shown.Kind != token.Ticket {
 		return nil, refused

@@ -55,11 +55,11 @@ func (in *GrantInput) check(now time.Time) error {
 	}{{"maxInstances", in.Limits.MaxInstances, maxEntitledCount}, {"maxMembers", in.Limits.MaxMembers, maxEntitledCount},
 		{"maxGpus", in.Limits.MaxGpus, maxEntitledGPUs}} {
 		if one.n != nil && (*one.n < 1 || *one.n > one.most) {
-			input.Bad("limits."+one.path, "must be 1 to %d, or left out for no bound", one.most)
+			input.Bad("limits."+one.path, "must be 1 to %d, or left out for no limit", one.most)
 		}
 	}
 	if len(in.Limits.Versions) > maxVersions {
-		input.Bad("limits.versions", "at most %d constraints", maxVersions)
+		input.Bad("limits.versions", "must have at most %d constraints", maxVersions)
 		return input.Err()
 	}
 	for i, text := range in.Limits.Versions {

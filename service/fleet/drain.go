@@ -60,9 +60,9 @@ func drainable(node *db.ComputeNode, force bool) error {
 	if node.Drain == nil || node.Drain.Ending || (force && !node.Drain.Force) {
 		return nil
 	}
-	remedy := "hasten it by force, or uncordon the node to end it"
+	remedy := "drain it with force to finish sooner, or uncordon the node to end the drain"
 	if node.Drain.Force {
-		remedy = "it goes on by force; uncordon the node to end it"
+		remedy = "it continues with force; uncordon the node to end the drain"
 	}
 	return fault.New(fault.FailedPrecondition, "node %q is being drained since %s: %s", node.Name,
 		node.Drain.Since.Format("2006-01-02 15:04:05Z"), remedy).At("input.nodeId")

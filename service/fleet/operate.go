@@ -109,7 +109,8 @@ func standing(node *db.ComputeNode) map[string]any {
 // live refuses a node that was taken out for good.
 func live(node *db.ComputeNode) error {
 	if node.Status == lifecycle.NodeRetired {
-		return fault.New(fault.FailedPrecondition, "node %q is retired, which is for good", node.Name).At("input.nodeId")
+		return fault.New(fault.FailedPrecondition, "node %q is retired, which cannot be undone",
+			node.Name).At("input.nodeId")
 	}
 	return nil
 }

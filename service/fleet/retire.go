@@ -25,8 +25,8 @@ type RetireInput struct {
 // retired, rented, or declared lost while its agent answers.
 func (s *Service) Retire(ctx context.Context, in RetireInput) (*db.ComputeNode, error) {
 	if in.Lost && in.Reason == "" {
-		return nil, fault.New(fault.InvalidArgument, "say why the node is lost for good").With(fault.Reason{
-			Code: fault.Required, Message: "say why the node is lost for good", Path: "input.reason"})
+		return nil, fault.New(fault.InvalidArgument, "give a reason why the node is lost for good").With(fault.Reason{
+			Code: fault.Required, Message: "give a reason why the node is lost for good", Path: "input.reason"})
 	}
 	return s.operate(ctx, "retireNode", OperateInput{NodeID: in.NodeID, Reason: in.Reason},
 		func(ctx context.Context, t *tx.Tx, node *db.ComputeNode) (set, error) {
@@ -75,8 +75,8 @@ func unrented(ctx context.Context, t *tx.Tx, node *db.ComputeNode) error {
 	}
 	if rented > 0 {
 		return fault.New(fault.FailedPrecondition,
-			"%d allocations hold node %q: drain it, and have them released; or retire "+
-				"it as lost once its machine is gone", rented, node.Name).At("input.nodeId")
+			"%d allocations are on node %q: drain it, and have them released; or retire "+
+				"it as lost once its machine does not exist any more", rented, node.Name).At("input.nodeId")
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (out *Gap, err err
 	var input check.Input
 	input.Text("input.reason", in.Reason, 1, check.MaxReason)
 	if in.To == lifecycle.GapClosed {
-		input.Bad("input.to", "ACCEPTED, DEFERRED or DECLINED: a release closes a gap, by closeGap")
+		input.Bad("input.to", "must be ACCEPTED, DEFERRED or DECLINED: to close a gap, use closeGap")
 	}
 	if err := input.Err(); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (in *RaiseInput) check() error {
 	input.Text("input.title", in.Title, 1, maxTitle)
 	input.Text("input.description", in.Description, 1, maxDescription)
 	if len(in.Evidence) > maxEvidence {
-		input.Bad("input.evidence", "at most %d", maxEvidence)
+		input.Bad("input.evidence", "must have at most %d entries", maxEvidence)
 	}
 	for i, one := range in.Evidence {
 		input.Text(fmt.Sprintf("input.evidence.%d", i), one, 1, maxOfEvidence)
@@ -149,8 +149,9 @@ func instanceOf(ctx context.Context, t *tx.Tx, app *App, id *ids.ID) error {
 	case slug != app.Slug:
 		return fault.New(fault.InvalidArgument, "the instance is of app %q: name one of %q", slug, app.Slug).At(path)
 	case app.TenantID != nil && *app.TenantID != of.TenantID:
-		return fault.New(fault.InvalidArgument, "the instance is of another tenant than the app's publisher, who reads its "+
-			"gaps: describe what was seen, without it").At(path)
+		return fault.New(fault.InvalidArgument,
+			"the instance belongs to another tenant than the app's publisher, who reads "+
+				"this gap: leave it out, and describe what happened").At(path)
 	}
 	return nil
 }
@@ -166,7 +167,8 @@ func room(ctx context.Context, t *tx.Tx, app *App) error {
 		return fmt.Errorf("count gaps: %w", err)
 	}
 	if live >= maxUndecided {
-		return fault.New(fault.LimitExceeded, "app %q has %d gaps that have not ended: have some decided first", app.Slug, live).
+		return fault.New(fault.LimitExceeded, "app %q has %d open gaps, which is the maximum: have some decided first",
+			app.Slug, live).
 			At("input.appSlug")
 	}
 	return nil

@@ -36,13 +36,13 @@ func (s *Service) PlanServiceAccountUpdate(ctx context.Context, in UpdateService
 func (in *UpdateServiceAccountInput) check() error {
 	var input check.Input
 	if in.PermissionKeys != nil && (len(in.PermissionKeys) == 0 || len(in.PermissionKeys) > len(authz.Keys())) {
-		input.Bad("input.permissionKeys", "1 to %d permission keys", len(authz.Keys()))
+		input.Bad("input.permissionKeys", "must have 1 to %d permission keys", len(authz.Keys()))
 	}
 	if in.PermissionKeys == nil && in.Limits == nil && len(in.LiftLimits) == 0 {
 		input.Bad("input", "permissionKeys, limits or liftLimits must be given")
 	}
 	if in.Limits != nil && !slices.ContainsFunc(limits, in.Limits.sets) {
-		input.Bad("input.limits", "names no limit: set one, or lift one by liftLimits")
+		input.Bad("input.limits", "names no limit: set one, or lift one with liftLimits")
 	}
 	in.Limits.check(&input, "input.limits")
 	for i, lifted := range in.LiftLimits {

@@ -98,7 +98,7 @@ func operatorBy(ctx context.Context, t pgx.Tx, email string) (ids.ID, error) {
 	case errors.Is(err, pgx.ErrNoRows):
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("look for an operator: %w", err)
+		return "", fmt.Errorf("find an operator: %w", err)
 	case !same:
 		return "", fault.New(fault.FailedPrecondition,
 			"a platform operator exists already: ask them for the role, or give their address").At("email")

@@ -58,7 +58,8 @@ func createProject(ctx context.Context, t *tx.Tx, in CreateProjectInput) (*db.Pr
 	row, err := t.Project.Create().SetID(made.ID).SetTenantID(tenant.ID).SetSlug(in.Slug).SetDisplayName(in.DisplayName).
 		SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "project_tenant_id_slug") {
-		return nil, fault.New(fault.Conflict, "the tenant has a project %q", in.Slug).At("input.slug").Retry(false)
+		return nil, fault.New(fault.Conflict, "the tenant has a project %q already",
+			in.Slug).At("input.slug").Retry(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create project: %w", err)

@@ -33,7 +33,7 @@ func (s *Service) CreateServiceAccount(ctx context.Context, in CreateServiceAcco
 	var input check.Input
 	input.Slug("input.name", in.Name)
 	if len(in.PermissionKeys) == 0 || len(in.PermissionKeys) > len(authz.Keys()) {
-		input.Bad("input.permissionKeys", "1 to %d permission keys", len(authz.Keys()))
+		input.Bad("input.permissionKeys", "must have 1 to %d permission keys", len(authz.Keys()))
 	}
 	in.Limits.check(&input, "input.limits")
 	if err := input.Err(); err != nil {
@@ -85,7 +85,8 @@ func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccount
 	create.SetNillableMakerID(from.Maker).SetNillableMadeUnder(from.Under)
 	row, err := create.Save(ctx)
 	if tx.Violates(err, "service_account_name_live") {
-		return nil, fault.New(fault.Conflict, "the project has a service account %q", in.Name).At("input.name").Retry(false)
+		return nil, fault.New(fault.Conflict, "the project has a service account %q already",
+			in.Name).At("input.name").Retry(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create service account: %w", err)

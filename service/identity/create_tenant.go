@@ -50,7 +50,7 @@ func (s *Service) CreateTenant(ctx context.Context, in CreateTenantInput) (out *
 			return fault.New(fault.Conflict, "the platform has a tenant of its own already").At("input.platform").Retry(false)
 		}
 		if tx.Violates(err, "tenant_slug_key") {
-			return fault.New(fault.Conflict, "a tenant %q exists", in.Slug).At("input.slug").Retry(false)
+			return fault.New(fault.Conflict, "a tenant %q exists already", in.Slug).At("input.slug").Retry(false)
 		}
 		if err != nil {
 			return fmt.Errorf("create tenant: %w", err)

@@ -73,7 +73,8 @@ func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, er
 	}
 	row, err := create.Save(ctx)
 	if tx.Violates(err, "person_tenant_email") || tx.Violates(err, "person_staff_email") {
-		return nil, fault.New(fault.Conflict, "there is a person of this address already").At("input.email").Retry(false)
+		return nil, fault.New(fault.Conflict,
+			"a person with this address exists already").At("input.email").Retry(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create person: %w", err)

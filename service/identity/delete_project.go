@@ -82,8 +82,8 @@ func empty(ctx context.Context, t *tx.Tx, project ids.ID) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look for what lives in project %s: %w", project, err)
+		return fmt.Errorf("find what is left in project %s: %w", project, err)
 	}
 	return fault.New(fault.FailedPrecondition,
-		"the project still has %s %s: a project is deleted when nothing lives in it", what, id).At("projectId")
+		"the project still has %s %s: only an empty project can be deleted", what, id).At("projectId")
 }

@@ -22,7 +22,7 @@ const invitationTTL = 7 * 24 * time.Hour
 
 // errInvitation is the one answer to a code that is not one, or not any more.
 func errInvitation() *fault.Fault {
-	return fault.New(fault.Unauthenticated, "the invitation is unknown, was accepted or has ended: ask for another")
+	return fault.New(fault.Unauthenticated, "the invitation is unknown, was accepted or has ended: request another one")
 }
 
 // Invited is a code with which a person accepts an invitation; it is stored nowhere.
@@ -76,7 +76,7 @@ func (s *Service) InvitationOf(ctx context.Context, code string) (string, error)
 	var tenant *string
 	if err := s.DB.API().QueryRow(ctx, `SELECT platform.invitation_of($1, $2)`, secret.ID,
 		secret.Hash).Scan(&tenant); err != nil {
-		return "", fmt.Errorf("look for an invitation: %w", err)
+		return "", fmt.Errorf("find an invitation: %w", err)
 	}
 	if tenant == nil {
 		return "", errInvitation()

@@ -24,16 +24,16 @@ func (l *AccountLimits) check(input *check.Input, path string) {
 		return
 	}
 	if l.ObjectIds != nil && (len(l.ObjectIds) == 0 || len(l.ObjectIds) > maxLimitObjects) {
-		input.Bad(path+".objectIds", "1 to %d instances and allocations, or none at all", maxLimitObjects)
+		input.Bad(path+".objectIds", "must have 1 to %d instances and allocations, or be left out", maxLimitObjects)
 		return
 	}
 	for i, id := range l.ObjectIds {
 		at := fmt.Sprintf("%s.objectIds.%d", path, i)
 		switch {
 		case !id.Is(ids.Instance) && !id.Is(ids.Allocation):
-			input.Bad(at, "the id of an instance or an allocation")
+			input.Bad(at, "must be the id of an instance or an allocation")
 		case slices.Index(l.ObjectIds, id) < i:
-			input.Bad(at, "stands twice")
+			input.Bad(at, "is listed twice")
 		}
 	}
 	if n := l.OperationsPerHour; n != nil && (*n < 1 || *n > maxOperationsPerHour) {

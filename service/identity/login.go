@@ -69,7 +69,7 @@ func bound(secret token.Secret, challenge string) []byte {
 
 func (s *Service) redeem(ctx context.Context, code string, kind token.Kind, method string,
 	hash func(token.Secret) []byte) (*Session, error) {
-	refused := fault.New(fault.Unauthenticated, "the login code is unknown, used or over")
+	refused := fault.New(fault.Unauthenticated, "the login code is unknown, used or expired")
 	spent, err := token.ParseSecret(code)
 	if err != nil || spent.Kind != kind {
 		s.DenyLogin(ctx, fault.Unauthenticated)
@@ -158,7 +158,7 @@ func (s *Service) EndSession(ctx context.Context, sessionToken string) error {
 func (s *Service) RefreshSession(ctx context.Context, sessionToken string) (*Session, error) {
 	shown, err := token.ParseSecret(sessionToken)
 	if err != nil || shown.Kind != token.Session {
-		return nil, fault.New(fault.Unauthenticated, "the session is unknown, ended or over").Because(err)
+		return nil, fault.New(fault.Unauthenticated, "the session is unknown, ended or expired").Because(err)
 	}
 	credential, err := tx.ParseCredential(sessionToken, s.Keys, s.DB.Now())
 	if err != nil {

@@ -161,16 +161,16 @@ func refusal(outcome string) error {
 		return nil
 	case "unverified":
 		return fault.New(fault.LoginRefused,
-			"your identity provider has not verified your e-mail address, and the first login rests on it")
+			"your identity provider has not verified your e-mail address, which the first login needs")
 	case "uninvited":
 		return fault.New(fault.LoginRefused,
 			"this login cannot accept the invitation: log in with an account that is new here and whose verified address "+
-				"is the one that was invited, or ask for another invitation")
+				"is the one that was invited, or request another invitation")
 	case "disabled":
-		return fault.New(fault.LoginRefused, "you may not log in any more: ask an administrator")
+		return fault.New(fault.LoginRefused, "your account is disabled: contact an administrator")
 	}
 	return fault.New(fault.LoginRefused,
-		"nobody here expects this login: ask an administrator to invite you under the address that your identity provider "+
+		"this login is not known here: have an administrator invite you under the address that your identity provider "+
 			"has verified")
 }
 

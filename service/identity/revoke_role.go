@@ -78,7 +78,7 @@ func keepsAnOperator(ctx context.Context, t *tx.Tx, but ids.ID) error {
 	}
 	if len(operators) == 1 && operators[0].ID == but {
 		return fault.New(fault.FailedPrecondition,
-			"this is the last platform operator: give the role to somebody else first").At("bindingId")
+			"this is the last platform operator: give the role to someone else first").At("bindingId")
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func RoomForRole(ctx context.Context, t *tx.Tx, id ids.ID) error {
 
 func roomFor(held []*db.RoleBinding) error {
 	if len(held) >= maxBindings {
-		return fault.New(fault.LimitExceeded, "a person may hold at most %d roles", maxBindings).At("input.subjectId")
+		return fault.New(fault.LimitExceeded, "a person may have at most %d roles", maxBindings).At("input.subjectId")
 	}
 	return nil
 }

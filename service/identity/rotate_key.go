@@ -101,11 +101,11 @@ func (s *Service) rotateKey(ctx context.Context, t *tx.Tx, in RotateKeyInput) (*
 func rotatable(old *db.ServiceAccountKey, now time.Time) error {
 	switch {
 	case old.RevokedAt != nil:
-		return fault.New(fault.FailedPrecondition, "the key was revoked: make a new one").At("input.keyId")
+		return fault.New(fault.FailedPrecondition, "the key was revoked: create a new one").At("input.keyId")
 	case old.ExpiresAt != nil && !old.ExpiresAt.After(now):
-		return fault.New(fault.FailedPrecondition, "the key has expired: make a new one").At("input.keyId")
+		return fault.New(fault.FailedPrecondition, "the key has expired: create a new one").At("input.keyId")
 	case old.ReplacedBy != nil:
-		return fault.New(fault.FailedPrecondition, "the key was rotated already: %s takes its place",
+		return fault.New(fault.FailedPrecondition, "the key was rotated already: %s replaces it",
 			*old.ReplacedBy).At("input.keyId")
 	}
 	return nil

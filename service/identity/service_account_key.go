@@ -77,7 +77,8 @@ func delegates(t *tx.Tx, action string, account *db.ServiceAccount) error {
 // longest refuses an end beyond the longest life of keys.
 func (s *Service) longest(input *check.Input, path string, expiresAt *time.Time) {
 	if s.KeyLife > 0 && expiresAt != nil && expiresAt.After(s.DB.Now().Add(s.KeyLife)) {
-		input.Bad(path, "a key of this installation lives %d hours at most", int(s.KeyLife.Hours()))
+		input.Bad(path, "must be at most %d hours from now, as in this installation no key lives longer",
+			int(s.KeyLife.Hours()))
 	}
 }
 

@@ -105,7 +105,7 @@ func logoutEverywhere(ctx context.Context, t *tx.Tx, userID *ids.ID, reason stri
 		who = *userID
 	}
 	if userID == nil && t.Actor.Kind != authz.KindUser {
-		return 0, fault.New(fault.InvalidArgument, "only people have sessions: whose?").At("userId")
+		return 0, fault.New(fault.InvalidArgument, "only people have sessions: name a person in userId").At("userId")
 	}
 	user, err := userOf(ctx, t, action, authz.UserLogout, who)
 	if err != nil {

@@ -53,7 +53,7 @@ func (s *Service) SetDomains(ctx context.Context, in DomainsInput) (out *db.Tena
 func (in DomainsInput) check() error {
 	var input check.Input
 	if len(in.Domains) > maxDomains {
-		input.Bad("input.domains", "at most %d domains", maxDomains)
+		input.Bad("input.domains", "must have at most %d domains", maxDomains)
 	}
 	for i, domain := range in.Domains {
 		switch path := fmt.Sprintf("input.domains.%d", i); {
@@ -103,7 +103,7 @@ func freeDomains(ctx context.Context, t *tx.Tx, in DomainsInput) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look for domains of other tenants: %w", err)
+		return fmt.Errorf("find domains of other tenants: %w", err)
 	}
 	return fault.New(fault.Conflict, "%s is a domain of tenant %s: take it from that tenant first", domain, slug).
 		At(fmt.Sprintf("input.domains.%d", slices.Index(in.Domains, domain))).Retry(false)

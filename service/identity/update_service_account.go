@@ -95,7 +95,7 @@ func answered(ctx context.Context, t *tx.Tx, row *db.ServiceAccount, change *Acc
 			return nil
 		}
 		return fault.New(fault.FailedPrecondition,
-			"what is given under break-glass ends with it, and this account goes on: make an account of its own").
+			"what is given under break-glass ends with it, and this account does not: create a separate account").
 			At("input.serviceAccountId")
 	case len(change.Widens) > 0 || same || row.MakerID == nil:
 	default:
@@ -115,11 +115,11 @@ func answered(ctx context.Context, t *tx.Tx, row *db.ServiceAccount, change *Acc
 func lapsed(ctx context.Context, t *tx.Tx, row *db.ServiceAccount) (bool, error) {
 	var raw []byte
 	if err := t.QueryRow(ctx, `SELECT platform.account_voucher($1)`, row.ID).Scan(&raw); err != nil {
-		return false, fmt.Errorf("load who answers for %s: %w", row.ID, err)
+		return false, fmt.Errorf("load the maker of %s: %w", row.ID, err)
 	}
 	voucher, err := tx.ParseVoucher(raw)
 	if err != nil {
-		return false, fmt.Errorf("read who answers for %s: %w", row.ID, err)
+		return false, fmt.Errorf("read the maker of %s: %w", row.ID, err)
 	}
 	return len(voucher.Vouched(row.PermissionKeys, row.TenantID, row.ProjectID, t.Now)) < len(row.PermissionKeys), nil
 }

@@ -59,7 +59,8 @@ func updateUser(ctx context.Context, t *tx.Tx, in UpdateUserInput) (*db.User, er
 	}
 	if rows.Value(in.Disabled) && seen.ID == t.Actor.ID {
 		return nil, audit.Refused(t, action, authz.UserUpdate, object, seen.ID,
-			fault.New(fault.FailedPrecondition, "nobody disables themselves: ask somebody else to").At("input.disabled"))
+			fault.New(fault.FailedPrecondition,
+				"you cannot disable yourself: have another administrator do it").At("input.disabled"))
 	}
 	row, err := t.User.Query().Where(dbuser.ID(seen.ID)).ForUpdate().Only(ctx)
 	if err != nil {

@@ -30,7 +30,7 @@ func actingFor(
 		return where, "", audit.Missing(t, "invokeAction", authz.FamilyKeys("instance.read")[0], row.ID)
 	}
 	if err != nil {
-		return where, "", fmt.Errorf("hold the share of %s with %s: %w", row.ID, project, err)
+		return where, "", fmt.Errorf("lock the share of %s with %s: %w", row.ID, project, err)
 	}
 	return authz.Object{TenantID: row.TenantID, ProjectID: project, InstanceID: row.ID,
 		AppSlug: row.AppSlug}, share, nil

@@ -114,37 +114,39 @@ func (in *LaunchInput) check() error {
 		reasons = append(reasons, fault.Reason{Code: fault.BadValue, Message: message, Path: path})
 	}
 	if !namePattern.MatchString(in.Name) {
-		bad("input.name", "2 to 40 lower-case letters, digits and hyphens, starting with a letter and not ending with a "+
-			"hyphen")
+		bad("input.name",
+			"must have 2 to 40 lower-case letters, digits and hyphens, starting with a letter and not ending "+
+				"with a hyphen")
 	}
 	if (len(in.AllocationIDs) < 1 && in.requested() == 0) || len(in.AllocationIDs) > maxAllocations {
-		bad("input.allocationIds", fmt.Sprintf("1 to %d allocations, or say in the intent of components what to request",
-			maxAllocations))
+		bad("input.allocationIds",
+			fmt.Sprintf("must have 1 to %d allocations, or state in the intent of components what to "+
+				"request", maxAllocations))
 	}
 	if in.requested() > capacity.MaxCount {
-		bad("input.components", fmt.Sprintf("a launch requests at most %d allocations, one for each member: bring the others",
-			capacity.MaxCount))
+		bad("input.components", fmt.Sprintf("a launch may request at most %d allocations, one for each member: name "+
+			"existing ones for the others", capacity.MaxCount))
 	}
 	seen := make(map[ids.ID]bool)
 	for i, id := range in.AllocationIDs {
 		if seen[id] {
-			bad(fmt.Sprintf("input.allocationIds.%d", i), "named twice")
+			bad(fmt.Sprintf("input.allocationIds.%d", i), "is named twice")
 		}
 		seen[id] = true
 	}
 	for i, component := range in.Components {
 		for j, id := range component.AllocationIDs {
 			if !seen[id] {
-				bad(fmt.Sprintf("input.components.%d.allocationIds.%d", i, j), "not among the launch's allocations")
+				bad(fmt.Sprintf("input.components.%d.allocationIds.%d", i, j), "is not among the launch's allocations")
 			}
 		}
 	}
 	if len(in.Volumes) > volume.MaxSlots {
-		bad("input.volumes", fmt.Sprintf("at most %d, one in each slot", volume.MaxSlots))
+		bad("input.volumes", fmt.Sprintf("must have at most %d entries, one for each slot", volume.MaxSlots))
 	}
 	reasons = append(reasons, in.wrongIntents()...)
 	if len(in.Config) > manifest.MaxConfig {
-		bad("input.config", fmt.Sprintf("at most %d bytes", manifest.MaxConfig))
+		bad("input.config", fmt.Sprintf("must have at most %d bytes", manifest.MaxConfig))
 	}
 	if len(reasons) > 0 {
 		return refused.With(reasons...)

@@ -103,7 +103,7 @@ func TestANewLocalVolumeComesToBeWhereAllItsMembersFit(t *testing.T) {
 	}
 	_, err := b.service.Launch(b.ctx, b.housed(chosen, of(3, 2)))
 	require.Equal(t, fault.CapacityUnavailable, fault.From(err).Code)
-	require.Contains(t, fault.From(err).Reasons[0].Message, "a share of 6 GPUs is wanted")
+	require.Contains(t, fault.From(err).Reasons[0].Message, "a share of 6 GPUs is requested")
 	started, err := b.service.Launch(b.ctx, b.housed(chosen, of(3, 1)))
 	require.NoError(t, err)
 	require.Equal(t, map[string][]ids.ID{"head": {large.ID}, "worker": {large.ID, large.ID, large.ID}}, b.placed(started.Instance))

@@ -157,7 +157,8 @@ func (o *Options) choose(
 		}
 	}
 	if o.Manifest == nil {
-		return fault.New(fault.NotFound, "app %q has no such version to launch", terms.App).At("version")
+		return fault.New(fault.NotFound, "app %q has no version by this name that can be launched",
+			terms.App).At("version")
 	}
 	for _, stored := range versions {
 		one := Version{Version: stored.Version, Stage: stored.Stage, Chosen: stored == byDefault}

@@ -137,7 +137,7 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, arg
 		return nil, err
 	}
 	if len(filter.Search) > 100 {
-		return nil, fault.New(fault.InvalidArgument, "at most 100 characters").At("filter.search")
+		return nil, fault.New(fault.InvalidArgument, "filter.search may have at most 100 bytes").At("filter.search")
 	}
 	var project *db.Project
 	var found []*View

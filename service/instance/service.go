@@ -51,7 +51,7 @@ func manifestOf(ctx context.Context, t *tx.Tx, row *db.Instance) (*manifest.Mani
 // checkReason refuses a reason that is too long.
 func checkReason(reason string) error {
 	if len(reason) > maxReason {
-		return fault.New(fault.InvalidArgument, "the reason may have at most %d characters", maxReason).At("input.reason")
+		return fault.New(fault.InvalidArgument, "the reason may have at most %d bytes", maxReason).At("input.reason")
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (v *View) Roles() ([]*roles.Count, error) {
 		return nil, nil
 	}
 	if !gjson.ValidBytes(stored) {
-		return nil, fmt.Errorf("the roles of instance %s are no JSON", v.ID)
+		return nil, fmt.Errorf("the roles of instance %s are not JSON", v.ID)
 	}
 	intents, err := v.intents()
 	if err != nil {

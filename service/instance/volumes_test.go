@@ -132,7 +132,7 @@ func TestALaunchIsRefusedWithVolumesThatItCannotHave(t *testing.T) {
 	}{
 		"a required slot without a volume": {nil, offered, offered, fault.InvalidArgument, "input.volumes", `slot "data"`},
 		"a slot that is not there": {[]change.VolumeChoice{choose("data", data), choose("hme", data)}, offered, offered,
-			fault.InvalidArgument, "input.volumes.1.slot", "it has home, data"},
+			fault.InvalidArgument, "input.volumes.1.slot", "it has the slots home, data"},
 		"a slot twice": {[]change.VolumeChoice{choose("data", data), choose("data", data)}, offered, offered,
 			fault.InvalidArgument, "input.volumes.1.slot", "named twice"},
 		"another project's volume": {[]change.VolumeChoice{choose("data", foreign)}, offered, offered, fault.NotFound,
@@ -167,7 +167,7 @@ func TestALocalVolumeKeepsItsMembersOnOneNode(t *testing.T) {
 	both := using(change.VolumeChoice{Slot: "data", VolumeID: data}, change.VolumeChoice{Slot: "home", VolumeID: home})
 
 	_, err := b.service.Launch(b.ctx, b.launch(both))
-	require.Contains(t, fault.From(err).Reasons[0].Message, "one node's own disk")
+	require.Contains(t, fault.From(err).Reasons[0].Message, "the disk of one node")
 
 	onOne := func(in *instance.LaunchInput) { in.AllocationIDs = []ids.ID{b.one.ID} }
 	_, err = b.service.Launch(b.ctx, b.launch(both, onOne))
@@ -179,7 +179,7 @@ func TestALocalVolumeKeepsItsMembersOnOneNode(t *testing.T) {
 	}
 	_, err = b.service.Launch(b.ctx, b.launch(both, onTwo))
 	require.Equal(t, fault.Incompatible, fault.From(err).Code)
-	require.Contains(t, fault.From(err).Reasons[0].Message, "one node's own disk")
+	require.Contains(t, fault.From(err).Reasons[0].Message, "the disk of one node")
 }
 
 func TestAVersionThatMovesAVolumeIsRefused(t *testing.T) {
@@ -208,6 +208,6 @@ func TestAVersionThatMovesAVolumeIsRefused(t *testing.T) {
 			said += reason.Message + "\n"
 		}
 	}
-	require.Contains(t, said, `the version has slot "data" elsewhere`)
+	require.Contains(t, said, `the version has slot "data" at another path`)
 	require.Contains(t, said, `needs a volume in its slot "home"`)
 }

@@ -301,7 +301,7 @@ func TestAScalingWithoutAPlaceRequestsWhatTheLaunchIntended(t *testing.T) {
 	require.Equal(t, []fault.Code{fault.CapacityShort, fault.CapacityFits},
 		[]fault.Code{refused.Reasons[0].Code, refused.Reasons[1].Code})
 	require.Contains(t, refused.Message,
-		"a share of 3 GPUs is wanted, and the largest share that is free on one node is 1 GPU")
+		"a share of 3 GPUs is requested, and the largest share that is free on one node is 1 GPU")
 	require.Contains(t, refused.Reasons[1].Message, "GPU_SLICE of 1 GPU")
 	require.Equal(t, before, b.written())
 }

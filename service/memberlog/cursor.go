@@ -40,7 +40,7 @@ func (p *position) cursor() string {
 
 // parseCursor reads a cursor of a member's logs.
 func parseCursor(cursor string, member ids.ID) (map[string]int64, error) {
-	invalid := fault.New(fault.CursorInvalid, "the cursor was not made by these logs").At("after")
+	invalid := fault.New(fault.CursorInvalid, "the cursor is not from these logs").At("after")
 	if len(cursor) > maxCursor {
 		return nil, invalid
 	}

@@ -104,7 +104,8 @@ func faultOf(err error) error {
 	case nodelogs.ProcessUnknown:
 		return fault.New(fault.InvalidArgument, "the member has started no process by this name: see processes").At("process")
 	case nodelogs.CursorAhead:
-		return fault.New(fault.CursorInvalid, "the node has no line as late as the cursor: read on without one").At("after")
+		return fault.New(fault.CursorInvalid,
+			"the cursor is beyond the node's newest line: read again without one").At("after")
 	case nodelogs.MemberUnknown:
 		return fault.New(fault.FailedPrecondition,
 			"the node has no logs of this member: it has started nothing yet, or was started by an earlier agent")

@@ -113,15 +113,15 @@ func (s *Service) Series(ctx context.Context, memberID ids.ID, wanted lifecycle.
 func steps(wanted lifecycle.MetricsRange, step *int) (span, finest int64, err error) {
 	span, ok := spans[wanted]
 	if !ok {
-		return 0, 0, fault.New(fault.InvalidArgument, "want QUARTER_HOUR, HOUR, DAY or WEEK").At("range")
+		return 0, 0, fault.New(fault.InvalidArgument, "range must be QUARTER_HOUR, HOUR, DAY or WEEK").At("range")
 	}
 	finest = nodemetrics.FineStep
 	if span > nodemetrics.FineSpan {
 		finest = nodemetrics.CoarseStep
 	}
 	if step != nil && (int64(*step) < finest || int64(*step) > span || int64(*step)%finest != 0) {
-		return 0, 0, fault.New(fault.InvalidArgument, "of this range must be a multiple of %d, and at most %d", finest, span).
-			At("step")
+		return 0, 0, fault.New(fault.InvalidArgument, "step must be a multiple of %d for this range, and at most %d",
+			finest, span).At("step")
 	}
 	return span, finest, nil
 }
@@ -129,7 +129,7 @@ func steps(wanted lifecycle.MetricsRange, step *int) (span, finest int64, err er
 // read reads from a node.
 func (s *Service) read(ctx context.Context, at *place, query nodemetrics.Query) ([]nodemetrics.Point, error) {
 	if at.node == "" {
-		return nil, fault.New(fault.FailedPrecondition, "the member is on no node: nothing was measured of it")
+		return nil, fault.New(fault.FailedPrecondition, "the member is on no node: it has no measurements")
 	}
 	if s.Open == nil {
 		return nil, fault.New(fault.NodeUnreachable, "the node's agent is not connected: try again when it is")
@@ -166,7 +166,7 @@ func faultOf(err error) error {
 			"the node has no series of this member: it was not measured yet, or ended more than a week ago")
 	case told.Code == nodemetrics.Unmeasured:
 		return fault.New(fault.FailedPrecondition,
-			"the node keeps members as plain processes, which it does not measure")
+			"the node runs members as plain processes, which it does not measure")
 	}
 	return fault.New(fault.Internal, "the node could not read the series").Because(err)
 }

@@ -40,7 +40,7 @@ func tellCounts[C count](ctx context.Context, s *Service, agent *authz.Actor, co
 			return one.tell(ctx, t, of)
 		})
 		if err != nil {
-			return fmt.Errorf("what happened to %s: %w", one.member(), err)
+			return fmt.Errorf("report the counts of %s: %w", one.member(), err)
 		}
 	}
 	return nil

@@ -81,9 +81,10 @@ func nodeFor(ctx context.Context, t *tx.Tx, name string) (id ids.ID, known bool,
 	case errors.Is(err, pgx.ErrNoRows):
 		return ids.New(ids.Node), false, nil
 	case err != nil:
-		return "", false, fmt.Errorf("look for node %s: %w", name, err)
+		return "", false, fmt.Errorf("find node %s: %w", name, err)
 	case status == lifecycle.NodeRetired:
-		return "", false, fault.New(fault.Conflict, "the name %q belongs to a retired node; delete that, or take another",
+		return "", false, fault.New(fault.Conflict,
+			"the name %q belongs to a retired node; delete that, or use another name",
 			name).At("input.name").Retry(false)
 	}
 	return id, true, nil
@@ -160,10 +161,10 @@ func agent(in *check.Input, version, bootID string) {
 func spend(ctx context.Context, t *tx.Tx) error {
 	tag, err := t.Exec(ctx, `UPDATE node_enrolment SET used_at = $2 WHERE id = $1 AND used_at IS NULL`, t.Actor.ID, t.Now)
 	if err != nil {
-		return fmt.Errorf("spend enrolment %s: %w", t.Actor.ID, err)
+		return fmt.Errorf("use enrolment %s: %w", t.Actor.ID, err)
 	}
 	if tag.RowsAffected() == 0 {
-		return fault.New(fault.Unauthenticated, "the enrolment was used")
+		return fault.New(fault.Unauthenticated, "the enrolment was used already")
 	}
 	_, err = t.Exec(ctx, `UPDATE node_credential SET revoked_at = $2 WHERE node_id = $1 AND revoked_at IS NULL`,
 		t.Actor.NodeID, t.Now)

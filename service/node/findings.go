@@ -33,7 +33,7 @@ func checkFindings(in *check.Input, findings []MemberFinding) {
 	for i, one := range findings {
 		path := fmt.Sprintf("input.memberFindings.%d", i)
 		if one.Failure.Rule().FoundBy != lifecycle.FoundByAgent {
-			in.Bad(path+".failure", "%s is not a node's to find", one.Failure)
+			in.Bad(path+".failure", "%s is not a failure that a node reports", one.Failure)
 		}
 		in.Text(path+".message", one.Message, 0, 500)
 		whole(in, path+".ageSeconds", one.AgeSeconds, 0, maxAge)
@@ -87,7 +87,7 @@ func (s *Service) serving(ctx context.Context, agent *authz.Actor, findings []Me
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for found members: %w", err)
+		return nil, fmt.Errorf("load the members that were found: %w", err)
 	}
 	return serving, nil
 }

@@ -120,7 +120,7 @@ func hostName(in *check.Input, path, value string) {
 func address(in *check.Input, path, value string) {
 	ip, err := netip.ParseAddr(value)
 	if err != nil || ip.Zone() != "" || ip.IsUnspecified() || ip.IsMulticast() {
-		in.Bad(path, "must be an IP address that other nodes reach it by")
+		in.Bad(path, "must be an IP address at which other nodes reach this node")
 	}
 }
 

@@ -76,7 +76,7 @@ func checkDevice(in *check.Input, at string, device isolation.Device) {
 	whole(in, at+".index", device.Index, 0, maxIndex)
 	whole(in, at+".minor", device.Minor, 0, maxMinor)
 	if !pciPattern.MatchString(device.PCIAddress) {
-		in.Bad(at+".pciAddress", "must be such as 0000:3b:00.0, in lower case, or empty")
+		in.Bad(at+".pciAddress", "must be an address such as 0000:3b:00.0, in lower case, or empty")
 	}
 	if len(device.Path) > maxDevicePath || !pathPattern.MatchString(device.Path) || strings.Contains(device.Path, "..") {
 		in.Bad(at+".path", "must be a path below /dev")

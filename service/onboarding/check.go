@@ -82,11 +82,11 @@ func (r *Record) write(ctx context.Context, t *tx.Tx, of *subject) error {
 		actor_kind, actor_id, actor_name, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, r.ID, r.ManifestID,
 		of.TenantID, of.ProjectID, names(baseline.Lacking(r.Checks)), checks, r.Reason, r.CheckedBy.Kind, r.CheckedBy.ID,
 		r.CheckedBy.Name, r.CheckedAt); err != nil {
-		return fmt.Errorf("keep a check of %s: %w", r.ManifestID, err)
+		return fmt.Errorf("store a check of %s: %w", r.ManifestID, err)
 	}
 	if _, err := t.Exec(ctx, `DELETE FROM onboarding_record WHERE manifest_id = $1 AND id NOT IN (
 		SELECT id FROM onboarding_record WHERE manifest_id = $1 ORDER BY id DESC LIMIT $2)`, r.ManifestID, MaxRecords); err != nil {
-		return fmt.Errorf("forget old checks of %s: %w", r.ManifestID, err)
+		return fmt.Errorf("delete old checks of %s: %w", r.ManifestID, err)
 	}
 	return nil
 }

@@ -23,17 +23,17 @@ var mutants = []struct {
 	says string
 	sql  string // $1 is the instance
 }{
-	{baseline.ContractsOnly, baseline.Failed, "no recorded call accounts for",
+	{baseline.ContractsOnly, baseline.Failed, "without a recorded call",
 		`DELETE FROM audit_entry WHERE action = 'runNodeTask' AND object_id IN (SELECT id FROM node_task WHERE instance_id = $1)`},
-	{baseline.ContractsOnly, baseline.Failed, "1 row of its instances",
+	{baseline.ContractsOnly, baseline.Failed, "1 row without a recorded call",
 		`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec, spec_digest,
 			state, timeout_seconds, idempotency_key, created_at) SELECT 'tsk_hidden', tenant_id, project_id, instance_id, member_id,
 			node_id, operation_id, kind, spec, spec_digest, state, 1, 'hidden', now() FROM node_task WHERE instance_id = $1 LIMIT 1`},
-	{baseline.ContractsOnly, baseline.Failed, "refused 1 call",
+	{baseline.ContractsOnly, baseline.Failed, "made 1 call that its tokens do not permit",
 		`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, code,
 			object_id, correlation_id, created_at) SELECT 'aud_no', tenant_id, project_id, 'OPERATION', id, 'x', 'runNodeTask',
 			false, 'FORBIDDEN', '', '', now() FROM operation WHERE instance_id = $1 LIMIT 1`},
-	{baseline.ContractsOnly, baseline.Failed, "1 instance without an entitlement",
+	{baseline.ContractsOnly, baseline.Failed, "1 instance in projects that are not entitled",
 		`DELETE FROM entitlement WHERE project_id = (SELECT project_id FROM instance WHERE id = $1)`},
 	{baseline.ServiceAccount, baseline.Failed, "only people", `UPDATE audit_entry SET actor_kind = 'USER'
 		WHERE actor_kind = 'SERVICE_ACCOUNT' AND project_id = (SELECT project_id FROM instance WHERE id = $1)`},

@@ -94,7 +94,8 @@ const (
 
 	artifactsSQL = chosen + ` SELECT jsonb_build_object('id', f.id, 'name', f.name, 'ref', f.ref, 'source', coalesce(s.name, ''),
 			'off', s.disabled_at IS NOT NULL, 'signed', f.signature, 'needed', coalesce(s.signature_policy, '') <> 'OPTIONAL',
-			'quarantine', CASE WHEN f.quarantined_at IS NULL THEN '' ELSE coalesce(nullif(f.quarantine_reason, ''), 'for no reason that is noted') END,
+			'quarantine', CASE WHEN f.quarantined_at IS NULL THEN '' ELSE coalesce(nullif(f.quarantine_reason, ''),
+				'no reason was recorded') END,
 			'at', coalesce(f.verified_at, f.created_at))
 		FROM v JOIN manifest_artifact p ON p.manifest_id = v.id JOIN artifact f ON f.id = p.artifact_id
 			LEFT JOIN artifact_source s ON s.id = f.source_id ORDER BY f.id LIMIT 100`

@@ -89,7 +89,7 @@ func Free(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) (Free
 		return Kept, nil, nil
 	}
 	if err != nil {
-		return Kept, nil, fmt.Errorf("look at allocation %s: %w", id, err)
+		return Kept, nil, fmt.Errorf("read allocation %s: %w", id, err)
 	}
 	if used || status == lifecycle.AllocationReleased || (bound != nil && *bound != instance.ID) ||
 		(bound == nil && !ours) {
@@ -150,7 +150,7 @@ func letGo(ctx context.Context, t *tx.Tx, instance *db.Instance) error {
 		AND NOT EXISTS (SELECT FROM member WHERE instance_id = $1 AND NOT removed)
 		AND NOT EXISTS (SELECT FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL)`, instance.ID, t.Now)
 	if err != nil {
-		return fmt.Errorf("let go of %s: %w", instance.ID, err)
+		return fmt.Errorf("release instance %s: %w", instance.ID, err)
 	}
 	t.Wake(event.ProjectTopic(instance.ProjectID))
 	return nil

@@ -196,7 +196,8 @@ func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) {
 			return err
 		}
 		if row.ResolvedAt != nil {
-			return fault.New(fault.FailedPrecondition, "it is gone: %s", row.Resolution).At("orphanId")
+			return fault.New(fault.FailedPrecondition, "the orphan is resolved already: %s",
+				row.Resolution).At("orphanId")
 		}
 		if _, err := t.Exec(ctx, `UPDATE orphan SET next_try_at = $2 WHERE id = $1`, id, t.Now); err != nil {
 			return fmt.Errorf("retry orphan %s: %w", id, err)

@@ -14,7 +14,7 @@ import (
 const maxDenied = 200
 
 // errLooked ends the transaction of a preview, which writes nothing.
-var errLooked = errors.New("only looked")
+var errLooked = errors.New("only a preview")
 
 // Preview returns what SetPolicy would do with an overlay: what it would refuse it for, and which instances,
 // allocations, volumes and entitlements of the level could not be requested again under it. It checks the newest

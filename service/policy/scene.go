@@ -111,7 +111,7 @@ func look(ctx context.Context, t *tx.Tx, at place) (*scene, error) {
 		LEFT JOIN LATERAL platform.volume_hourly_now(v.tenant_id, v.project_id, platform.billing_currency(v.tenant_id), 1,
 			v.size_gib, c.name) h ON v.lost_at IS NULL ORDER BY v.id DESC`, at)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("look at what policy rules: %w", err)
+		return nil, fmt.Errorf("read what the policy applies to: %w", err)
 	}
 	s.fill(facts)
 	return s, nil

@@ -187,15 +187,15 @@ func judge(ctx context.Context, t *tx.Tx, at place, in SetInput, document *polic
 		revision = before.Revision
 	}
 	if revision != in.ExpectedRevision {
-		return before, fault.New(fault.Conflict, "revision %d holds, and not %d: read it and decide anew", revision,
-			in.ExpectedRevision).
+		return before, fault.New(fault.Conflict, "the current revision is %d, not %d: read it and decide again",
+			revision, in.ExpectedRevision).
 			At("input.expectedRevision").Retry(false), nil
 	}
 	if above == nil {
 		return before, nil, nil
 	}
 	if wider := policy.Widens(above, document); len(wider) > 0 {
-		return before, fault.New(fault.PolicyWidens, "the overlay would allow what stands forbidden above it: %s",
+		return before, fault.New(fault.PolicyWidens, "the overlay would allow what a level above it forbids: %s",
 			wider[0].Message).
 			With(fault.Prefixed("input.document", wider)...), nil
 	}

@@ -107,7 +107,7 @@ func Add(ctx context.Context, t *tx.Tx, v Version, over bool) (*Version, error) 
 	for _, old := range placing.Superseded {
 		if _, err := t.Exec(ctx, `UPDATE price_version SET superseded_xid = pg_current_xact_id()
 			WHERE id = $1`, old.ID); err != nil {
-			return nil, fmt.Errorf("cut price %s: %w", old.ID, err)
+			return nil, fmt.Errorf("end price %s: %w", old.ID, err)
 		}
 	}
 	for _, left := range placing.Kept {
@@ -129,10 +129,10 @@ func onShelf(ctx context.Context, t *tx.Tx, shelf string) (versions []*Version, 
 	found, err := t.Query(ctx, `SELECT `+Columns+` FROM price_version WHERE shelf = $1 AND superseded_xid IS NULL
 		ORDER BY version FOR UPDATE`, shelf)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the shelf: %w", err)
+		return nil, 0, fmt.Errorf("read the prices of this kind: %w", err)
 	}
 	if versions, err = pgx.CollectRows(found, ScanVersion); err != nil {
-		return nil, 0, fmt.Errorf("read the shelf: %w", err)
+		return nil, 0, fmt.Errorf("read the prices of this kind: %w", err)
 	}
 	err = t.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM price_version WHERE shelf = $1`, shelf).Scan(&number)
 	return versions, number, err
@@ -156,8 +156,9 @@ func insert(ctx context.Context, t *tx.Tx, v *Version) (*Version, error) {
 	}
 	stored, err := pgx.CollectExactlyOneRow(found, ScanVersion)
 	if tx.Violates(err, "price_version_no_overlap") {
-		return nil, fault.New(fault.PriceOverlap, "another price of the same thing was set just now: look again").
-			At("input.validFrom").Because(err)
+		return nil, fault.New(fault.PriceOverlap,
+			"another request set a price of the same kind at the same time: read the "+
+				"prices, and try again").At("input.validFrom").Because(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write a price: %w", err)

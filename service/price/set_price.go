@@ -112,7 +112,7 @@ func (s *Service) SetVersion(ctx context.Context, in VersionInput) (out *Version
 		}
 		version := in.Version(t.Now, t.Actor.Subject.ID)
 		if version.From.Before(t.Now) {
-			return fault.New(fault.PriceRetroactive, "validFrom lies in the past: plan a rerate").At("input.validFrom")
+			return fault.New(fault.PriceRetroactive, "validFrom is in the past: plan a rerate").At("input.validFrom")
 		}
 		if !version.To.IsZero() && !version.From.Before(version.To) {
 			return fault.New(fault.InvalidArgument, "validTo must be after validFrom").At("input.validTo")

@@ -258,8 +258,8 @@ func TestRetriesThatCannotBeAreRefused(t *testing.T) {
 		word string
 	}{
 		"superseded": {superseded, "superseded"}, "succeeded": {succeeded, "succeeded"}, "running": {running, "RUNNING"},
-		"launch": {launch, "launch anew"}, "release": {failed, "anew"},
-		"asked for nothing that is kept": {unknown, "not known"},
+		"launch": {launch, "launch it again"}, "release": {failed, "request the release"},
+		"asked for nothing that is kept": {unknown, "not stored"},
 	} {
 		_, err := b.service.Retry(b.admin, of(c.op, "k"))
 		platformtest.Refused(t, err, fault.FailedPrecondition, "input.operationId")

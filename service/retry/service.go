@@ -127,15 +127,15 @@ func retryable(op *db.Operation) error {
 			"the operation has succeeded: there is nothing to try again").At("input.operationId")
 	case op.ErrorCode == operation.Superseded:
 		return fault.New(fault.FailedPrecondition,
-			"the operation was superseded, and what took its place goes on").At("input.operationId")
+			"the operation was superseded, and the operation that replaced it continues").At("input.operationId")
 	}
 	return nil
 }
 
 // instead states the remedy for kinds that are not retried.
 var instead = map[lifecycle.OperationKind]string{
-	lifecycle.InstanceCreate:    "a launch is not tried again: decommission the instance and launch anew",
-	lifecycle.AllocationRelease: "a release is not tried again: ask for the release of the allocation anew",
+	lifecycle.InstanceCreate:    "a launch cannot be retried: decommission the instance and launch it again",
+	lifecycle.AllocationRelease: "a release cannot be retried: request the release of the allocation again",
 }
 
 func (s *Service) verb(kind lifecycle.OperationKind) (Verb, Planner, error) {

@@ -77,7 +77,7 @@ func (in IssueInput) check() error {
 	wrong.Reason("input.reason", in.Reason)
 	if !purposeForm.MatchString(in.Purpose) {
 		wrong.Bad("input.purpose",
-			"a name of 1 to 64 lower-case letters, digits, dots, hyphens and underscores, starting with a letter")
+			"must have 1 to 64 lower-case letters, digits, dots, hyphens and underscores, starting with a letter")
 	}
 	most := maxLife
 	pull := in.Purpose == PurposeArtifactPull
@@ -85,19 +85,19 @@ func (in IssueInput) check() error {
 		most = token.MaxPullLife
 	}
 	if life := time.Duration(in.TTLSeconds) * time.Second; life < minLife || life > most {
-		wrong.Bad("input.ttlSeconds", "%d to %d seconds", int(minLife.Seconds()), int(most.Seconds()))
+		wrong.Bad("input.ttlSeconds", "must be %d to %d seconds", int(minLife.Seconds()), int(most.Seconds()))
 	}
 	if pull && !digest.Valid(in.ArtifactDigest) {
-		wrong.Bad("input.artifactDigest", "sha256: and 64 hexadecimal digits, as the manifest pins them")
+		wrong.Bad("input.artifactDigest", "must be sha256: and 64 hexadecimal digits, as the manifest pins them")
 	}
 	if !pull && in.ArtifactDigest != "" {
-		wrong.Bad("input.artifactDigest", "is for the purpose %s alone", PurposeArtifactPull)
+		wrong.Bad("input.artifactDigest", "may be set only for the purpose %s", PurposeArtifactPull)
 	}
 	switch forNode := in.Audience == lifecycle.SecretForNode; {
 	case forNode && in.MemberID == nil:
-		wrong.Bad("input.memberId", "is needed for a node")
+		wrong.Bad("input.memberId", "must be set for a secret of a node")
 	case !forNode && in.MemberID != nil:
-		wrong.Bad("input.memberId", "is for a node alone")
+		wrong.Bad("input.memberId", "may be set only for a secret of a node")
 	}
 	return wrong.Err()
 }

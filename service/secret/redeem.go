@@ -57,7 +57,7 @@ func (s *Service) Redeem(ctx context.Context, id ids.ID) (*Redeemed, error) {
 			return out, err
 		}
 	}
-	return nil, fault.New(fault.Conflict, "the secret is rotated again and again").Retry(true)
+	return nil, fault.New(fault.Conflict, "the secret was rotated during every attempt: try again").Retry(true)
 }
 
 // wrap sets the value as its receiver gets it: in clear for an adapter, in a box to its own key for a node.
@@ -94,7 +94,7 @@ func (s *Service) peek(ctx context.Context, id ids.ID) (found *bound, node bool,
 			return audit.Missing(t, redeemAction, authz.SecretRedeem, id)
 		}
 		if err != nil {
-			return fmt.Errorf("look at secret %s: %w", id, err)
+			return fmt.Errorf("read secret %s: %w", id, err)
 		}
 		found.NodeID = t.Actor.NodeID
 		if err := audit.Require(t, redeemAction, authz.SecretRedeem, found.Object, id); err != nil {
@@ -114,7 +114,7 @@ func stranger(t *tx.Tx, id ids.ID) error {
 		return err
 	}
 	return audit.Refused(t, redeemAction, authz.SecretRedeem, authz.Object{}, id,
-		fault.New(fault.Forbidden, "a secret is delivered to the node or adapter that it is bound to"))
+		fault.New(fault.Forbidden, "a secret is delivered only to the node or adapter that it is bound to"))
 }
 
 func spent() error {
@@ -149,7 +149,7 @@ func (s *Service) missed(ctx context.Context, t *tx.Tx, id ids.ID, found *bound)
 	case errors.Is(err, pgx.ErrNoRows):
 		return audit.Missing(t, redeemAction, authz.SecretRedeem, id)
 	case err != nil:
-		return fmt.Errorf("look at secret %s: %w", id, err)
+		return fmt.Errorf("read secret %s: %w", id, err)
 	case version == found.version:
 		return audit.Refused(t, redeemAction, authz.SecretRedeem, found.Object, id, spent())
 	}

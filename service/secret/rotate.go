@@ -31,7 +31,7 @@ func (s *Service) Rotate(ctx context.Context, in RotateInput) (out *View, err er
 	wrong.Reason("reason", in.Reason)
 	overlap := time.Duration(in.OverlapSeconds) * time.Second
 	if overlap < 0 || overlap > maxOverlap {
-		wrong.Bad("overlapSeconds", "0 to %d", int(maxOverlap.Seconds()))
+		wrong.Bad("overlapSeconds", "must be 0 to %d", int(maxOverlap.Seconds()))
 	}
 	if err := wrong.Err(); err != nil {
 		return nil, err

@@ -34,10 +34,10 @@ func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View)
 	var released *time.Time // it is held against its end until the commit
 	if err := t.QueryRow(ctx, `SELECT released_at FROM instance WHERE id = $1 FOR SHARE`,
 		in.InstanceID).Scan(&released); err != nil {
-		return fmt.Errorf("hold instance %s: %w", in.InstanceID, err)
+		return fmt.Errorf("lock instance %s: %w", in.InstanceID, err)
 	}
 	if released != nil {
-		return fault.New(fault.FailedPrecondition, "nothing is left of the instance").At("input.instanceId")
+		return fault.New(fault.FailedPrecondition, "the instance was torn down").At("input.instanceId")
 	}
 	if err := in.purposes(ctx, t, to, out); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View)
 		return fmt.Errorf("count secrets of %s: %w", in.InstanceID, err)
 	}
 	if live >= maxLive {
-		return fault.New(fault.LimitExceeded, "the instance has %d live secrets, which is the most",
+		return fault.New(fault.LimitExceeded, "the instance has %d live secrets, which is the maximum",
 			maxLive).At("input.instanceId").Retry(true)
 	}
 	return nil
@@ -94,7 +94,7 @@ func pinnedRef(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) 
 			"the instance's manifest pins no such artifact").At("input.artifactDigest")
 	}
 	if err != nil {
-		return "", fmt.Errorf("look for the artifact %s of %s: %w", digest, instanceID, err)
+		return "", fmt.Errorf("find the artifact %s of %s: %w", digest, instanceID, err)
 	}
 	return ref, nil
 }
@@ -142,7 +142,7 @@ func (s *Service) value(t *tx.Tx, v *View) (string, error) {
 	}
 	var what pulled
 	if err := json.Unmarshal(v.Spec, &what); err != nil {
-		return "", fmt.Errorf("read what %s is made for: %w", v.ID, err)
+		return "", fmt.Errorf("read the spec of %s: %w", v.ID, err)
 	}
 	return s.Keys.SignPull(token.Pull{Registry: what.Registry, Repository: what.Repository, Digest: what.Digest,
 		Subject: holder(v),

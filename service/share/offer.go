@@ -37,7 +37,7 @@ func (s *Service) Offer(ctx context.Context, in OfferInput) (*db.ControlPlaneSha
 	wrong := &check.Input{}
 	wrong.Reason("input.reason", in.Reason)
 	if strings.TrimSpace(in.Reason) == "" {
-		wrong.Bad("input.reason", "say why: the other project reads it")
+		wrong.Bad("input.reason", "must state why: the other project reads it")
 	}
 	if err := wrong.Err(); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func offer(ctx context.Context, t *tx.Tx, in OfferInput, id ids.ID) (*db.Control
 	err = t.QueryRow(ctx, `SELECT coalesce(platform.hold_offered($1, $2, $3), '')`, seen.ProjectID, seen.TenantID,
 		in.ProjectID).Scan(&project)
 	if err != nil {
-		return nil, fmt.Errorf("hold project %s: %w", in.ProjectID, err)
+		return nil, fmt.Errorf("lock project %s: %w", in.ProjectID, err)
 	}
 	if project == "" {
 		return nil, fault.New(fault.NotFound, "the tenant has no project %s", in.ProjectID).At("input.projectId")
@@ -113,19 +113,19 @@ func offer(ctx context.Context, t *tx.Tx, in OfferInput, id ids.ID) (*db.Control
 // offerable checks the rules for an offer of a locked instance.
 func offerable(ctx context.Context, t *tx.Tx, instance *db.Instance, project ids.ID) error {
 	if project == instance.ProjectID {
-		return fault.New(fault.InvalidArgument, "the instance lives in this project").At("input.projectId")
+		return fault.New(fault.InvalidArgument, "the instance belongs to this project itself").At("input.projectId")
 	}
 	if lifecycle.ControlPlaneScope(instance.ControlPlaneScope) != lifecycle.ControlPlaneTenant {
 		return fault.New(fault.FailedPrecondition,
-			"the control plane of instance %s serves its project alone: launch it with controlPlaneScope TENANT", instance.ID).
-			At("input.instanceId")
+			"the control plane of instance %s serves only its own project: launch it with controlPlaneScope TENANT",
+			instance.ID).At("input.instanceId")
 	}
 	if err := live(instance, "input.instanceId"); err != nil {
 		return err
 	}
 	open, err := t.ControlPlaneShare.Query().Where(dbshare.InstanceID(instance.ID), dbshare.EndedAtIsNil()).All(ctx)
 	if err != nil {
-		return fmt.Errorf("look for open shares of %s: %w", instance.ID, err)
+		return fmt.Errorf("find open shares of %s: %w", instance.ID, err)
 	}
 	for _, one := range open {
 		if one.ProjectID == project {

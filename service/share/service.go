@@ -165,7 +165,7 @@ func (m move) write(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, in
 func wakeGuests(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	found, err := t.Query(ctx, `SELECT id FROM instance WHERE project_id = $1 AND released_at IS NULL`, project)
 	if err != nil {
-		return fmt.Errorf("look for the instances of %s: %w", project, err)
+		return fmt.Errorf("find the instances of %s: %w", project, err)
 	}
 	var guest ids.ID
 	_, err = pgx.ForEachRow(found, []any{&guest}, func() error {

@@ -16,7 +16,7 @@ import (
 func (s *Service) Withdraw(ctx context.Context, in Input) (*db.ControlPlaneShare, error) {
 	if strings.TrimSpace(in.Reason) == "" {
 		wrong := &check.Input{}
-		wrong.Bad("reason", "say why: the other project reads it")
+		wrong.Bad("reason", "must state why: the other project reads it")
 		return nil, wrong.Err()
 	}
 	return s.carry(ctx, in, move{

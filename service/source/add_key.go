@@ -41,7 +41,7 @@ func (in KeyInput) check(now time.Time) (out trusted, err error) {
 	var input check.Input
 	input.Text("input.name", in.Name, 1, maxKeyName)
 	if out, err = readKey(in.PublicKey); err != nil {
-		input.Bad("input.publicKey", "PEM of one PKIX public key, ECDSA P-256 or Ed25519")
+		input.Bad("input.publicKey", "must be the PEM of one PKIX public key, ECDSA P-256 or Ed25519")
 	}
 	input.Future("input.validUntil", in.ValidUntil, now)
 	if in.ValidFrom != nil && in.ValidUntil != nil && !in.ValidUntil.After(*in.ValidFrom) {
@@ -54,7 +54,7 @@ func (in KeyInput) check(now time.Time) (out trusted, err error) {
 // readKey reads PEM and encodes the key again, so that what is stored holds the key and nothing else.
 func readKey(text string) (out trusted, err error) {
 	if len(text) > maxPEM {
-		return out, fmt.Errorf("at most %d bytes", maxPEM)
+		return out, fmt.Errorf("must have at most %d bytes", maxPEM)
 	}
 	public, fingerprint, algorithm, err := signature.ParsePublicKey([]byte(text))
 	if err != nil {
@@ -98,7 +98,7 @@ func addKey(ctx context.Context, t *tx.Tx, in KeyInput, key trusted) (*db.Signer
 		return nil, fmt.Errorf("count the keys of %s: %w", source.ID, err)
 	}
 	if held >= origin.MaxKeys {
-		return nil, fault.New(fault.LimitExceeded, "a source may have at most %d keys, revoked ones among them",
+		return nil, fault.New(fault.LimitExceeded, "a source may have at most %d keys, including revoked ones",
 			origin.MaxKeys).At("input.sourceId")
 	}
 	from := t.Now
@@ -111,7 +111,7 @@ func addKey(ctx context.Context, t *tx.Tx, in KeyInput, key trusted) (*db.Signer
 		`+keyColumns, ids.New(ids.SignerKey), source.ID, source.TenantID, in.Name,
 		key.pem, key.fingerprint, key.algorithm, from, in.ValidUntil, string(t.Actor.ID), t.Now)
 	if tx.Violates(err, "signerkey_source_id_fingerprint") {
-		return nil, fault.New(fault.Conflict, "the source has this key, %s, be it revoked",
+		return nil, fault.New(fault.Conflict, "the source already has this key, %s; it may be revoked",
 			key.fingerprint).At("input.publicKey").Retry(false)
 	}
 	if err != nil {

@@ -42,11 +42,11 @@ func (in *CreateInput) check() (*url.URL, error) {
 	}
 	switch {
 	case in.Kind != lifecycle.SourceS3 && in.Region != "":
-		input.Bad("input.region", "is for object stores alone")
+		input.Bad("input.region", "may be set only for object stores")
 	case in.Kind == lifecycle.SourceS3 && in.Region == "":
 		in.Region = standardRegion
 	case in.Kind == lifecycle.SourceS3 && !regionForm.MatchString(in.Region):
-		input.Bad("input.region", "1 to 40 lower-case letters, digits and hyphens")
+		input.Bad("input.region", "must have 1 to 40 lower-case letters, digits and hyphens")
 	}
 	checkPolicy(&input, in.SignaturePolicy)
 	return at, input.Err()
@@ -57,7 +57,7 @@ func checkPolicy(input *check.Input, policy lifecycle.SignaturePolicy) {
 	known := []lifecycle.SignaturePolicy{lifecycle.SignatureRequired, lifecycle.SignatureQuarantine,
 		lifecycle.SignatureOptional}
 	if !slices.Contains(known, policy) {
-		input.Bad("input.signaturePolicy", "one of REQUIRED, QUARANTINE and OPTIONAL")
+		input.Bad("input.signaturePolicy", "must be one of REQUIRED, QUARANTINE and OPTIONAL")
 	}
 }
 

@@ -34,12 +34,12 @@ func (in CredentialInput) check() error {
 	if in.User != "" || in.Secret != "" {
 		input.Text("input.user", in.User, 1, maxUser)
 		if strings.Contains(in.User, ":") {
-			input.Bad("input.user", "must not hold a colon")
+			input.Bad("input.user", "must not contain a colon")
 		}
 		// A key file of several lines is a secret too.
 		if n := utf8.RuneCountInString(in.Secret); n < 1 || n > maxSecret || !utf8.ValidString(in.Secret) ||
 			strings.ContainsRune(in.Secret, 0) {
-			input.Bad("input.secret", "1 to %d characters", maxSecret)
+			input.Bad("input.secret", "must have 1 to %d characters", maxSecret)
 		}
 	}
 	input.Reason("input.reason", in.Reason)

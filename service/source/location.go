@@ -14,10 +14,10 @@ import (
 const maxLocation = 400
 
 const (
-	registryForm = "host[:port][/path] in lower case, such as registry.example.com/team, without a scheme, a tag or a " +
-		"closing slash"
-	addressForm = "an https address in its plain form that ends with a slash, without user, query or fragment, and " +
-		"without the port 443"
+	registryForm = "must be host[:port][/path] in lower case, such as registry.example.com/team, without a scheme, a " +
+		"tag or a closing slash"
+	addressForm = "must be an https address in its plain form that ends with a slash, without user, query or " +
+		"fragment, and without the port 443"
 	bucketForm = addressForm + ": https://endpoint/bucket/[prefix/]"
 )
 

@@ -31,7 +31,7 @@ func (in UpdateInput) check() error {
 		checkPolicy(&input, *in.SignaturePolicy)
 	}
 	if in.Name == nil && in.SignaturePolicy == nil && in.Disabled == nil {
-		input.Bad("input", "names nothing to change")
+		input.Bad("input", "must set at least one field to change")
 	}
 	input.Reason("input.reason", in.Reason)
 	return input.Err()

@@ -20,7 +20,7 @@ func looksOnly(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.S
 		return err
 	}
 	refusal := fault.New(fault.Forbidden,
-		"this call only looks: it may ask for a process's state, and run the commands that the app's manifest names as "+
+		"the caller may only inspect: read a process's state, and run the commands that the app's manifest names as "+
 			"inspections").
 		With(fault.Reason{Code: fault.PermissionMissing, Message: "needs " + authz.TaskRun.String(), Path: "input.spec"})
 	return audit.Refused(t, action, authz.TaskRun, where, member.ID, refusal)

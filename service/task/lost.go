@@ -25,5 +25,5 @@ func lost(ctx context.Context, t *tx.Tx, id ids.ID, missing error) error {
 		return missing
 	}
 	return fault.New(fault.CursorExpired,
-		"task %s is of a past that the database does not have: do not carry it out, and forget it", id)
+		"the database lacks task %s, after a restore or failover: do not run it, and forget it", id)
 }

@@ -54,7 +54,7 @@ func (s *Service) Append(ctx context.Context, in OutputInput) (next int, err err
 		_, err = t.Exec(ctx, fmt.Sprintf(`UPDATE node_task SET %[1]s = %[1]s || $2 WHERE id = $1`, columns[in.Stream]),
 			in.TaskID, fresh)
 		if err != nil {
-			return fmt.Errorf("keep output of node task %s: %w", in.TaskID, err)
+			return fmt.Errorf("store output of node task %s: %w", in.TaskID, err)
 		}
 		return nil
 	})
@@ -114,7 +114,7 @@ func (in *OutputInput) place(held int) (fresh string, next int, err error) {
 	}
 	fresh = in.Data[held-in.Offset:]
 	if !utf8.ValidString(fresh) {
-		return "", 0, fault.New(fault.InvalidArgument, "the end of what is kept, %d, lies within a character of this piece",
+		return "", 0, fault.New(fault.InvalidArgument, "the stored output ends at %d, within a character of this piece",
 			held).At("input.offset")
 	}
 	return head(fresh, nodetask.MaxOutput-held), end, nil

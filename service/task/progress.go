@@ -32,7 +32,7 @@ const (
 )
 
 // errTold rolls back the node's own transaction: a node may not write the timeline.
-var errTold = errors.New("the report has to be told to the instance's timeline")
+var errTold = errors.New("the report has to be written to the instance's timeline")
 
 // checkProgress refuses malformed progress, and progress of a task that does not run.
 func (in *ReportInput) checkProgress() error {
@@ -41,13 +41,13 @@ func (in *ReportInput) checkProgress() error {
 		switch {
 		case said == nil:
 		case in.State != lifecycle.TaskRunning:
-			return fault.New(fault.InvalidArgument, "progress is told while the task runs").At(path)
+			return fault.New(fault.InvalidArgument, "progress can be reported only while the task runs").At(path)
 		case *said < 0 || *said > maxProgress || *said != math.Trunc(*said): // NaN is none of them and equals nothing
 			return fault.New(fault.InvalidArgument, "progress is a whole number of bytes, 0 to %d", int64(maxProgress)).At(path)
 		}
 	}
 	if in.ProgressDone != nil && in.ProgressTotal != nil && *in.ProgressTotal > 0 && *in.ProgressDone > *in.ProgressTotal {
-		return fault.New(fault.InvalidArgument, "more is done than there is to do").At("input.progressDone")
+		return fault.New(fault.InvalidArgument, "progressDone is more than progressTotal").At("input.progressDone")
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (in *ReportInput) draft(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*
 			AND e.occurred_at > $5)`,
 			row.InstanceID, tellBack, string(lifecycle.EventArtifactFetching), row.ID, t.Now.Add(-tellPause)).Scan(&lately)
 		if err != nil {
-			return nil, fmt.Errorf("look for what was told of node task %s: %w", row.ID, err)
+			return nil, fmt.Errorf("find the events of node task %s: %w", row.ID, err)
 		}
 		if lately {
 			return nil, nil

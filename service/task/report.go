@@ -111,7 +111,8 @@ func (in *ReportInput) begins() bool {
 func (in *ReportInput) check() error {
 	switch {
 	case in.State == lifecycle.TaskPending:
-		return fault.New(fault.InvalidArgument, "an agent reports that a task runs or how it ended").At("input.state")
+		return fault.New(fault.InvalidArgument,
+			"state must be RUNNING or the state in which the task ended").At("input.state")
 	case utf8.RuneCountInString(in.Message) > nodetask.MaxMessage:
 		return fault.New(fault.InvalidArgument, "the message may have at most %d characters",
 			nodetask.MaxMessage).At("input.message")
@@ -138,9 +139,9 @@ func (in *ReportInput) check() error {
 func checkFence(stored, said int) error {
 	switch {
 	case said < stored:
-		return fault.New(fault.StaleFence, "the task was dispatched anew under fence %d", stored).At("input.fence")
+		return fault.New(fault.StaleFence, "the task was dispatched again under fence %d", stored).At("input.fence")
 	case said > stored:
-		return fault.New(fault.InvalidArgument, "fence %d was never given out; the task's is %d", said,
+		return fault.New(fault.InvalidArgument, "fence %d was never issued; the task's is %d", said,
 			stored).At("input.fence")
 	}
 	return nil

@@ -114,7 +114,7 @@ func checkKey(key string) error {
 	for _, r := range key {
 		if r < 0x21 || r > 0x7e {
 			return fault.New(fault.InvalidArgument,
-				"the idempotency key may hold printable ASCII without spaces").At("input.idempotencyKey")
+				"the idempotency key must be printable ASCII without spaces").At("input.idempotencyKey")
 		}
 	}
 	return nil
@@ -147,10 +147,10 @@ func open(ctx context.Context, t *tx.Tx, operation ids.ID) error {
 	}
 	var runs bool
 	if err := t.QueryRow(ctx, `SELECT coalesce(platform.hold_operation($1), false)`, operation).Scan(&runs); err != nil {
-		return fmt.Errorf("hold operation %s: %w", operation, err)
+		return fmt.Errorf("lock operation %s: %w", operation, err)
 	}
 	if !runs {
-		return fault.New(fault.FailedPrecondition, "operation %s has ended: nothing more is run for it", operation)
+		return fault.New(fault.FailedPrecondition, "operation %s has ended: no more tasks run for it", operation)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func known(ctx context.Context, t *tx.Tx, d draft, digest []byte) (*db.NodeTask,
 		d.member.ID, d.key)
 	switch {
 	case err != nil:
-		return nil, false, fmt.Errorf("look for a node task: %w", err)
+		return nil, false, fmt.Errorf("find a node task: %w", err)
 	case row == nil && d.member.NodeID == nil:
 		return nil, false, fault.New(fault.FailedPrecondition, "member %s is on no node", d.member.ID).At("input.memberId")
 	case row == nil:
@@ -238,7 +238,8 @@ func room(ctx context.Context, t *tx.Tx, member *db.Member) error {
 		return fmt.Errorf("count open node tasks: %w", err)
 	}
 	if open > MaxOpenOfMember {
-		return fault.New(fault.LimitExceeded, "member %s has %d open tasks, which is the most", member.ID, MaxOpenOfMember).
+		return fault.New(fault.LimitExceeded, "member %s has %d open tasks, which is the maximum", member.ID,
+			MaxOpenOfMember).
 			At("input.memberId").Retry(true)
 	}
 	return nil

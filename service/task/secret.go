@@ -27,11 +27,11 @@ func bound(ctx context.Context, t *tx.Tx, member *db.Member, refs []nodetask.Sec
 	rows, err := t.Query(ctx, `SELECT id FROM runtime_secret WHERE id = ANY ($1) AND member_id = $2 AND node_id = $3`,
 		wanted, member.ID, member.NodeID)
 	if err != nil {
-		return fmt.Errorf("look for the task's secrets: %w", err)
+		return fmt.Errorf("find the task's secrets: %w", err)
 	}
 	known, err := pgx.CollectRows(rows, pgx.RowTo[ids.ID])
 	if err != nil {
-		return fmt.Errorf("look for the task's secrets: %w", err)
+		return fmt.Errorf("find the task's secrets: %w", err)
 	}
 	var reasons []fault.Reason
 	for _, ref := range refs {

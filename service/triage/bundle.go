@@ -92,7 +92,7 @@ func Pack(rows *Rows, report *Report, about string, at time.Time) ([]byte, *supp
 		p.add("other", supportbundle.Row{"operationId": one.OperationID, "kind": one.Kind, "state": one.State, "at": one.At})
 	}
 	for _, what := range slices.Sorted(maps.Keys(rows.hidden)) {
-		p.LeaveOut(what, "the caller lacks the key that they need", rows.hidden[what])
+		p.LeaveOut(what, "the caller does not have the permission key for them", rows.hidden[what])
 	}
 	if p.err != nil {
 		return nil, nil, p.err

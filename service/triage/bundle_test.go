@@ -234,7 +234,7 @@ func TestNoCanaryIsInASupportBundle(t *testing.T) {
 		require.NotContains(t, bundle.Content, `{"section":"`+hidden+`"`)
 	}
 	require.Contains(t, bundle.LeftOut, supportbundle.Omission{What: "audit rows",
-		Why: "the caller lacks the key that they need", Count: 1})
+		Why: "the caller does not have the permission key for them", Count: 1})
 }
 
 // requireNoted requires that the audit has what was handed out, and that it leads triage to nothing else than before.

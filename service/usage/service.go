@@ -120,7 +120,7 @@ func (p *place) time() (*time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, p.at)
 	if err != nil {
-		return nil, fault.New(fault.CursorInvalid, "the cursor was not made by this list").At("after")
+		return nil, fault.New(fault.CursorInvalid, "the cursor is not from this list").At("after")
 	}
 	return &at, nil
 }

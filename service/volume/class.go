@@ -90,7 +90,7 @@ func classOf(ctx context.Context, t *tx.Tx, named, path string) (*Class, error) 
 	found, err := tx.Collect(ctx, t, scanClass,
 		`SELECT `+classColumns+` FROM storage_class c WHERE c.id = $1 OR c.name = $1`, named)
 	if err != nil {
-		return nil, fmt.Errorf("look for storage class %s: %w", named, err)
+		return nil, fmt.Errorf("find storage class %s: %w", named, err)
 	}
 	if len(found) == 0 {
 		return nil, fault.New(fault.NotFound, "there is no storage class %q", named).At(path)

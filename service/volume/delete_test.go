@@ -73,7 +73,8 @@ func TestAVolumeInUseIsNotDeleted(t *testing.T) {
 	first, second := b.user("first", v), b.user("second", v)
 	_, err := b.Delete(b.admin, v.ID, "no more")
 	platformtest.Refused(t, err, fault.Conflict, "volumeId", "volumeId")
-	require.Equal(t, "instances use the volume: first (home), second (home). Decommission them first", fault.From(err).Message)
+	require.Equal(t, "instances use the volume: first (home), second (home); decommission them first",
+		fault.From(err).Message)
 	require.Equal(t, fault.VolumeInUse, fault.From(err).Reasons[0].Code)
 	require.Contains(t, fault.From(err).Reasons[1].Message, string(second))
 	require.Equal(t, []int{2, 2}, []int{b.Count("volume", "status = 'READY'"), b.done()})

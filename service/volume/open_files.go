@@ -135,15 +135,16 @@ func (v *Volume) serves() error {
 	if v.Status == volume.Ready {
 		return nil
 	}
-	return fault.New(fault.FailedPrecondition, "the volume is %s: its files are not reached any more", v.Status).
+	return fault.New(fault.FailedPrecondition, "the volume is %s: its files cannot be reached any more", v.Status).
 		At("volumeId")
 }
 
 // places are the nodes that serve a volume's files.
 func places(ctx context.Context, t *tx.Tx, v *Volume) (nodes []ids.ID, err error) {
 	if v.StorageClass.Kind == volume.Local && v.NodeID == nil {
-		return nil, fault.New(fault.FailedPrecondition, "the volume is local and on no node yet: it comes to be on the node "+
-			"of its first member, so launch an app with it first, or take a volume of a shared class").At("volumeId")
+		return nil, fault.New(fault.FailedPrecondition,
+			"the volume is local and on no node yet: its first member decides the "+
+				"node, so launch an app with it first, or use a volume of a shared class").At("volumeId")
 	}
 	if err := t.QueryRow(ctx, `SELECT platform.open_volume(v) FROM volume v WHERE v.id = $1`, v.ID).Scan(&nodes); err != nil {
 		return nil, fmt.Errorf("find who serves volume %s: %w", v.ID, err)

@@ -26,7 +26,7 @@ func (s *Service) UpdateClass(ctx context.Context, in UpdateClassInput) (out *Cl
 	wrong := &check.Input{}
 	checkText(wrong, in.Title, in.Description)
 	if in.Title == nil && in.Description == nil && in.Disabled == nil {
-		wrong.Bad("input", "names nothing to change")
+		wrong.Bad("input", "must set at least one field to change")
 	}
 	wrong.Reason("input.reason", in.Reason)
 	if err := wrong.Err(); err != nil {

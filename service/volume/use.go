@@ -69,7 +69,7 @@ const maxNamed = 10
 func unused(ctx context.Context, t *tx.Tx, id ids.ID) error {
 	users, err := tx.Collect(ctx, t, scanUse, usesSQL, []ids.ID{id})
 	if err != nil {
-		return fmt.Errorf("look for who uses volume %s: %w", id, err)
+		return fmt.Errorf("find the users of volume %s: %w", id, err)
 	}
 	if len(users) == 0 {
 		return nil
@@ -85,6 +85,6 @@ func unused(ctx context.Context, t *tx.Tx, id ids.ID) error {
 	if more := len(names) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fault.New(fault.Conflict, "instances use the volume: %s. Decommission them first", text).
+	return fault.New(fault.Conflict, "instances use the volume: %s; decommission them first", text).
 		With(reasons[:min(len(reasons), fault.MaxReasons)]...)
 }

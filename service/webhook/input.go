@@ -25,12 +25,12 @@ var typePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)
 // checkTypes wants 1 to 50 event types, or prefixes of some that end in `.*`.
 func checkTypes(input *check.Input, path string, types []string) {
 	if len(types) < 1 || len(types) > maxTypes {
-		input.Bad(path, "1 to %d event types", maxTypes)
+		input.Bad(path, "must have 1 to %d event types", maxTypes)
 		return
 	}
 	for _, one := range types {
 		if len(one) > maxType || !typePattern.MatchString(one) || !known(one) {
-			input.Bad(path, "%.100q is no event type, and no prefix of one that ends in .*", one)
+			input.Bad(path, "%.100q is neither an event type nor a prefix of event types that ends in .*", one)
 			return
 		}
 	}
@@ -58,14 +58,14 @@ func (s *Service) checkURL(input *check.Input, path, address string) error {
 	parsed, err := url.Parse(address)
 	switch {
 	case utf8.RuneCountInString(address) > maxURL:
-		input.Bad(path, "at most %d characters", maxURL)
+		input.Bad(path, "must have at most %d characters", maxURL)
 	case err != nil || parsed.Host == "" || parsed.Hostname() == "" ||
 		(parsed.Scheme != "https" && parsed.Scheme != "http"):
-		input.Bad(path, "an address such as https://example.com/hook")
+		input.Bad(path, "must be an address such as https://example.com/hook")
 	case parsed.User != nil:
-		input.Bad(path, "must not hold a user or password: receivers check the signature")
+		input.Bad(path, "must not contain a user or password: receivers check the signature")
 	case parsed.Fragment != "":
-		input.Bad(path, "must not hold a fragment")
+		input.Bad(path, "must not contain a fragment")
 	default:
 		if err := s.Allow(parsed); err != nil {
 			return fault.From(err).At(path)

@@ -34,7 +34,7 @@ func (s *Service) Replay(ctx context.Context, id ids.ID, after, reason string) (
 		}
 		if stands, err := s.Feeds.Parse(before.Cursor); err == nil && stands.Before(to) {
 			return audit.Refused(t, action, authz.WebhookManage, object(before), id,
-				fault.New(fault.FailedPrecondition, "the webhook has not come to this cursor yet").At("after"))
+				fault.New(fault.FailedPrecondition, "the webhook has not reached this cursor yet").At("after"))
 		}
 		out, err = one(ctx, t, Scan, `UPDATE webhook SET cursor = $2, updated_at = $3 WHERE id = $1 RETURNING `+Columns, id,
 			s.Feeds.Cursor(to), t.Now)

@@ -22,7 +22,7 @@ const maxOverlap = 604_800
 func (s *Service) Rotate(ctx context.Context, id ids.ID, overlapSeconds int) (*Created, error) {
 	var input check.Input
 	if overlapSeconds < 0 || overlapSeconds > maxOverlap {
-		input.Bad("overlapSeconds", "0 to %d seconds", maxOverlap)
+		input.Bad("overlapSeconds", "must be 0 to %d seconds", maxOverlap)
 	}
 	if err := input.Err(); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (p *Plan) Check(op *ast.OperationDefinition, variables map[string]any) *Err
 	}
 	line, column := place(op.Position)
 	return tooLarge(line, column,
-		"the operation may ask for more than %d values: ask for smaller pages or fewer nested lists", p.guard.limits.Cost)
+		"the operation may read more than %d values: request smaller pages or fewer nested lists", p.guard.limits.Cost)
 }
 
 func (p *Plan) root(op *ast.OperationDefinition) *ast.Definition {

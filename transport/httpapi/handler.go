@@ -162,7 +162,7 @@ func (h *Handler) authenticate(ctx context.Context, w http.ResponseWriter, r *ht
 	}
 	if credential.Source == transport.SourceCookie && !transport.SameOrigin(r, h.options.Origins) {
 		return ctx, refuse(http.StatusForbidden, transport.CodeForbidden,
-			"the session cookie is taken from our own pages only")
+			"the session cookie is accepted from the platform's own pages only")
 	}
 	authenticated, err := h.options.Authenticate(ctx, credential, r)
 	if err == nil {
@@ -251,7 +251,7 @@ func (h *Handler) encode(ctx context.Context, response *graphql.Response, status
 	if err == nil {
 		return body, status
 	}
-	h.options.Engine.Log().ErrorContext(ctx, "answer not encoded", slog.Any("error", err))
+	h.options.Engine.Log().ErrorContext(ctx, "the answer could not be encoded", slog.Any("error", err))
 	return []byte(`{"errors":[{"message":"internal error","extensions":{"code":"INTERNAL"}}]}`),
 		http.StatusInternalServerError
 }

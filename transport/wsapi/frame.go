@@ -101,11 +101,11 @@ func (f *frames) allowed(h header) error {
 	case h.op > opPong, h.op > opBinary && h.op < opClose:
 		return violate(CloseProtocolError, "unknown opcode")
 	case h.op >= opClose && (!h.fin || h.length > 125):
-		return violate(CloseProtocolError, "control frames are whole and at most 125 bytes")
+		return violate(CloseProtocolError, "a control frame is not fragmented and has at most 125 bytes")
 	case h.op == opContinuation && f.partialOp == 0:
-		return violate(CloseProtocolError, "a continuation continues nothing")
+		return violate(CloseProtocolError, "a continuation frame without a message that was begun")
 	case h.op != opContinuation && h.op < opClose && f.partialOp != 0:
-		return violate(CloseProtocolError, "a new message begins within another")
+		return violate(CloseProtocolError, "a new message begins before the last one has ended")
 	}
 	return nil
 }

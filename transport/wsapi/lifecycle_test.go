@@ -108,7 +108,7 @@ func TestSecondRunIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t, nil)
 	b.connect(t)
-	require.ErrorContains(t, b.server.Run(context.Background()), "runs already")
+	require.ErrorContains(t, b.server.Run(context.Background()), "already running")
 }
 
 func TestSilentPeerIsClosed(t *testing.T) {

@@ -175,7 +175,7 @@ func (s *Server) admit(ctx context.Context) (subject string, refused *CloseReaso
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.subjects[subject] >= s.options.SubjectSockets {
-		return "", &CloseReason{CloseTooManySockets, "this caller holds too many sockets"}
+		return "", &CloseReason{CloseTooManySockets, "this caller has too many sockets open"}
 	}
 	s.subjects[subject]++
 	return subject, nil
@@ -200,7 +200,7 @@ func (s *Server) authenticate(ctx context.Context, r *http.Request, payload json
 		return nil, &CloseReason{CloseUnauthorized, refused.Message}
 	}
 	if credential.Source == transport.SourceCookie && !transport.OriginAllowed(r, s.options.Origins, false) {
-		return nil, &CloseReason{CloseForbidden, "the session cookie is taken from our own pages only"}
+		return nil, &CloseReason{CloseForbidden, "the session cookie is accepted from the platform's own pages only"}
 	}
 	authenticated, err := s.options.Authenticate(ctx, credential, r)
 	if err == nil {
@@ -250,7 +250,7 @@ func presented(r *http.Request, payload json.RawMessage) (transport.Credential, 
 // waits up to StopTimeout, and cuts what is left. It returns nil.
 func (s *Server) Run(ctx context.Context) error {
 	if !s.running.CompareAndSwap(false, true) {
-		return errors.New("graphql over WebSocket: the server runs already")
+		return errors.New("graphql over WebSocket: the server is already running")
 	}
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

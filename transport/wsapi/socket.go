@@ -259,7 +259,7 @@ func (s *socket) frame(op byte, payload []byte) (done bool) {
 	case opText:
 		s.receive(payload)
 	case opBinary:
-		s.close(CloseReason{CloseBadRequest, "messages are text"})
+		s.close(CloseReason{CloseBadRequest, "messages must be text"})
 	}
 	return false
 }

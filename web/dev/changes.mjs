@@ -204,7 +204,7 @@ async function planMember(world, { memberId, force }, action) {
     force: force === true,
     reversible: action === 'DRAIN',
     change: action === 'REMOVE' ? { counts: { [member.componentKey]: peers.length - 1 } } : {},
-    reversal: action === 'DRAIN' ? 'put the member back to work' : 'what is stored on the member is gone with it',
+    reversal: action === 'DRAIN' ? 'put the member back to work' : 'what is stored on the member is deleted with it',
     refusal:
       action === 'REMOVE' && peers.length <= bounds.min
         ? `the app needs ${bounds.min} ${bounds.displayName.toLowerCase()} at least`
@@ -242,7 +242,7 @@ function planInstance(world, { instanceId, force, ...input }, kind) {
     reversible: !end,
     change: end ? {} : input,
     reversal: end
-      ? 'what runs and what is stored on the members is gone'
+      ? 'what runs and what is stored on the members is deleted'
       : `roll back to generation ${instance.generation()}`,
     refusal: force === undefined && input.version === '9.9.9' ? 'there is no such version' : undefined,
   });
@@ -273,7 +273,7 @@ const leaving = [
   ['dispatch', 'Handing over to the adapter'],
   ['wait_for_adapter', 'Its work ends'],
   ['teardown', 'The node takes it down'],
-  ['residue', 'The agent looks for what is left'],
+  ['residue', 'The agent checks what is left'],
 ];
 const joining = [
   ['bind_nodes', 'Binding members to nodes'],
@@ -334,8 +334,8 @@ function waitForWork(world, member, op) {
 
 function insist(world, found, planHash) {
   if (planHash != null && found.hash !== planHash) {
-    throw world.fault('PLAN_STALE', 'something that the plan rested on has changed', [
-      { code: 'PLAN_STALE', message: 'the workload has moved on since the plan was made', path: 'input.planHash' },
+    throw world.fault('PLAN_STALE', 'something that the plan covers has changed', [
+      { code: 'PLAN_STALE', message: 'the workload has changed since the plan was created', path: 'input.planHash' },
     ]);
   }
   if (!found.allowed)
@@ -394,7 +394,7 @@ async function remove(world, input) {
       op,
       { status: 'REMOVED', health: 'UNKNOWN' },
       'member_removed',
-      `${member.componentKey} ${member.index} is gone, nothing is left on ${member.node?.name}`,
+      `${member.componentKey} ${member.index} is removed, nothing is left on ${member.node?.name}`,
     );
   });
   instance.components.find((each) => each.key === member.componentKey).count--;
@@ -439,7 +439,7 @@ function add(world, input) {
   const component = instance.components.find((each) => each.key === input.componentKey);
   if (component.count + input.count > bounds.max)
     throw world.fault('INVALID_ARGUMENT', 'too many members', [
-      { code: 'INVALID_ARGUMENT', message: `at most ${bounds.max} may be there`, path: 'input.count' },
+      { code: 'INVALID_ARGUMENT', message: `at most ${bounds.max} are allowed`, path: 'input.count' },
     ]);
   const allocations =
     input.intent == null
@@ -487,7 +487,7 @@ async function replace(world, input) {
       op,
       { status: 'REMOVED', health: 'UNKNOWN' },
       'member_removed',
-      `${member.componentKey} ${member.index} made way`,
+      `${member.componentKey} ${member.index} was replaced`,
     );
   });
   setState(

@@ -2,7 +2,7 @@
 import { now, past } from './kit.mjs';
 
 const checks = [
-  ['disk', 'has room'],
+  ['disk', 'has space'],
   ['gpu', 'every GPU answers'],
   ['runtime', 'starts containers'],
 ];

@@ -45,7 +45,7 @@ export function usageQueries(world) {
           usageId: 'jobs/17/1795168801',
           code: 'USAGE_ID_REUSED',
           field: 'id',
-          message: 'id is that of a record with other content',
+          message: 'id belongs to a record with other content',
           record: {},
           createdAt: past(3),
         })),

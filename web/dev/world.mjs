@@ -19,12 +19,12 @@ const createSteps = [
 const decommissionSteps = [
   ['dispatch', 'Handing over to the adapter'],
   ['wait_for_adapter', 'The adapter stops the members'],
-  ['collect_residue', 'The agents look for what is left'],
+  ['collect_residue', 'The agents check what is left'],
   ['release', 'Giving the nodes back'],
 ];
 const releaseSteps = [
   ['stop_instance', 'Stopping what uses it'],
-  ['collect_residue', 'The agent looks for what is left'],
+  ['collect_residue', 'The agent checks what is left'],
   ['release', 'Giving the node back'],
 ];
 
@@ -122,7 +122,7 @@ export class World {
       config: { image: 'base' },
       smoke: false,
       system: false,
-      reason: 'first look',
+      reason: 'first test',
     });
     this.audit('allocation.release', 'releaseAllocation', slice.id, 'clean up', 'FORBIDDEN');
     seedOrphan(this);
@@ -295,7 +295,7 @@ export class World {
     this.emit(
       instance,
       'apps.instance.requested',
-      `Launch of ${app.displayName} ${instance.appVersion} asked for by ${this.actor.name}`,
+      `Launch of ${app.displayName} ${instance.appVersion} requested by ${this.actor.name}`,
       op,
       { name: input.name },
     );
@@ -487,7 +487,7 @@ export class World {
     const instance = this.instances.find((each) => each.id === instanceId);
     const op = this.operation('INSTANCE_DECOMMISSION', { instance }, reason, decommissionSteps);
     instance.status = 'STOPPING';
-    this.emit(instance, 'apps.instance.deleting', `${this.actor.name} asked to decommission it: ${reason ?? ''}`, op);
+    this.emit(instance, 'apps.instance.deleting', `${this.actor.name} requested its removal: ${reason ?? ''}`, op);
     this.audit('apps.instance.delete', 'decommissionInstance', instanceId, reason);
     this.run(op, instance, () => {
       Object.assign(instance, { status: 'STOPPED', health: 'UNKNOWN', releasedAt: now() });
@@ -496,12 +496,12 @@ export class World {
         this.emit(
           instance,
           'apps.instance.member_removed',
-          `${member.componentKey} ${member.index} is gone, nothing is left on ${member.node?.name ?? 'the node'}`,
+          `${member.componentKey} ${member.index} is removed, nothing is left on ${member.node?.name ?? 'the node'}`,
           op,
         );
       }
       for (const each of instance.allocations) each.instance = null;
-      this.emit(instance, 'apps.instance.deleted', `${instance.name} is gone, with proof`, op);
+      this.emit(instance, 'apps.instance.deleted', `${instance.name} is deleted, with proof`, op);
     });
     return { instance, operation: op };
   }

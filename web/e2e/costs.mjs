@@ -36,7 +36,7 @@ async function budget({ page, shoot }) {
   await field.fill('1,000');
   await dialog(page).getByRole('textbox', { name: 'Reason' }).fill('the walk wants a bound');
   await dialog(page).getByRole('button', { name: 'Set', exact: true }).click();
-  await dialog(page).getByText('An amount above 0').waitFor();
+  await dialog(page).getByText('Enter an amount above 0').waitFor();
   await shoot('budget-dialog');
   await field.fill('98765.25');
   await dialog(page).getByRole('button', { name: 'Set', exact: true }).click();

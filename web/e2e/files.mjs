@@ -56,7 +56,7 @@ async function bring(dialog) {
   await dialog.getByText('No files here').waitFor();
   await shoot('no-files');
   await dialog.getByRole('textbox', { name: 'New folder' }).fill('sets & more');
-  await dialog.getByRole('button', { name: 'Make it' }).click();
+  await dialog.getByRole('button', { name: 'Create the folder' }).click();
   await dialog.getByRole('button', { name: 'sets & more/' }).click();
   await dialog.getByText('No files here').waitFor();
   const ranges = [];

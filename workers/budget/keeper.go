@@ -46,7 +46,7 @@ func (k *Keeper) Once(ctx context.Context) (err error) {
 	for _, id := range due {
 		if failed := k.keep(ctx, id); failed != nil {
 			err = failed
-			k.Log.Warn("a budget could not be kept; it is tried again", "budget", id, "error", failed)
+			k.Log.Warn("a budget could not be enforced; it is tried again", "budget", id, "error", failed)
 		}
 	}
 	return err
@@ -100,11 +100,11 @@ func (k *Keeper) each(ctx context.Context, sql string, b *budget.Budget,
 	end func(context.Context, ids.ID, string) error) (trouble string, err error) {
 	found, err := k.DB.Worker().Query(ctx, sql, b.TenantID, string(b.Scope), b.TargetID, maxEnded)
 	if err != nil {
-		return "", fmt.Errorf("look for what budget %s ends: %w", b.ID, err)
+		return "", fmt.Errorf("find what budget %s ends: %w", b.ID, err)
 	}
 	list, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
 	if err != nil {
-		return "", fmt.Errorf("look for what budget %s ends: %w", b.ID, err)
+		return "", fmt.Errorf("find what budget %s ends: %w", b.ID, err)
 	}
 	reason := fmt.Sprintf("budget %s of %s %s is spent", b.ID, b.Amount, b.Currency)
 	for _, id := range list {

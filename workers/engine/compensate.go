@@ -35,14 +35,14 @@ func (c *Context) turnBack(ctx context.Context, failure operation.Failure) error
 	c.layOut(c.names())
 	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
 		locked.Emit(event.Draft{Type: lifecycle.EventOperationCompensating,
-			Message: "taking back what was half done: " + failure.Message, Payload: failure.Payload()})
+			Message: "undoing what was begun: " + failure.Message, Payload: failure.Payload()})
 		return operation.Compensate(ctx, t, locked.Op, failure)
 	})
 	if err != nil {
 		before()
 		return c.refused(ctx, lifecycle.OperationCompensating, failure, err)
 	}
-	c.Log.Warn("operation is taken back", "code", failure.Code, "message", failure.Message)
+	c.Log.Warn("operation is being undone", "code", failure.Code, "message", failure.Message)
 	c.failures, c.asked, c.Cached = 0, false, nil
 	return c.compensate(ctx)
 }

@@ -41,11 +41,11 @@ func (e *Engine) drive(ctx context.Context, held *queue.Held) {
 	case err == nil, ctx.Err() != nil: // what a stopping worker holds is handed over at once
 		return
 	case errors.Is(err, queue.ErrFenced):
-		c.Log.Info("the operation was ended or taken over; dropped")
+		c.Log.Info("the operation has ended or another worker took it over; dropped")
 		return
 	}
 	if !errors.Is(err, panics.ErrPanicked) {
-		c.Log.Error("the operation could not be carried on; it is tried again", "error", err)
+		c.Log.Error("the operation could not be continued; it is tried again", "error", err)
 	}
 	last, cancel := context.WithTimeout(ctx, letGo)
 	defer cancel()
@@ -59,7 +59,7 @@ func (e *Engine) drive(ctx context.Context, held *queue.Held) {
 		err = c.releaseAlone(last, c.backoff())
 	}
 	if err != nil && !errors.Is(err, queue.ErrFenced) {
-		c.Log.Warn("the claim could not be given back; the sweep will", "error", err)
+		c.Log.Warn("the claim could not be released; the sweep will release it", "error", err)
 	}
 }
 

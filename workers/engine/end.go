@@ -198,7 +198,7 @@ func (c *Context) finish(ctx context.Context) error {
 }
 
 // errAskedToStop reports that a stop was requested while the operation's end was being written.
-var errAskedToStop = errors.New("somebody asks to stop the operation")
+var errAskedToStop = errors.New("a stop of the operation was requested")
 
 // complete ends the operation with success. What can never be recorded as one fails at the deadline.
 func (c *Context) complete(ctx context.Context) error {

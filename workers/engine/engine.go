@@ -173,7 +173,7 @@ func (e *Engine) sweep(ctx context.Context) {
 	defer cancel()
 	if err := queue.ReleaseLost(bounded, e.config.DB.Worker(), e.config.Worker.ID(), mine); err != nil &&
 		ctx.Err() == nil {
-		e.config.Log.Warn("lost claims could not be given back", "error", err)
+		e.config.Log.Warn("claims that this process does not work on could not be released", "error", err)
 	}
 }
 

@@ -75,7 +75,7 @@ func (c *Context) gives() bool {
 // giveUp skips the step, and its message states why.
 func (c *Context) giveUp(why string) {
 	row, now := c.rows[c.at], c.Now()
-	c.Say("by force without it: " + why)
+	c.Say("skipped by force: " + why)
 	row.State, row.EndedAt, row.Dirty = lifecycle.StepSkipped, &now, true
 	c.progress.Percent = c.step().Percent
 	c.failures = 0
@@ -103,8 +103,8 @@ func (c *Context) force(ctx context.Context) error {
 	status := operation.StoredStatus(c.Op.Operation)
 	ended := status != nil && status.State == adapter.StateSucceeded
 	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
-		locked.Emit(event.Draft{Type: lifecycle.EventOperationProgress, Message: "its deadline passed; it goes on by force",
-			Payload: map[string]any{"forced": true}})
+		locked.Emit(event.Draft{Type: lifecycle.EventOperationProgress,
+			Message: "its deadline passed; it continues by force", Payload: map[string]any{"forced": true}})
 		_, err := t.Exec(ctx, `UPDATE operation SET forced_at = $2, dispatch_attempt = dispatch_attempt + $3,
 			adapter_status = CASE WHEN $3 > 0 THEN NULL ELSE adapter_status END
 			WHERE id = $1`, locked.Op.ID, t.Now, raised(locked.Op.DispatchAttempt, ended))
@@ -118,7 +118,7 @@ func (c *Context) force(ctx context.Context) error {
 		return err
 	}
 	c.Cached = nil
-	c.Log.Warn("the deadline passed; it goes on by force")
+	c.Log.Warn("the deadline passed; it continues by force")
 	return c.Op.Refresh(ctx, c.DB().Worker())
 }
 

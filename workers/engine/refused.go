@@ -37,7 +37,7 @@ func (c *Context) refused(ctx context.Context, as lifecycle.OperationState, fail
 		return errors.Join(cause, err)
 	}
 	return c.endBare(ctx, failure,
-		fmt.Sprintf("the platform could not record it as %s in %d tries (%s), so that no more than its end is recorded", as,
+		fmt.Sprintf("the platform could not record it as %s in %d tries (%s), so only its end is recorded", as,
 			times, why))
 }
 
@@ -77,10 +77,10 @@ func (c *Context) endBare(ctx context.Context, failure operation.Failure, why st
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("end %s with no more than its end: %w", c.Op.ID, err)
+		return fmt.Errorf("record only the end of %s: %w", c.Op.ID, err)
 	}
 	c.engine.config.Metrics.Ended(string(c.Op.Kind), string(lifecycle.OperationFailed))
-	c.Log.Error("operation ended with no more than its end", "message", bare.Message, "left_out", left)
+	c.Log.Error("operation ended, and only its end was recorded", "message", bare.Message, "left_out", left)
 	c.disown(ctx, failure)
 	return nil
 }
@@ -94,6 +94,6 @@ func (c *Context) disown(ctx context.Context, failure operation.Failure) {
 	bounded, cancel := context.WithTimeout(ctx, letGo)
 	defer cancel()
 	if _, err := c.kind.Cancel(bounded, c); err != nil && !errors.Is(err, queue.ErrFenced) {
-		c.Log.Info("the adapter could not be asked to stop", "error", err)
+		c.Log.Info("the operation could not be stopped at the adapter", "error", err)
 	}
 }

@@ -92,7 +92,7 @@ func (r *Reader) Run(ctx context.Context) error {
 	defer cancel()
 	if _, err := r.db.Worker().Exec(last, `UPDATE adapter SET feed_holder = NULL WHERE feed_holder = $1`,
 		r.worker); err != nil {
-		return fmt.Errorf("give feeds back: %w", err)
+		return fmt.Errorf("release feeds: %w", err)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (r *Reader) scan(ctx context.Context, readers *sync.WaitGroup) {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			r.log.Warn("adapters' feeds could not be taken", "error", err)
+			r.log.Warn("adapters' feeds could not be claimed", "error", err)
 		}
 		return
 	}
@@ -235,7 +235,7 @@ func (r *Reader) describe(ctx context.Context, s *source) {
 			r.worker, said)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.log.Warn("the adapter does not describe itself", "adapter", s.Name, "error", err)
+		r.log.Warn("the adapter's description could not be updated", "adapter", s.Name, "error", err)
 	}
 }
 

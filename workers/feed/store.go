@@ -58,8 +58,8 @@ func (r *Reader) absorbEach(ctx context.Context, s *source, statuses ...adapter.
 			if ctx.Err() != nil {
 				return err
 			}
-			r.log.Error("an adapter's status could not be stored; the operation asks by itself", "adapter", s.Name, "operation_id",
-				status.OperationID, "error", err)
+			r.log.Error("an adapter's status could not be stored; the operation polls for it", "adapter", s.Name,
+				"operation_id", status.OperationID, "error", err)
 		}
 	}
 	return nil

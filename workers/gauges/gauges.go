@@ -41,28 +41,28 @@ var all = []gauge{
 	{"operations_open", "Operations that have not ended, by state; up to 10,000.",
 		"state", lifecycle.OperationState("").Values()},
 	{"operations_due", "Operations that are due and that no worker has claimed; up to 10,000.", "", nil},
-	{"operations_oldest_due_seconds", "For how long the operation that has been due longest has been.", "", nil},
+	{"operations_oldest_due_seconds", "How long the operation that is due longest has been due.", "", nil},
 	{"operations_oldest_runnable_seconds", "The age of the oldest operation that is due and that no worker has claimed.",
 		"", nil},
 	{"instances", "Instances that are not released, by status; up to 10,000.",
 		"status", lifecycle.InstanceStatus("").Values()},
 	{"nodes", "Nodes that are not deleted, by status; up to 10,000.", "status", lifecycle.NodeStatus("").Values()},
 	{"nodes_cordoned", "Nodes that take no new members; up to 10,000.", "", nil},
-	{"nodes_tunnelled", "Nodes whose agent holds a tunnel to some process; up to 10,000.", "", nil},
+	{"nodes_tunnelled", "Nodes whose agent has a tunnel to a process of the platform; up to 10,000.", "", nil},
 	{"node_tasks_open", "Node tasks that have not ended, by state; up to 10,000.", "state",
 		[]string{string(lifecycle.TaskPending), string(lifecycle.TaskRunning)}},
-	{"node_tasks_oldest_seconds", "The age of the oldest node task that no agent has begun; of 10,000.", "", nil},
-	{"adapters", "Registered adapters, by what the last call to each met; up to 10,000.",
+	{"node_tasks_oldest_seconds", "The age of the oldest node task that no agent has begun; of up to 10,000.", "", nil},
+	{"adapters", "Registered adapters, by the outcome of the last call to each; up to 10,000.",
 		"answer", []string{"ok", "failing"}},
-	{"worker_processes", "Worker processes with a heartbeat of the last ten seconds; up to 10,000.", "", nil},
-	{"orphans_open", "What operations left behind and what is not gone yet; up to 10,000.", "", nil},
-	{"signer_keys_ending", "Trusted keys of artifact sources that end within 14 days; up to 10,000.", "", nil},
+	{"worker_processes", "Worker processes with a heartbeat in the last ten seconds; up to 10,000.", "", nil},
+	{"orphans_open", "Orphans: what operations left behind and is not removed yet; up to 10,000.", "", nil},
+	{"signer_keys_ending", "Trusted keys of artifact sources that expire within 14 days; up to 10,000.", "", nil},
 	{"usage_quarantine_records", "Records of usage in the quarantine; up to 10,000.", "", nil},
-	{"usage_capacity_lag_seconds", "How far the capacity that is recorded least far is behind.", "", nil},
+	{"usage_capacity_lag_seconds", "How far behind the recording of capacity is, at its slowest source.", "", nil},
 	{"usage_sources_failing", "Sources of usage whose last read failed; up to 10,000.", "", nil},
-	{"billing_period_overdue_seconds", "For how long the oldest period that should be closed is past its end and grace.",
+	{"billing_period_overdue_seconds", "How long the oldest period that should be closed is past its end and grace.",
 		"", nil},
-	{"billing_rating_lag_seconds", "How old the last look is that brought all books up to date; 0 when there was none.",
+	{"billing_rating_lag_seconds", "Time since the last run that brought all books up to date; 0 when there was none.",
 		"", nil},
 }
 
@@ -109,7 +109,7 @@ UNION ALL SELECT 'billing_rating_lag_seconds', '', coalesce(max(extract(epoch FR
 
 var (
 	upDesc = prometheus.NewDesc("app_platform_database_read_up",
-		"1 when the last read of the gauges of the database succeeded; without it they are missing.", nil, nil)
+		"1 when the last read of the gauges of the database succeeded; otherwise they are missing.", nil, nil)
 	tookDesc = prometheus.NewDesc("app_platform_database_read_seconds",
 		"Time that the last read of the gauges of the database took.", nil, nil)
 )

@@ -34,11 +34,11 @@ type held struct{ ID, Instance ids.ID }
 func Tell(ctx context.Context, database *tx.DB) error {
 	found, err := database.Worker().Query(ctx, untoldSQL, maxLines)
 	if err != nil {
-		return fmt.Errorf("look for lines that were not told: %w", err)
+		return fmt.Errorf("find operations whose last line is not on the timeline: %w", err)
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[held])
 	if err != nil {
-		return fmt.Errorf("look for lines that were not told: %w", err)
+		return fmt.Errorf("find operations whose last line is not on the timeline: %w", err)
 	}
 	for _, one := range list {
 		err := database.As(ctx, authz.System("reconciler"), func(ctx context.Context, t *tx.Tx) error {

@@ -96,7 +96,7 @@ func loadAllocations(ctx context.Context, t *tx.Tx, wanted []string) (map[string
 	batch.Queue(factsSQL, wanted).Query(func(rows pgx.Rows) error { return scanFacts(rows, found) })
 	batch.Queue(proofsSQL, wanted).Query(func(rows pgx.Rows) error { return scanProofs(rows, found) })
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, fmt.Errorf("read what is known of allocations: %w", err)
+		return nil, fmt.Errorf("read the facts of allocations: %w", err)
 	}
 	return out, nil
 }

@@ -66,7 +66,7 @@ func (s *Stats) Readings() []Reading {
 		{"capacity_records_total", "Records of capacity that were written.", s.Capacity.Load},
 		{"storage_records_total", "Records of volumes' sizes that were written.", s.Storage.Load},
 		{"app_records_total", "Records of adapters' usage that were written.", s.App.Load},
-		{"quarantined_total", "Records of adapters that were not taken, each once.", s.Quarantined.Load},
+		{"quarantined_total", "Records of adapters that were put in quarantine, each once.", s.Quarantined.Load},
 		{"read_failures_total", "Reads of adapters' usage that failed.", s.Failures.Load},
 	}
 }

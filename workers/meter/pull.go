@@ -183,7 +183,8 @@ func (m *Meter) take(ctx context.Context, one metered, page *adapterclient.Usage
 		m.Stats.App.Add(int64(taken.Recorded))
 		m.Stats.Quarantined.Add(int64(taken.Fresh))
 		if taken.Fresh > 0 {
-			m.Log.Warn("usage records were not taken; usageQuarantine lists them", "app_instance_id", one.ID, "records", taken.Fresh)
+			m.Log.Warn("usage records were put in quarantine; usageQuarantine lists them", "app_instance_id", one.ID,
+				"records", taken.Fresh)
 		}
 	}
 	return moved, err

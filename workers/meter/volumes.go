@@ -23,7 +23,7 @@ func loadVolumes(ctx context.Context, t *tx.Tx, wanted []string) (map[string]sub
 	}
 	rows, err := t.Query(ctx, volumeFactsSQL, wanted)
 	if err != nil {
-		return nil, fmt.Errorf("read what is known of volumes: %w", err)
+		return nil, fmt.Errorf("read the facts of volumes: %w", err)
 	}
 	var id, tenant, project string
 	var f metering.VolumeFact
@@ -34,7 +34,7 @@ func loadVolumes(ctx context.Context, t *tx.Tx, wanted []string) (map[string]sub
 			return nil
 		})
 	if err != nil {
-		return nil, fmt.Errorf("read what is known of volumes: %w", err)
+		return nil, fmt.Errorf("read the facts of volumes: %w", err)
 	}
 	return out, nil
 }

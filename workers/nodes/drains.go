@@ -57,11 +57,11 @@ func (k *Keeper) Drains(ctx context.Context) error {
 		AND status <> 'RETIRED'
 		ORDER BY id LIMIT $1`, maxDrains)
 	if err != nil {
-		return fmt.Errorf("look for nodes that are drained: %w", err)
+		return fmt.Errorf("list nodes that are drained: %w", err)
 	}
 	nodes, err := pgx.CollectRows(found, pgx.RowToStructByPos[draining])
 	if err != nil {
-		return fmt.Errorf("look for nodes that are drained: %w", err)
+		return fmt.Errorf("list nodes that are drained: %w", err)
 	}
 	var failures []error
 	for _, node := range nodes {

@@ -41,11 +41,11 @@ func (k *Keeper) Lost(ctx context.Context) error {
 	defer cancel()
 	found, err := k.DB.Worker().Query(ctx, rentedLostSQL, maxLostAllocations)
 	if err != nil {
-		return fmt.Errorf("look for what was rented on lost nodes: %w", err)
+		return fmt.Errorf("list what was rented on lost nodes: %w", err)
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[rentedLost])
 	if err != nil {
-		return fmt.Errorf("look for what was rented on lost nodes: %w", err)
+		return fmt.Errorf("list what was rented on lost nodes: %w", err)
 	}
 	for _, one := range list {
 		if err := k.DB.As(ctx, keeper, func(ctx context.Context, t *tx.Tx) error { return fail(ctx, t, one) }); err != nil {

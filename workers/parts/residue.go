@@ -65,7 +65,7 @@ func (p Cleaned) Missing(id ids.ID) (reason string, missing bool) {
 			return one.Reason, true
 		}
 	}
-	return "nobody could look", true
+	return "it could not be checked", true
 }
 
 // ResidueProof is an agent's report that nothing of a member is left on its node.
@@ -102,9 +102,9 @@ func unclean(list []finding) (dirty []ids.ID, worst string) {
 			continue
 		}
 		dirty = append(dirty, one.MemberID)
-		worst = fmt.Sprintf("on node %s is left: %s", one.Node, report)
+		worst = fmt.Sprintf("left on node %s: %s", one.Node, report)
 		if !ok {
-			worst = fmt.Sprintf("node %s could not look for residue: %s", one.Node, one.Message)
+			worst = fmt.Sprintf("node %s could not search for residue: %s", one.Node, one.Message)
 		}
 	}
 	return dirty, worst

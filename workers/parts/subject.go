@@ -92,7 +92,7 @@ func (s *Snapshot) AbsentOf(wanted []ids.ID) string {
 func (s *Snapshot) UnreadyOf(wanted []ids.ID) string {
 	for _, member := range s.Chosen(wanted) {
 		if member.AllocationID == nil || member.NodeID == nil {
-			return fmt.Sprintf("member %s is bound to no node", member.ID)
+			return fmt.Sprintf("member %s is not bound to a node", member.ID)
 		}
 		allocation := s.allocations[*member.AllocationID]
 		if allocation != nil && allocation.Status != lifecycle.AllocationReady {

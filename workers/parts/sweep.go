@@ -209,7 +209,7 @@ func (s sweep) proof(ctx context.Context, c *engine.Context, round int, list []f
 		return engine.Result{}, err
 	}
 	if later, err := LaterThan(ctx, c.DB().Worker(), c.Op.Operation, evidence.Residue); err != nil || later {
-		return engine.Wait(0, "a node task came while the agents looked", ResidueCause),
+		return engine.Wait(0, "a node task was created while the agents were checking", ResidueCause),
 			errors.Join(err, c.SetState(Rounds{Round: round, Again: c.Now()}))
 	}
 	return engine.Done(evidence), nil
@@ -244,7 +244,7 @@ func (s sweep) evidence(ctx context.Context, c *engine.Context, round int, list 
 		}
 		node := snap.nodes[*member.NodeID]
 		if node.Status != lifecycle.NodeOnline {
-			reason = "its node is not heard"
+			reason = "the agent of its node does not report"
 		}
 		out.Unproved = append(out.Unproved, unproved{Member: member.ID, Node: node.Name, Reason: reason})
 	}
@@ -253,7 +253,7 @@ func (s sweep) evidence(ctx context.Context, c *engine.Context, round int, list 
 
 // proofOf returns a member's proof in a round, or the reason why it has none.
 func proofOf(member *db.Member, list, all []finding) (*ResidueProof, string) {
-	reason := "nobody has looked"
+	reason := "it was not checked"
 	for _, one := range list {
 		if one.MemberID != member.ID || one.Kind != lifecycle.TaskResidue {
 			continue
@@ -262,7 +262,7 @@ func proofOf(member *db.Member, list, all []finding) (*ResidueProof, string) {
 		if !ok || !report.empty() {
 			reason = "left: " + report.String()
 			if !ok {
-				reason = "the agent could not look: " + one.Message
+				reason = "the agent could not check: " + one.Message
 			}
 			continue
 		}

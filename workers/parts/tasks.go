@@ -52,7 +52,7 @@ func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) erro
 	holdMembers(batch, orders)
 	for _, one := range orders {
 		if one.member.NodeID == nil {
-			return fmt.Errorf("member %s is bound to no node", one.member.ID)
+			return fmt.Errorf("member %s is not bound to a node", one.member.ID)
 		}
 		spec, err := json.Marshal(one.spec)
 		if err != nil {
@@ -73,7 +73,7 @@ func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) erro
 		return nil
 	}
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("ask for node tasks: %w", err)
+		return fmt.Errorf("create node tasks: %w", err)
 	}
 	return nil
 }
@@ -95,11 +95,11 @@ func findings(ctx context.Context, c *engine.Context, prefix string) ([]finding,
 		n.name, n.status = 'ONLINE' FROM node_task t JOIN compute_node n ON n.id = t.node_id
 		WHERE t.operation_id = $1 AND starts_with(t.idempotency_key, $2) ORDER BY t.id`, c.Op.ID, prefix)
 	if err != nil {
-		return nil, fmt.Errorf("look at node tasks: %w", err)
+		return nil, fmt.Errorf("read node tasks: %w", err)
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[finding])
 	if err != nil {
-		return nil, fmt.Errorf("look at node tasks: %w", err)
+		return nil, fmt.Errorf("read node tasks: %w", err)
 	}
 	return list, nil
 }
@@ -136,7 +136,7 @@ func cancelOthers(ctx context.Context, t *tx.Tx, op *db.Operation, members []ids
 	found, err := t.Query(ctx, `SELECT k.id, k.node_id, n.name, n.status = 'ONLINE', k.cancel_requested FROM node_task k
 		JOIN compute_node n ON n.id = k.node_id WHERE `+others+` AND k.ended_at IS NULL ORDER BY k.id`, members, op.ID, keyPrefix)
 	if err != nil {
-		return out, fmt.Errorf("look for open node tasks: %w", err)
+		return out, fmt.Errorf("find open node tasks: %w", err)
 	}
 	type task struct {
 		ID, NodeID       ids.ID
@@ -145,7 +145,7 @@ func cancelOthers(ctx context.Context, t *tx.Tx, op *db.Operation, members []ids
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[task])
 	if err != nil {
-		return out, fmt.Errorf("look for open node tasks: %w", err)
+		return out, fmt.Errorf("find open node tasks: %w", err)
 	}
 	var wanted []ids.ID
 	for _, one := range list {
@@ -191,7 +191,7 @@ func LaterThan(ctx context.Context, from asker, op *db.Operation, proofs []Resid
 			OR k.ended_at IS NULL))`,
 		members, op.ID, keyPrefix, tasks).Scan(&later)
 	if err != nil {
-		return false, fmt.Errorf("look for later node tasks: %w", err)
+		return false, fmt.Errorf("find later node tasks: %w", err)
 	}
 	return later, nil
 }

@@ -174,7 +174,7 @@ func failedOf(members []*db.Member) *operation.Failure {
 		return nil
 	}
 	return &operation.Failure{Code: string(fault.AdapterFailed), Owner: operation.OwnerAdapter, Retryable: true,
-		Message: fmt.Sprintf("the adapter calls failed: %s", strings.Join(names, ", "))}
+		Message: fmt.Sprintf("the adapter reports as failed: %s", strings.Join(names, ", "))}
 }
 
 // standing ends the step once all probes pass. Members that must join and have failed, and are to be

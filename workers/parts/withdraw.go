@@ -34,14 +34,14 @@ func (w *Work) cancelOther(ctx context.Context, c *engine.Context, s *Snapshot, 
 	var attempt int
 	err := c.DB().Worker().QueryRow(ctx, `SELECT dispatch_attempt FROM operation WHERE id = $1`, id).Scan(&attempt)
 	if err == nil && attempt == 0 {
-		out.Outcome, out.Message = "never_dispatched", "the adapter was never asked for it"
+		out.Outcome, out.Message = "never_dispatched", "it was never sent to the adapter"
 		return out
 	}
 	if err == nil {
 		out.Outcome, out.Message, err = w.cancel(ctx, c, s.target, id, attempt)
 	}
 	if err != nil {
-		out.Message = "the adapter could not be asked to stop it"
+		out.Message = "it could not be stopped at the adapter"
 		c.Log.Warn("superseded operation not canceled at the adapter", "superseded", id, "error", err)
 	}
 	return out
@@ -89,7 +89,7 @@ func (w *Work) Stop(ctx context.Context, c *engine.Context) (engine.Answer, erro
 		return engine.Answer{}, err
 	case !result.Outcome.Valid():
 		return engine.Answer{Outcome: adapter.CancelUnknown,
-			Message: "adapter " + s.target.Name + " gave no answer of the contract"}, nil
+			Message: "adapter " + s.target.Name + " gave an answer that is not in the contract"}, nil
 	}
 	if buried, err := neverSent(c); err != nil {
 		return engine.Answer{}, err
@@ -117,7 +117,7 @@ func neverSent(c *engine.Context) (bool, error) {
 func (w *Work) parting(ctx context.Context, c *engine.Context, s *Snapshot) error {
 	status, err := w.status(ctx, c, s.target)
 	if err != nil || status.Attempt < c.Op.DispatchAttempt {
-		c.Log.Info("nothing more was heard of a canceled operation", "error", err)
+		c.Log.Info("the adapter reported nothing more of a canceled operation", "error", err)
 		return nil
 	}
 	return c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {

@@ -58,7 +58,7 @@ func (k *Crowds) of(ctx context.Context, c *engine.Context) int {
 	err := c.DB().Worker().QueryRow(ctx, `SELECT count(*) FROM operation WHERE adapter_name = $1 AND ended_at IS NULL`,
 		name).Scan(&known.size)
 	if err != nil {
-		c.Log.Warn("what waits for the adapter could not be counted", "error", err)
+		c.Log.Warn("the operations that wait for the adapter could not be counted", "error", err)
 	}
 	known.at = c.Now()
 	k.mu.Lock()

@@ -36,11 +36,11 @@ func (r *Reconciler) freeAllocations(ctx context.Context) error {
 		ORDER BY a.id LIMIT $1 FOR UPDATE OF a SKIP LOCKED)
 		RETURNING id, project_id, coalesce(release_operation_id, '')`)
 	if err != nil {
-		return fmt.Errorf("free allocations of instances that are gone: %w", err)
+		return fmt.Errorf("free allocations of released instances: %w", err)
 	}
 	if freed > 0 {
 		r.Stats.AllocationsFreed.Add(freed)
-		r.Log.Warn("allocations were bound to instances that are gone; they are free now", "allocations", freed)
+		r.Log.Warn("allocations were bound to released instances; they are free now", "allocations", freed)
 	}
 	return nil
 }

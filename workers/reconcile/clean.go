@@ -30,11 +30,11 @@ func (r *Reconciler) forget(ctx context.Context, what, sql string) error {
 	defer cancel()
 	var gone int64
 	if err := r.DB.Worker().QueryRow(ctx, sql).Scan(&gone); err != nil {
-		return fmt.Errorf("forget %s that are over: %w", what, err)
+		return fmt.Errorf("delete expired %s: %w", what, err)
 	}
 	if gone > 0 {
 		r.Stats.Forgotten.Add(gone)
-		r.Log.Info("forgot what is over", "what", what, "rows", gone)
+		r.Log.Info("deleted what has expired", "what", what, "rows", gone)
 	}
 	return nil
 }

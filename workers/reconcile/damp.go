@@ -66,7 +66,7 @@ func (r *Reconciler) confirmed(ctx context.Context, t *tx.Tx, instance *db.Insta
 	var busy bool
 	if err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM operation WHERE instance_id = $1
 		AND (ended_at IS NULL OR ended_at > now() - interval '`+justEnded+`'))`, instance.ID).Scan(&busy); err != nil {
-		return false, fmt.Errorf("look for operations on %s: %w", instance.ID, err)
+		return false, fmt.Errorf("find operations on %s: %w", instance.ID, err)
 	}
 	after := cmp.Or(r.Confirm, confirmAfter)
 	if busy {
@@ -98,7 +98,7 @@ func worsens(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observat
 	news, err := t.Member.Query().Where(dbmember.InstanceID(instance.ID), dbmember.IDIn(failed...),
 		dbmember.StatusIn(lifecycle.MemberActive, lifecycle.MemberDraining, lifecycle.MemberDrained)).Exist(ctx)
 	if err != nil {
-		return false, fmt.Errorf("look for members of %s: %w", instance.ID, err)
+		return false, fmt.Errorf("find members of %s: %w", instance.ID, err)
 	}
 	return news, nil
 }

@@ -114,7 +114,7 @@ func compare(members []held, seen observation, open bool) []difference {
 		judged := slices.ContainsFunc(seen.Members, func(m adapter.MemberObservation) bool { return m.ID == string(one.ID) })
 		if one.settled() && !judged {
 			list = append(list, difference{Code: memberUnknown, MemberID: string(one.ID),
-				Message: "its adapter says nothing of " + one.name() + ", though it does of others"})
+				Message: "its adapter does not report " + one.name() + ", though it reports others"})
 		}
 	}
 	for _, other := range seen.Members {
@@ -128,7 +128,7 @@ func compare(members []held, seen observation, open bool) []difference {
 
 func stray(id string) difference {
 	out := difference{Code: memberStray,
-		Message: fmt.Sprintf("its adapter still sees %q, which is no member of the instance",
+		Message: fmt.Sprintf("its adapter still reports %q, which is not a member of the instance",
 			operation.Clip(id, maxStray))}
 	if ids.ID(id).Is(ids.Member) {
 		out.MemberID = id

@@ -179,7 +179,7 @@ func garbage(l *lab) injected {
 	instance, op := l.launch()
 	l.work()
 	return injected{op: op, instance: instance, code: "ADAPTER_INVALID", owner: "adapter", subject: l.adapter.Name,
-		message: "outside of the contract", retried: true}
+		message: "its answer violates the contract", retried: true}
 }
 
 func wrongJSON(l *lab) injected {

@@ -98,7 +98,7 @@ func graceRuns(l *lab) injected {
 	l.SQL(`UPDATE operation SET on_deadline = 'FORCE', deadline = now() + interval '2 seconds' WHERE id = $1`, op.ID)
 	l.work()
 	return injected{op: op, instance: instance, code: "FORCE_GRACE", owner: "adapter", subject: l.adapter.Name,
-		message: "it goes on by force", retried: true, then: "ADAPTER_WORKING"}
+		message: "it continues by force", retried: true, then: "ADAPTER_WORKING"}
 }
 
 func forceLeft(l *lab) injected {
@@ -116,5 +116,5 @@ func forceLeft(l *lab) injected {
 	orphan := l.Ent.Orphan.Query().OnlyX(l.Context())
 	return injected{instance: instance, code: "ORPHAN_LEFT", owner: "node", subject: subject(orphan.ID),
 		key: "operation.retry", since: orphan.CreatedAt, retried: true,
-		message: "its node is not heard"}
+		message: "the agent of its node does not report"}
 }

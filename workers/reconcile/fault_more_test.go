@@ -125,7 +125,7 @@ func memberLost(l *lab) injected {
 	member := l.member(instance)
 	l.SQL(`UPDATE member SET status = 'FAILED' WHERE id = $1`, member.ID)
 	return injected{instance: instance, code: "MEMBER_FAILED", owner: "user", subject: subject(member.ID),
-		key: "apps.member.recover", message: "worker 0 is lost"}
+		key: "apps.member.recover", message: "worker 0 has failed"}
 }
 
 func teardownFailed(l *lab) injected {

@@ -42,10 +42,10 @@ func (r *Reconciler) nodes(ctx context.Context) error {
 	silent, err := r.nodesOf(ctx, `UPDATE compute_node SET status = 'OFFLINE'
 		WHERE status = 'ONLINE' AND coalesce(last_seen_at, created_at) < now() - interval '`+silence+`' RETURNING id, name`)
 	if err != nil {
-		return fmt.Errorf("look for silent nodes: %w", err)
+		return fmt.Errorf("find silent nodes: %w", err)
 	}
 	for _, one := range silent {
-		r.Log.Warn("a node's agent is not heard any more", "node_id", one.ID, "name", one.Name)
+		r.Log.Warn("a node's agent does not report any more", "node_id", one.ID, "name", one.Name)
 		r.DB.Wake(event.NodeTopic(one.ID))
 	}
 	away, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'OFFLINE' ORDER BY id LIMIT $1`, maxAway)
@@ -115,18 +115,18 @@ func (r *Reconciler) tell(ctx context.Context, node named, back bool) error {
 			return tellInstance(ctx, t, id, node, back)
 		})
 		if err != nil {
-			return fmt.Errorf("tell %s of node %s: %w", id, node.ID, err)
+			return fmt.Errorf("update %s for node %s: %w", id, node.ID, err)
 		}
 	}
 	if back {
-		r.Log.Info("a node's agent is heard again", "node_id", node.ID, "name", node.Name, "instances", len(instances))
+		r.Log.Info("a node's agent reports again", "node_id", node.ID, "name", node.Name, "instances", len(instances))
 		return r.pollSoon(ctx, instances)
 	}
 	return nil
 }
 
 // unheard is the health message of the members of a silent node.
-func unheard(node named) string { return "the agent of node " + node.Name + " is not heard" }
+func unheard(node named) string { return "the agent of node " + node.Name + " does not report" }
 
 func tellInstance(ctx context.Context, t *tx.Tx, id ids.ID, node named, back bool) error {
 	instance, err := t.Instance.Query().Where(dbinstance.ID(id)).ForUpdate().Only(ctx)
@@ -154,14 +154,14 @@ func tellInstance(ctx context.Context, t *tx.Tx, id ids.ID, node named, back boo
 func tellMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, node named, back bool) ([]event.Draft, error) {
 	said, where := unheard(node), `health_message <> $3`
 	if back {
-		said, where = "", `health_message = $5`
+		said, where = "", `health_message LIKE 'the agent of node %'` // builds differ in the rest
 	}
 	sql := `UPDATE member SET health = 'UNKNOWN', health_message = $3, updated_at = $4
 		WHERE instance_id = $1 AND node_id = $2 AND NOT removed AND status <> 'FAILED' AND $5::text <> '' AND ` + where + `
 		RETURNING id, component_key, ordinal`
 	found, err := t.Query(ctx, sql, instance.ID, node.ID, said, t.Now, unheard(node))
 	if err != nil {
-		return nil, fmt.Errorf("tell the members of %s: %w", instance.ID, err)
+		return nil, fmt.Errorf("update the members of %s: %w", instance.ID, err)
 	}
 	type member struct {
 		ID      ids.ID
@@ -170,13 +170,13 @@ func tellMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, node name
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[member])
 	if err != nil {
-		return nil, fmt.Errorf("tell the members of %s: %w", instance.ID, err)
+		return nil, fmt.Errorf("update the members of %s: %w", instance.ID, err)
 	}
 	var drafts []event.Draft
 	for _, one := range list {
 		message := fmt.Sprintf("%s %d is unknown: %s", one.Key, one.Ordinal, said)
 		if back {
-			message = fmt.Sprintf("the agent of node %s of %s %d is heard again", node.Name, one.Key, one.Ordinal)
+			message = fmt.Sprintf("the agent of node %s of %s %d reports again", node.Name, one.Key, one.Ordinal)
 		}
 		drafts = append(drafts, event.Draft{Type: lifecycle.EventMemberChanged, MemberID: one.ID, Message: message,
 			Payload: map[string]any{"componentKey": one.Key, "index": one.Ordinal, "health": lifecycle.HealthUnknown,
@@ -190,11 +190,11 @@ func wakeOn(ctx context.Context, t *tx.Tx, instance ids.ID) error {
 	found, err := t.Query(ctx, `SELECT id FROM operation WHERE instance_id = $1 AND ended_at IS NULL ORDER BY id`,
 		instance)
 	if err != nil {
-		return fmt.Errorf("look for operations on %s: %w", instance, err)
+		return fmt.Errorf("find operations on %s: %w", instance, err)
 	}
 	open, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
 	if err != nil {
-		return fmt.Errorf("look for operations on %s: %w", instance, err)
+		return fmt.Errorf("find operations on %s: %w", instance, err)
 	}
 	return queue.Wake(ctx, t, open...)
 }

@@ -30,7 +30,7 @@ const (
 	orphanFirst   = 30 * time.Second
 	orphanMost    = 15 * time.Minute
 	orphanSeconds = 180 // a task's time on its node
-	notHeard      = "its node is not heard"
+	notHeard      = "the agent of its node does not report"
 	heldFor       = "10 seconds" // after its operation has ended
 )
 
@@ -96,7 +96,7 @@ func (r *Reconciler) mendAllocation(ctx context.Context, t *tx.Tx, instance *db.
 		err := t.QueryRow(ctx, `SELECT status = 'RELEASED' OR instance_id IS DISTINCT FROM $2 FROM allocation WHERE id = $1`,
 			row.AllocationID, instance.ID).Scan(&gone)
 		if err != nil {
-			return fmt.Errorf("look at allocation %s: %w", *row.AllocationID, err)
+			return fmt.Errorf("read allocation %s: %w", *row.AllocationID, err)
 		}
 		if !gone {
 			return putOff(ctx, t, row, row.Attempts+1, "something lives in it")
@@ -121,7 +121,7 @@ type trace struct {
 func (r *Reconciler) mendResidue(ctx context.Context, t *tx.Tx, instance *db.Instance, row *db.Orphan) error {
 	var status lifecycle.NodeStatus
 	if err := t.QueryRow(ctx, `SELECT status FROM compute_node WHERE id = $1`, row.NodeID).Scan(&status); err != nil {
-		return fmt.Errorf("look at node %s: %w", *row.NodeID, err)
+		return fmt.Errorf("read node %s: %w", *row.NodeID, err)
 	}
 	switch status {
 	case lifecycle.NodeRetired:
@@ -147,12 +147,12 @@ func (r *Reconciler) mendResidue(ctx context.Context, t *tx.Tx, instance *db.Ins
 	if left := looked.left(); left != "" {
 		return putOff(ctx, t, row, row.Attempts+1, left)
 	}
-	r.Log.Info("what an operation had left behind is gone", "orphan_id", row.ID, "app_instance_id", instance.ID)
+	r.Log.Info("what an operation had left behind is removed", "orphan_id", row.ID, "app_instance_id", instance.ID)
 	row.Attempts++
 	if err := count(ctx, t, row); err != nil {
 		return err
 	}
-	return orphan.Resolve(ctx, t, instance, row, "the node's agent found nothing of it any more")
+	return orphan.Resolve(ctx, t, instance, row, "the node's agent found that nothing of it is left")
 }
 
 // keyOf begins the keys of the tasks of the try under way.
@@ -183,11 +183,11 @@ func (r *Reconciler) traces(ctx context.Context, t *tx.Tx, row *db.Orphan) (torn
 			AND starts_with(idempotency_key, $2)`,
 		row.MemberID, keyOf(row))
 	if err != nil {
-		return nil, nil, fmt.Errorf("look at the tasks of %s: %w", row.ID, err)
+		return nil, nil, fmt.Errorf("read the tasks of %s: %w", row.ID, err)
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[trace])
 	if err != nil {
-		return nil, nil, fmt.Errorf("look at the tasks of %s: %w", row.ID, err)
+		return nil, nil, fmt.Errorf("read the tasks of %s: %w", row.ID, err)
 	}
 	for i := range list {
 		if list[i].Kind == lifecycle.TaskTeardown {
@@ -210,11 +210,11 @@ func (k *trace) left() string {
 		}
 	}
 	if k.State != lifecycle.TaskSucceeded || json.Unmarshal(k.Result, &result) != nil || result.Residue == nil {
-		return "its node could not look: " + k.Message
+		return "its node could not check: " + k.Message
 	}
 	found := result.Residue
 	if found.Sandbox || len(found.Processes)+len(found.Mounts)+found.Files > 0 {
-		return fmt.Sprintf("left are %d processes, %d mounts, %d files", len(found.Processes), len(found.Mounts), found.Files)
+		return fmt.Sprintf("left: %d processes, %d mounts, %d files", len(found.Processes), len(found.Mounts), found.Files)
 	}
 	return ""
 }
@@ -232,7 +232,7 @@ func order(ctx context.Context, t *tx.Tx, row *db.Orphan, kind lifecycle.NodeTas
 		row.InstanceID, row.MemberID, row.NodeID, kind, digest[:], orphanSeconds, keyOf(row)+lifecycle.Wire(kind), t.Now,
 		row.OperationID, telemetry.Traceparent(ctx))
 	if err != nil {
-		return fmt.Errorf("ask for a task of %s: %w", row.ID, err)
+		return fmt.Errorf("create a task for %s: %w", row.ID, err)
 	}
 	t.Wake(event.NodeTopic(*row.NodeID))
 	return soon(ctx, t, row)
@@ -257,7 +257,7 @@ func putOff(ctx context.Context, t *tx.Tx, row *db.Orphan, attempts int, why str
 	_, err := t.Exec(ctx, `UPDATE orphan SET attempts = $2, last_error = $3, next_try_at = $4 WHERE id = $1`, row.ID,
 		attempts, operation.Clip(why, maxText), t.Now.Add(pause))
 	if err != nil {
-		return fmt.Errorf("put %s off: %w", row.ID, err)
+		return fmt.Errorf("postpone %s: %w", row.ID, err)
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func (r *Reconciler) held(ctx context.Context) error {
 			AND NOT EXISTS (SELECT FROM orphan o WHERE o.allocation_id = a.id AND o.resolved_at IS NULL)
 		ORDER BY a.id LIMIT $1`, maxOrphans)
 	if err != nil {
-		return fmt.Errorf("look for allocations that are held: %w", err)
+		return fmt.Errorf("find allocations of failed operations: %w", err)
 	}
 	type one struct {
 		Allocation, Operation, Instance ids.ID
@@ -284,7 +284,7 @@ func (r *Reconciler) held(ctx context.Context) error {
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[one])
 	if err != nil {
-		return fmt.Errorf("look for allocations that are held: %w", err)
+		return fmt.Errorf("find allocations of failed operations: %w", err)
 	}
 	for _, each := range list {
 		err := r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error {
@@ -295,7 +295,7 @@ func (r *Reconciler) held(ctx context.Context) error {
 			told, err := orphan.Open(ctx, t, instance, orphan.Draft{Kind: lifecycle.OrphanAllocation,
 				OperationID: each.Operation, AllocationID: each.Allocation,
 				Owner: operation.OwnerPlatform, CorrelationID: each.Correlation,
-				Message: "an operation that did not succeed had asked for it, and nothing lives in it"})
+				Message: "an operation that did not succeed had requested it, and nothing lives in it"})
 			if err != nil {
 				return err
 			}

@@ -107,7 +107,7 @@ func New(config Config) *Reconciler {
 
 // Run reconciles whenever this process holds the lock, until ctx ends.
 func (r *Reconciler) Run(ctx context.Context) error {
-	return leader.Post{Pool: r.DB.Worker(), Lock: lockKey, Log: r.Log, Stopped: "reconciling stopped; it begins again",
+	return leader.Post{Pool: r.DB.Worker(), Lock: lockKey, Log: r.Log, Stopped: "reconciling stopped; it starts again",
 		Work: r.lead}.Run(ctx)
 }
 
@@ -148,12 +148,12 @@ func (r *Reconciler) jobs() []job {
 		{"instances", observeEvery, r.observe},
 		{"allocations", allocationsEvery, r.allocations},
 		{"orphans", orphansEvery, r.orphans},
-		{"allocations that are held", heldEvery, r.held},
-		{"instances that looked worse", suspectsEvery, r.suspectsDue},
+		{"allocations of failed operations", heldEvery, r.held},
+		{"instances that seem worse", suspectsEvery, r.suspectsDue},
 		{"members of lost nodes", nodesEvery, r.mender.FailOnLostNodes},
 		{"repair", repairEvery, r.mender.Repair},
 		{"instances without service", stuckEvery, r.mender.GiveUp},
-		{"what is over", cleanEvery, r.clean},
+		{"what has expired", cleanEvery, r.clean},
 		{"secrets", secretsEvery, r.secrets},
 		{"canaries", canariesEvery, r.canaries},
 	}

@@ -112,7 +112,7 @@ func TestMembersOfASilentNodeAreUnknownUntilItIsBackAndOperationsAreWoken(t *tes
 
 	l.silence(l.node.ID, time.Minute)
 	l.until("the member is unknown", func() bool { return health() == lifecycle.HealthUnknown })
-	require.Equal(t, "the agent of node "+l.node.Name+" is not heard",
+	require.Equal(t, "the agent of node "+l.node.Name+" does not report",
 		l.Ent.Member.GetX(t.Context(), member.ID).HealthMessage)
 	require.Equal(t, lifecycle.NodeOffline, l.Ent.ComputeNode.GetX(t.Context(), l.node.ID).Status)
 	l.until("the operation is woken", func() bool { return l.op(op.ID).NextRunAt.Before(parked) })
@@ -219,7 +219,7 @@ func TestTasksThatNoAgentEndsAreEnded(t *testing.T) {
 	l.until("the lost task has ended", func() bool {
 		return l.Ent.NodeTask.GetX(t.Context(), lost).State == lifecycle.TaskTimedOut
 	})
-	require.Equal(t, "its agent was not heard again", l.Ent.NodeTask.GetX(t.Context(), lost).Message)
+	require.Equal(t, "its agent did not report again", l.Ent.NodeTask.GetX(t.Context(), lost).Message)
 	require.Equal(t, lifecycle.TaskPending, l.Ent.NodeTask.GetX(t.Context(), slow).State,
 		"an agent that is heard gets ten minutes")
 	l.counts(&r.Stats.TasksEnded, 1)

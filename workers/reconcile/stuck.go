@@ -43,7 +43,7 @@ func (r *Reconciler) freeClaims(ctx context.Context) error {
 	}
 	if freed > 0 {
 		r.Stats.ClaimsFreed.Add(int64(freed))
-		r.Log.Warn("operations were held by processes that had died", "operations", freed)
+		r.Log.Warn("operations were claimed by processes that had died", "operations", freed)
 		r.DB.Wake(event.QueueTopic)
 	}
 	return nil
@@ -84,7 +84,7 @@ func (r *Reconciler) countOverdue(ctx context.Context) error {
 		return fmt.Errorf("count overdue operations: %w", err)
 	}
 	if before := r.Stats.Overdue.Swap(overdue); overdue > 0 && before == 0 {
-		r.Log.Warn("operations have been due for long though workers live", "operations", overdue, "oldest_seconds", oldest)
+		r.Log.Warn("operations are overdue though workers run", "operations", overdue, "oldest_seconds", oldest)
 	}
 	if before := r.Stats.Failing.Swap(failing); failing > 0 && before == 0 {
 		r.Log.Warn("steps of operations fail again and again", "operations", failing)
@@ -124,12 +124,12 @@ const outlivedSQL = `SELECT k.id, k.node_id FROM node_task k JOIN operation o ON
 func (r *Reconciler) cancelOutlived(ctx context.Context) error {
 	found, err := r.DB.Worker().Query(ctx, outlivedSQL, maxWoken)
 	if err != nil {
-		return fmt.Errorf("look for tasks of ended operations: %w", err)
+		return fmt.Errorf("find tasks of ended operations: %w", err)
 	}
 	type task struct{ ID, NodeID ids.ID }
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[task])
 	if err != nil {
-		return fmt.Errorf("look for tasks of ended operations: %w", err)
+		return fmt.Errorf("find tasks of ended operations: %w", err)
 	}
 	if len(list) == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (r *Reconciler) cancelOutlived(ctx context.Context) error {
 			return fmt.Errorf("cancel tasks of ended operations: %w", err)
 		}
 		r.Stats.TasksOutlived.Add(tag.RowsAffected())
-		r.Log.Info("tasks outlived their operations; their agents are asked to end them", "tasks", tag.RowsAffected())
+		r.Log.Info("tasks outlived their operations; their agents are to end them", "tasks", tag.RowsAffected())
 		return nil
 	})
 }

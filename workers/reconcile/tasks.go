@@ -40,7 +40,7 @@ func (r *Reconciler) tasks(ctx context.Context) error {
 	defer cancel()
 	found, err := r.DB.Worker().Query(ctx, lostSQL, maxTasks)
 	if err != nil {
-		return fmt.Errorf("look for lost tasks: %w", err)
+		return fmt.Errorf("find lost tasks: %w", err)
 	}
 	gone, err := pgx.CollectRows(found, pgx.RowToStructByPos[lost])
 	if err != nil || len(gone) == 0 {
@@ -67,7 +67,7 @@ func end(ctx context.Context, t *tx.Tx, gone []lost) error {
 		return err
 	}
 	_, err := t.Exec(ctx, `UPDATE node_task SET state = 'TIMED_OUT', ended_at = $2,
-		message = CASE WHEN state = 'PENDING' THEN 'no agent took it in time' ELSE 'its agent was not heard again' END
+		message = CASE WHEN state = 'PENDING' THEN 'no agent took it in time' ELSE 'its agent did not report again' END
 		WHERE id = ANY ($1) AND ended_at IS NULL`, tasks, t.Now)
 	if err != nil {
 		return fmt.Errorf("end lost tasks: %w", err)

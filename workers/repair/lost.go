@@ -45,7 +45,7 @@ func (r *Repairer) FailOnLostNodes(ctx context.Context) error {
 	defer cancel()
 	found, err := r.DB.Worker().Query(ctx, lostOnNodes, r.nodeGrace().Seconds(), maxLost, r.settled())
 	if err != nil {
-		return fmt.Errorf("look for members of lost nodes: %w", err)
+		return fmt.Errorf("find members of lost nodes: %w", err)
 	}
 	type stranded struct {
 		ID      ids.ID
@@ -54,7 +54,7 @@ func (r *Repairer) FailOnLostNodes(ctx context.Context) error {
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[stranded])
 	if err != nil {
-		return fmt.Errorf("look for members of lost nodes: %w", err)
+		return fmt.Errorf("find members of lost nodes: %w", err)
 	}
 	for _, one := range list {
 		age := r.nodeGrace()

@@ -78,7 +78,7 @@ func (w *work) residueOfAll() engine.Step {
 			`SELECT count(*), min(message) FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL`, c.Op.InstanceID).
 			Scan(&open, &message)
 		if err != nil {
-			return engine.Result{}, fmt.Errorf("look for orphans: %w", err)
+			return engine.Result{}, fmt.Errorf("find orphans: %w", err)
 		}
 		if open > 0 {
 			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s", open, *message),
@@ -137,7 +137,7 @@ func unheard(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 		FROM member m JOIN compute_node n ON n.id = m.node_id
 		WHERE m.instance_id = $1 AND NOT m.removed AND n.status = 'OFFLINE' ORDER BY m.id`, locked.Instance.ID)
 	if err != nil {
-		return fmt.Errorf("look for members of %s on silent nodes: %w", locked.Instance.ID, err)
+		return fmt.Errorf("find members of %s on silent nodes: %w", locked.Instance.ID, err)
 	}
 	drafts, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (orphan.Draft, error) {
 		d := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: locked.Op.ID, Owner: operation.OwnerNode,
@@ -145,11 +145,11 @@ func unheard(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 		var key, node string
 		var ordinal int
 		err := row.Scan(&d.MemberID, &key, &ordinal, &d.NodeID, &d.AllocationID, &node)
-		d.Message = fmt.Sprintf("%s %d may be left on node %s, whose agent was not heard at the deadline", key, ordinal, node)
+		d.Message = fmt.Sprintf("%s %d may be left on node %s, whose agent was silent at the deadline", key, ordinal, node)
 		return d, err
 	})
 	if err != nil {
-		return fmt.Errorf("look for members of %s on silent nodes: %w", locked.Instance.ID, err)
+		return fmt.Errorf("find members of %s on silent nodes: %w", locked.Instance.ID, err)
 	}
 	told, err := orphan.Open(ctx, t, locked.Instance, drafts...)
 	locked.Emit(told...)

@@ -57,7 +57,7 @@ func (w *work) leave(ctx context.Context, t *tx.Tx, c *engine.Context, locked *e
 		return nil, err
 	}
 	if later {
-		return nil, &engine.RerunStep{Step: d.step, Message: "a node task came after the agents had looked",
+		return nil, &engine.RerunStep{Step: d.step, Message: "a node task was created after the agents had checked",
 			State: parts.Rounds{Round: out.Cleaned.Rounds, Again: t.Now}}
 	}
 	if err := w.list(ctx, t, locked, members, out); err != nil {

@@ -34,7 +34,7 @@ func (w *work) change(kind lifecycle.OperationKind) engine.Kind {
 
 func (w *work) prepareChange() engine.Step {
 	return engine.Step{
-		Name: "prepare", Title: "looking at the instance", Percent: 5, Owner: operation.OwnerPlatform,
+		Name: "prepare", Title: "checking the instance", Percent: 5, Owner: operation.OwnerPlatform,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			result := engine.Done(nil)
 			err := c.Write(ctx, func(_ context.Context, _ *tx.Tx, locked *engine.Locked) error {
@@ -67,7 +67,7 @@ type changeEvidence struct {
 func (w *work) moved(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 	to := operation.PrivateOf(locked.Op).To
 	if to == nil {
-		return nil, "", errors.New("the operation does not say where it leads")
+		return nil, "", errors.New("the operation has no target version")
 	}
 	number, err := nextGeneration(ctx, t, locked, to)
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *work) notMoved(_ context.Context, _ *tx.Tx, _ *engine.Context, locked *
 		return nil
 	}
 	locked.Emit(event.Draft{Type: lifecycle.EventInstanceDegraded,
-		Message: fmt.Sprintf("part of it may run as the %s would have it; a rollback to generation %d brings all of it back",
+		Message: fmt.Sprintf("part of it may run as the %s requested; a rollback to generation %d restores all of it",
 			changeWord(locked.Op.Kind), locked.Instance.Generation),
 		Payload: map[string]any{"code": failure.Code, "generation": locked.Instance.Generation,
 			"version": locked.Instance.AppVersion}})

@@ -56,7 +56,7 @@ type words struct {
 // yes.
 func (w *work) saidOf(name string, status adapter.MemberStatus) engine.Step {
 	return engine.Step{
-		Name: name, Title: "checking the adapter's word on each member", Percent: 95, Owner: operation.OwnerAdapter,
+		Name: name, Title: "checking the adapter's report on each member", Percent: 95, Owner: operation.OwnerAdapter,
 		Run: func(_ context.Context, c *engine.Context) (engine.Result, error) {
 			said := operation.ReportedStatus(c.Op.Operation)
 			var missing []string
@@ -67,8 +67,8 @@ func (w *work) saidOf(name string, status adapter.MemberStatus) engine.Step {
 			}
 			if len(missing) > 0 {
 				return engine.Fail(operation.Failure{Code: string(fault.EvidenceMissing), Owner: operation.OwnerAdapter,
-					Message: fmt.Sprintf("adapter %s ended it well without saying %s of %s", c.Op.AdapterName, status,
-						strings.Join(missing, ", "))}), nil
+					Message: fmt.Sprintf("adapter %s reported success without reporting %s for %s", c.Op.AdapterName,
+						status, strings.Join(missing, ", "))}), nil
 			}
 			return engine.Done(words{Members: said}), nil
 		},
@@ -77,7 +77,7 @@ func (w *work) saidOf(name string, status adapter.MemberStatus) engine.Step {
 
 func wordOf(said adapter.MemberStatus) string {
 	if said == "" {
-		return "nothing said"
+		return "nothing reported"
 	}
 	return string(said)
 }

@@ -75,7 +75,7 @@ func (w *work) takeOut(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 
 func removedWords(orphans int) string {
 	if orphans > 0 {
-		return fmt.Sprintf("removed; it is not proved that nothing is left of %d", orphans)
+		return fmt.Sprintf("removed; for %d it is not proved that nothing is left", orphans)
 	}
 	return "nothing of it is left"
 }

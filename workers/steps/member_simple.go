@@ -24,8 +24,8 @@ type mark func(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.
 func (w *work) simple(kind lifecycle.OperationKind, note mark) engine.Kind {
 	return engine.Kind{
 		Kind: kind,
-		Steps: []engine.Step{w.prepareMembers(opening{title: "looking at the member", about: parts.Targets}), w.dispatch(),
-			w.Await()},
+		Steps: []engine.Step{w.prepareMembers(opening{title: "checking the member", about: parts.Targets}),
+			w.dispatch(), w.Await()},
 		Complete: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 			members, err := t.Member.Query().Where(dbmember.IDIn(locked.Op.Targets...)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
 			if err != nil {

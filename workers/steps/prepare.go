@@ -79,7 +79,7 @@ func (w *work) readyFor(o opening, locked *engine.Locked, s *parts.Snapshot) (en
 	for _, id := range o.about(locked.Op) {
 		member := s.Member(id)
 		if member == nil {
-			return refuse("member %s is not there any more", id)
+			return refuse("member %s is no longer in the instance", id)
 		}
 		if o.next == nil {
 			continue

@@ -77,7 +77,7 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 			Message:   fmt.Sprintf("instance %s uses the allocation and is not being decommissioned", instance)}), nil
 	}
 	if err != nil {
-		return engine.Result{}, fmt.Errorf("look for the decommission of %s: %w", instance, err)
+		return engine.Result{}, fmt.Errorf("find the decommission of %s: %w", instance, err)
 	}
 	if op.state.Terminal() && op.state != lifecycle.OperationSucceeded {
 		return engine.Fail(operation.Failure{Code: op.code, Owner: op.owner, Retryable: true,
@@ -117,16 +117,16 @@ func (p memberProof) unproved() string {
 	switch {
 	case p.orphan != nil:
 		return fmt.Sprintf("waits for orphan %s: something of member %s may be left on its node; it is torn down when the node's agent "+
-			"is heard, and counts as gone when the node is retired as lost", *p.orphan, p.Member)
+			"reports, and counts as removed when the node is retired as lost", *p.orphan, p.Member)
 	case p.status != lifecycle.MemberRemoved || (p.Task == nil && !p.Lost):
-		return fmt.Sprintf("member %s is not proved gone", p.Member)
+		return fmt.Sprintf("the removal of member %s is not proved", p.Member)
 	}
 	return ""
 }
 
 func (w *work) proofOfMembers() engine.Step {
 	return engine.Step{
-		Name: "residue", Title: "checking that every member that lived in it is proved gone", Percent: 95,
+		Name: "residue", Title: "checking the proof that every member in it is removed", Percent: 95,
 		Owner: operation.OwnerNode,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at, coalesce(n.lost, false),
@@ -140,13 +140,13 @@ func (w *work) proofOfMembers() engine.Step {
 				WHERE m.allocation_id = $1 AND (m.status <> 'REMOVED' OR EXISTS (SELECT FROM node_task k WHERE k.member_id = m.id))
 				ORDER BY m.id`, c.Op.AllocationID) // nothing was ever asked of one that has no task
 			if err != nil {
-				return engine.Result{}, fmt.Errorf("look for the allocation's members: %w", err)
+				return engine.Result{}, fmt.Errorf("find the allocation's members: %w", err)
 			}
 			members, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (p memberProof, err error) {
 				return p, row.Scan(&p.Member, &p.status, &p.Node, &p.Task, &p.At, &p.Lost, &p.orphan)
 			})
 			if err != nil {
-				return engine.Result{}, fmt.Errorf("look for the allocation's members: %w", err)
+				return engine.Result{}, fmt.Errorf("find the allocation's members: %w", err)
 			}
 			for _, member := range members {
 				if why := member.unproved(); why != "" {
@@ -173,7 +173,7 @@ func (w *work) released(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 		return nil, "", fmt.Errorf("release the allocation: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return nil, "", fmt.Errorf("allocation %s is not releasing, or is used", *locked.Op.AllocationID)
+		return nil, "", fmt.Errorf("allocation %s is not being released, or is in use", *locked.Op.AllocationID)
 	}
 	t.Wake(event.ProjectTopic(locked.Op.ProjectID))
 	return proof, "released", nil

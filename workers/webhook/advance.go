@@ -77,7 +77,7 @@ func (w *Worker) place(ctx context.Context, row *db.Webhook) (event.Position, er
 	if err != nil {
 		return place, err
 	}
-	w.Log.Warn("a webhook's cursor is of an earlier database; it begins anew", "webhook", row.ID)
+	w.Log.Warn("a webhook's cursor is of an earlier database; it begins again at the newest event", "webhook", row.ID)
 	_, err = w.DB.Worker().Exec(ctx, `UPDATE webhook SET cursor = $2 WHERE id = $1 AND cursor = $3`, row.ID,
 		w.feeds.Cursor(place), row.Cursor)
 	row.Cursor = w.feeds.Cursor(place)
@@ -177,7 +177,7 @@ func (w *Worker) plan(ctx context.Context, t *tx.Tx, row *db.Webhook) error {
 	}
 	made, err := w.jobs.InsertTx(ctx, chores.Tx(t), serve{WebhookID: row.ID}, serveAt(at))
 	if err != nil {
-		return fmt.Errorf("make a job for webhook %s: %w", row.ID, err)
+		return fmt.Errorf("create a job for webhook %s: %w", row.ID, err)
 	}
 	if made.UniqueSkippedAsDuplicate && waits(made.Job.State) && (now || made.Job.ScheduledAt.After(at)) {
 		switch _, err := w.jobs.JobDeleteTx(ctx, chores.Tx(t), made.Job.ID); {
@@ -187,7 +187,7 @@ func (w *Worker) plan(ctx context.Context, t *tx.Tx, row *db.Webhook) error {
 			return fmt.Errorf("replace a job of webhook %s: %w", row.ID, err)
 		}
 		if _, err := w.jobs.InsertTx(ctx, chores.Tx(t), serve{WebhookID: row.ID}, serveAt(at)); err != nil {
-			return fmt.Errorf("make a job for webhook %s: %w", row.ID, err)
+			return fmt.Errorf("create a job for webhook %s: %w", row.ID, err)
 		}
 	}
 	if now {

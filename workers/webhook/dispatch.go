@@ -27,7 +27,7 @@ const (
 // dispatch works whenever this process holds the lock, until ctx ends.
 func (w *Worker) dispatch(ctx context.Context) error {
 	return leader.Post{Pool: w.DB.Worker(), Lock: lockKey, Log: w.Log,
-		Stopped: "dispatching webhooks stopped; it begins again", Work: w.projects}.Run(ctx)
+		Stopped: "dispatching webhooks stopped; it starts again", Work: w.projects}.Run(ctx)
 }
 
 // projects keeps a watch for each project that has a webhook to be served.

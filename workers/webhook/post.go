@@ -64,7 +64,7 @@ func (w *Worker) send(ctx context.Context, b batch, one delivery) result {
 	out := w.try(ctx, b, one)
 	code := ""
 	if !out.ok {
-		code = "not taken"
+		code = "not accepted"
 	}
 	took := time.Since(began)
 	w.Metrics.Webhook(ctx, took)
@@ -82,8 +82,8 @@ func (w *Worker) try(ctx context.Context, b batch, one delivery) result {
 	out := result{delivery: one}
 	request, err := w.request(ctx, b, one)
 	if err != nil {
-		out.text = "the delivery could not be made ready"
-		w.Log.Error("a webhook's delivery could not be made ready", "delivery_id", one.id, "error", err)
+		out.text = "the delivery could not be prepared"
+		w.Log.Error("a webhook's delivery could not be prepared", "delivery_id", one.id, "error", err)
 		return out
 	}
 	client := w.public

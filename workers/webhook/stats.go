@@ -23,9 +23,9 @@ type Reading struct {
 // Readings are all numbers, in a fixed order.
 func (s *Stats) Readings() []Reading {
 	return []Reading{
-		{"delivered_total", "Webhook deliveries that were taken.", true, s.Delivered.Load},
+		{"delivered_total", "Webhook deliveries that were accepted.", true, s.Delivered.Load},
 		{"failed_total", "Tries of webhook deliveries that failed.", true, s.Failed.Load},
 		{"dead_total", "Webhook deliveries that were given up.", true, s.Dead.Load},
-		{"lag_seconds", "For how long the webhook delivery that has been due longest waits.", false, s.Lag.Load},
+		{"lag_seconds", "How long the webhook delivery that is due longest has waited.", false, s.Lag.Load},
 	}
 }

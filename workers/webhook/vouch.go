@@ -14,8 +14,8 @@ import (
 )
 
 // lapsedText is what a webhook shows whose maker may see nothing of what it sends.
-const lapsedText = "whoever made it may not read its events any more: resume it, or give it an address, as somebody " +
-	"who may"
+const lapsedText = "its maker (makerId) may not read its events any more: resume it, or change its address, as " +
+	"someone who may"
 
 // scanVouched scans a webhook and who answers for it: of its families those are left whose events its maker may read
 // now.

@@ -8,7 +8,7 @@ var Runbook = runbook.Runbook{
 	Name:     "hello-cluster",
 	Title:    "Hello cluster",
 	Incident: "Hello Cluster Incident",
-	Symptom:  "a peer does not come, does not work, or does not let go",
+	Symptom:  "a peer does not start, does not work, or does not stop",
 	Checks: []runbook.Check{
 		{
 			Key: "start",
@@ -37,7 +37,7 @@ var Runbook = runbook.Runbook{
 					Key:   "work-not-started",
 					When:  []runbook.Condition{runbook.Is("code", "WORK_NOT_STARTED")},
 					Seen:  "`WORK_NOT_STARTED`",
-					Means: "the peer's script did not start it: its node is full or its files are gone",
+					Means: "the peer's script did not start it: its node is full or its files were deleted",
 					Do:    "`recoverMember`, which writes the files again",
 					Act:   runbook.Calls("recoverMember"),
 				},

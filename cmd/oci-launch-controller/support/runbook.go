@@ -8,7 +8,7 @@ var Runbook = runbook.Runbook{
 	Name:     "web-notebook",
 	Title:    "Launched images",
 	Incident: "Launched Image Incident",
-	Symptom:  "a container does not start, its image is not there, it is not reached",
+	Symptom:  "a container does not start, its image is missing, or it cannot be reached",
 	Checks: []runbook.Check{
 		{
 			Key: "start",
@@ -56,15 +56,15 @@ var Runbook = runbook.Runbook{
 					When:  []runbook.Condition{runbook.Is("code", "NOTHING_TO_START")},
 					Seen:  "`NOTHING_TO_START`",
 					Means: "the container was removed on its node",
-					Do:    "`recoverMember` makes it again",
+					Do:    "`recoverMember` creates it again",
 					Act:   runbook.Calls("recoverMember"),
 				},
 				{
 					Key:   "not-well",
 					When:  []runbook.Condition{runbook.Is("code", "READINESS_FAILED", "PROBE_FAILING")},
 					Seen:  "`READINESS_FAILED`",
-					Means: "the container runs and its health check does not pass",
-					Do:    "its logs; correct configuration or image",
+					Means: "the container runs, but its health check does not pass",
+					Do:    "read its logs; correct configuration or image",
 					Act:   runbook.Outside("read its log and repair the app", "decommissionInstance", "upgradeInstance"),
 				},
 				{

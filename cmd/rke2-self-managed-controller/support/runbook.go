@@ -21,8 +21,8 @@ var Runbook = runbook.Runbook{
 					Key:   "even-servers",
 					When:  []runbook.Condition{runbook.Is("code", "EVEN_SERVERS")},
 					Seen:  "`EVEN_SERVERS`",
-					Means: "an even number of servers bears no more losses than one fewer",
-					Do:    "choose 1, 3 or 5; force where it is meant",
+					Means: "an even number of servers tolerates no more losses than one server fewer",
+					Do:    "choose 1, 3 or 5; force where you mean it",
 					Act:   runbook.Calls("launchInstance", "addMembers"),
 				},
 				{
@@ -53,8 +53,8 @@ var Runbook = runbook.Runbook{
 					Key:   "etcd-silent",
 					When:  []runbook.Condition{runbook.Is("code", "ETCD_SILENT", "NO_SUCCESSOR", "CA_UNREADABLE")},
 					Seen:  "`ETCD_SILENT`, `NO_SUCCESSOR`",
-					Means: "etcd does not answer on the server that was asked",
-					Do:    "its log: disk, clock or memory; then repeat",
+					Means: "etcd does not answer on the server that was called",
+					Do:    "look in its log for errors of disk, clock or memory; then repeat",
 					Act:   runbook.Outside("repair the server", "retryOperation", "recoverMember"),
 				},
 				{

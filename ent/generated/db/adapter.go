@@ -26,13 +26,13 @@ type Adapter struct {
 	URL string `json:"url,omitempty"`
 	// PEM certificates that alone vouch for it by https; empty for none
 	Authority string `json:"authority,omitempty"`
-	// what it last said of itself
+	// what it last reported about itself
 	Description json.RawMessage `json:"description,omitempty"`
 	// when it last answered
 	LastSeenAt *time.Time `json:"last_seen_at,omitempty"`
 	// why it could not be reached
 	LastError string `json:"last_error,omitempty"`
-	// calls that only look hold task.inspect in place of task.run
+	// calls that only read have task.inspect, not task.run
 	NarrowCalls bool `json:"narrow_calls,omitempty"`
 	// epoch of its operations feed
 	FeedEpoch string `json:"feed_epoch,omitempty"`
@@ -46,7 +46,7 @@ type Adapter struct {
 	ProjectID *ids.ID `json:"project_id,omitempty"`
 	// the service account that it acts by where it automates; none when it does not
 	ServiceAccountID *ids.ID `json:"service_account_id,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

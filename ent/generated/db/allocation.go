@@ -26,7 +26,7 @@ type Allocation struct {
 	TenantID ids.ID `json:"tenant_id,omitempty"`
 	// owning project
 	ProjectID ids.ID `json:"project_id,omitempty"`
-	// the operation that asked for it; none when a person did
+	// the operation that requested it; none when a person did
 	CreatedByOperationID *ids.ID `json:"created_by_operation_id,omitempty"`
 	// name for people
 	Name string `json:"name,omitempty"`
@@ -58,9 +58,9 @@ type Allocation struct {
 	CPUMillis *int `json:"cpu_millis,omitempty"`
 	// the operation that releases it
 	ReleaseOperationID *ids.ID `json:"release_operation_id,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt time.Time `json:"created_at,omitempty"`
-	// when it was proved gone
+	// when its removal was proved
 	ReleasedAt   *time.Time `json:"released_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -38,7 +38,7 @@ type App struct {
 	Sandbox bool `json:"sandbox,omitempty"`
 	// the operator runs it for the platform: only projects of its own tenant launch it
 	System bool `json:"system,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -49,15 +49,15 @@ type Artifact struct {
 	Signature lifecycle.SignatureState `json:"signature,omitempty"`
 	// the trusted key that signed it
 	SignerKeyID *ids.ID `json:"signer_key_id,omitempty"`
-	// since when nobody gets it; none when it is not in quarantine
+	// since when no one gets it; none when it is not in quarantine
 	QuarantinedAt *time.Time `json:"quarantined_at,omitempty"`
 	// why it is in quarantine, a code of the catalogue of faults; empty when a person put it there
 	QuarantineCode string `json:"quarantine_code,omitempty"`
 	// why it is in quarantine, for people
 	QuarantineReason string `json:"quarantine_reason,omitempty"`
-	// when its bytes were last read and held against their digests
+	// when its bytes were last read and checked against their digests
 	VerifiedAt *time.Time `json:"verified_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -26,17 +26,17 @@ type ArtifactSmoke struct {
 	TenantID *ids.ID `json:"tenant_id,omitempty"`
 	// SHA-256 of the report's bytes, sha256:…
 	Digest string `json:"digest,omitempty"`
-	// the report's bytes as they were brought
+	// the report's bytes as they were submitted
 	Report []byte `json:"report,omitempty"`
 	// what the report comes to
 	Summary json.RawMessage `json:"summary,omitempty"`
 	// whether every check of the kind passed
 	Passed bool `json:"passed,omitempty"`
-	// who brought it
+	// who submitted it
 	SubmittedBy string `json:"submitted_by,omitempty"`
 	// the runner that signed it
 	RunnerID string `json:"runner_id,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

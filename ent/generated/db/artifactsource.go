@@ -44,7 +44,7 @@ type ArtifactSource struct {
 	DisabledAt *time.Time `json:"disabled_at,omitempty"`
 	// who added it
 	CreatedBy string `json:"created_by,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

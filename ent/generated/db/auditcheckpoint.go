@@ -25,7 +25,7 @@ type AuditCheckpoint struct {
 	Link []byte `json:"link,omitempty"`
 	// JWS, compact, of seq, link and time
 	Signature string `json:"signature,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -62,7 +62,7 @@ type AuditEntry struct {
 	BreakGlass bool `json:"break_glass,omitempty"`
 	// the transaction that wrote it: with id, the commit-safe order in which it is sealed
 	Xid int64 `json:"xid,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

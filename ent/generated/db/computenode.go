@@ -56,15 +56,15 @@ type ComputeNode struct {
 	Kernel string `json:"kernel,omitempty"`
 	// free labels
 	Labels json.RawMessage `json:"labels,omitempty"`
-	// what keeps members apart there; null when its agent has never said
+	// what keeps members apart there; null when its agent has never reported
 	Walls *isolation.Walls `json:"walls,omitempty"`
-	// its GPUs by identity; null when its agent has never said
+	// its GPUs by identity; null when its agent has never reported
 	Devices []isolation.Device `json:"devices,omitempty"`
-	// what it serves volumes from; null when its agent has never said
+	// what it serves volumes from; null when its agent has never reported
 	Storage []volume.Storage `json:"storage,omitempty"`
-	// when its agent was last heard
+	// when its agent last reported
 	LastSeenAt *time.Time `json:"last_seen_at,omitempty"`
-	// takes no new members by an operator's wish
+	// takes no new members, as an operator requested
 	Cordoned bool `json:"cordoned,omitempty"`
 	// why it is cordoned
 	CordonReason string `json:"cordon_reason,omitempty"`
@@ -74,7 +74,7 @@ type ComputeNode struct {
 	Conditions []nodehealth.Condition `json:"conditions,omitempty"`
 	// the wish that no work is left there; null for none
 	Drain *nodehealth.Drain `json:"drain,omitempty"`
-	// when its agent was first heard after another boot
+	// when its agent first reported after another boot
 	BootedAt *time.Time `json:"booted_at,omitempty"`
 	// when it was taken out for good
 	RetiredAt *time.Time `json:"retired_at,omitempty"`
@@ -82,7 +82,7 @@ type ComputeNode struct {
 	Lost bool `json:"lost,omitempty"`
 	// when it was taken from the list
 	DeletedAt *time.Time `json:"deleted_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -44,7 +44,7 @@ type ControlPlaneShare struct {
 	AnsweredAt *time.Time `json:"answered_at,omitempty"`
 	// when it was withdrawn, declined or detached
 	EndedAt *time.Time `json:"ended_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

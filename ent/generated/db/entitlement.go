@@ -42,7 +42,7 @@ type Entitlement struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// when it was taken away
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

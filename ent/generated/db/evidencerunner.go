@@ -29,7 +29,7 @@ type EvidenceRunner struct {
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	// why
 	RevokeReason string `json:"revoke_reason,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

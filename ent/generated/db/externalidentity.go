@@ -29,7 +29,7 @@ type ExternalIdentity struct {
 	Email string `json:"email,omitempty"`
 	// when it was last used
 	LastLoginAt *time.Time `json:"last_login_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

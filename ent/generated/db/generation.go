@@ -34,9 +34,9 @@ type Generation struct {
 	AppVersion string `json:"app_version,omitempty"`
 	// config with defaults
 	Config json.RawMessage `json:"config,omitempty"`
-	// the operation that brought it
+	// the operation that created it
 	OperationID *ids.ID `json:"operation_id,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -22,13 +22,13 @@ type Idempotency struct {
 	ID string `json:"id,omitempty"`
 	// SHA-256 of the input
 	InputDigest []byte `json:"input_digest,omitempty"`
-	// ids of what was made, or the stored answer
+	// ids of what was created, or the stored answer
 	Result json.RawMessage `json:"result,omitempty"`
 	// owning tenant, if any
 	TenantID *ids.ID `json:"tenant_id,omitempty"`
 	// owning project, if any
 	ProjectID *ids.ID `json:"project_id,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -32,7 +32,7 @@ type Instance struct {
 	AppSlug string `json:"app_slug,omitempty"`
 	// AppVersion holds the value of the "app_version" field.
 	AppVersion string `json:"app_version,omitempty"`
-	// whose keys its verbs ask for
+	// whose keys its verbs check
 	PermissionFamily string `json:"permission_family,omitempty"`
 	// the manifest
 	ManifestID ids.ID `json:"manifest_id,omitempty"`
@@ -40,7 +40,7 @@ type Instance struct {
 	Status lifecycle.InstanceStatus `json:"status,omitempty"`
 	// Health holds the value of the "health" field.
 	Health lifecycle.Health `json:"health,omitempty"`
-	// what the adapter says
+	// what the adapter reports
 	HealthMessage string `json:"health_message,omitempty"`
 	// number of its newest event
 	Revision int `json:"revision,omitempty"`
@@ -56,7 +56,7 @@ type Instance struct {
 	Generation int `json:"generation,omitempty"`
 	// where what the adapter sees differs from what is meant
 	Drift json.RawMessage `json:"drift,omitempty"`
-	// when the adapter last said what it sees
+	// when the adapter last reported what it sees
 	ObservedAt *time.Time `json:"observed_at,omitempty"`
 	// BoundCapacityShape holds the value of the "bound_capacity_shape" field.
 	BoundCapacityShape lifecycle.CapacityShape `json:"bound_capacity_shape,omitempty"`
@@ -90,7 +90,7 @@ type Instance struct {
 	LastOperationID *ids.ID `json:"last_operation_id,omitempty"`
 	// CorrelationID holds the value of the "correlation_id" field.
 	CorrelationID string `json:"correlation_id,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt time.Time `json:"updated_at,omitempty"`

@@ -27,7 +27,7 @@ type Invitation struct {
 	AttemptID *ids.ID `json:"attempt_id,omitempty"`
 	// when it stops working
 	ExpiresAt time.Time `json:"expires_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

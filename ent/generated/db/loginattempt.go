@@ -33,7 +33,7 @@ type LoginAttempt struct {
 	ExpiresAt time.Time `json:"expires_at,omitempty"`
 	// when it came back
 	UsedAt *time.Time `json:"used_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -27,7 +27,7 @@ type LoginCode struct {
 	ExpiresAt time.Time `json:"expires_at,omitempty"`
 	// when it was used
 	UsedAt *time.Time `json:"used_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -55,7 +55,7 @@ type Manifest struct {
 	Sandbox bool `json:"sandbox,omitempty"`
 	// its app is the platform's own: tenants do not see it
 	System bool `json:"system,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

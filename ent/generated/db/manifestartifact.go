@@ -22,7 +22,7 @@ type ManifestArtifact struct {
 	ManifestID ids.ID `json:"manifest_id,omitempty"`
 	// the artifact
 	ArtifactID ids.ID `json:"artifact_id,omitempty"`
-	// the manifest's app is in a sandbox: the pin hides the artifact from nobody
+	// the manifest's app is in a sandbox: the pin hides the artifact from no one
 	Sandbox      bool `json:"sandbox,omitempty"`
 	selectValues sql.SelectValues
 }

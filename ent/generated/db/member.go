@@ -29,7 +29,7 @@ type Member struct {
 	ProjectID ids.ID `json:"project_id,omitempty"`
 	// the instance
 	InstanceID ids.ID `json:"instance_id,omitempty"`
-	// the adapter's word
+	// key of its component in the manifest
 	ComponentKey string `json:"component_key,omitempty"`
 	// number in the component, from 0
 	Ordinal int `json:"ordinal,omitempty"`
@@ -39,7 +39,7 @@ type Member struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Health holds the value of the "health" field.
 	Health lifecycle.Health `json:"health,omitempty"`
-	// what the adapter says
+	// what the adapter reports
 	HealthMessage string `json:"health_message,omitempty"`
 	// the allocation it lives in
 	AllocationID *ids.ID `json:"allocation_id,omitempty"`
@@ -47,7 +47,7 @@ type Member struct {
 	NodeID *ids.ID `json:"node_id,omitempty"`
 	// what it may do inside of its walls
 	Profile isolation.Profile `json:"profile,omitempty"`
-	// what keeps it apart on its node; null when the node had not said what it offers
+	// what keeps it apart on its node; null when the node had not reported what it offers
 	IsolationClass *isolation.Class `json:"isolation_class,omitempty"`
 	// most processes and threads of it
 	MaxPids int `json:"max_pids,omitempty"`
@@ -69,7 +69,7 @@ type Member struct {
 	FailedAt *time.Time `json:"failed_at,omitempty"`
 	// how often its supervised processes were restarted since it joined
 	Restarts int `json:"restarts,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt    time.Time `json:"updated_at,omitempty"`

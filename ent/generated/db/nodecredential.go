@@ -29,7 +29,7 @@ type NodeCredential struct {
 	FirstUsedAt *time.Time `json:"first_used_at,omitempty"`
 	// when it was ended
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// the order in which rows were written; later is a higher number
 	Seq          *int64 `json:"seq,omitempty"`

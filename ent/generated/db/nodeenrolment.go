@@ -27,9 +27,9 @@ type NodeEnrolment struct {
 	ExpiresAt time.Time `json:"expires_at,omitempty"`
 	// when it was used
 	UsedAt *time.Time `json:"used_at,omitempty"`
-	// the node it made
+	// the node that it created
 	NodeID *ids.ID `json:"node_id,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -52,7 +52,7 @@ type NodeTask struct {
 	ExitCode *int `json:"exit_code,omitempty"`
 	// how much of it is done, in bytes
 	ProgressDone int64 `json:"progress_done,omitempty"`
-	// how much there is to do, in bytes; 0 when it is not told
+	// how much there is to do, in bytes; 0 when it is not known
 	ProgressTotal int64 `json:"progress_total,omitempty"`
 	// what it found
 	Result json.RawMessage `json:"result,omitempty"`
@@ -64,7 +64,7 @@ type NodeTask struct {
 	Stderr string `json:"stderr,omitempty"`
 	// IdempotencyKey holds the value of the "idempotency_key" field.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// that of its operation, or of the request that made it
+	// that of its operation, or of the request that created it
 	CorrelationID string `json:"correlation_id,omitempty"`
 	// where its agent's span belongs, as W3C Trace Context writes it
 	Traceparent string `json:"traceparent,omitempty"`
@@ -72,7 +72,7 @@ type NodeTask struct {
 	AppSlug string `json:"app_slug,omitempty"`
 	// the walls of its member; null for a member without an allocation
 	Binding *isolation.Binding `json:"binding,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// the order in which rows were written; later is a higher number
 	Seq *int64 `json:"seq,omitempty"`

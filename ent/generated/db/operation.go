@@ -47,15 +47,15 @@ type Operation struct {
 	Message string `json:"message,omitempty"`
 	// RequesterKind holds the value of the "requester_kind" field.
 	RequesterKind string `json:"requester_kind,omitempty"`
-	// who asked
+	// who requested it
 	RequesterID ids.ID `json:"requester_id,omitempty"`
-	// who asked, by name
+	// who requested it, by name
 	RequesterName string `json:"requester_name,omitempty"`
 	// why
 	Reason string `json:"reason,omitempty"`
 	// CorrelationID holds the value of the "correlation_id" field.
 	CorrelationID string `json:"correlation_id,omitempty"`
-	// what it was asked to change
+	// what it was requested to change
 	DesiredChange json.RawMessage `json:"desired_change,omitempty"`
 	// the members it acts on; empty when it acts on all
 	Targets []ids.ID `json:"targets,omitempty"`
@@ -65,11 +65,11 @@ type Operation struct {
 	OnDeadline lifecycle.DeadlineOutcome `json:"on_deadline,omitempty"`
 	// when its deadline passed and force was chosen for that case
 	ForcedAt *time.Time `json:"forced_at,omitempty"`
-	// when somebody asked to stop it
+	// when a stop was requested
 	CancelRequestedAt *time.Time `json:"cancel_requested_at,omitempty"`
-	// who asked to stop it, by name
+	// who requested the stop, by name
 	CancelRequester string `json:"cancel_requester,omitempty"`
-	// why it was asked to stop
+	// why the stop was requested
 	CancelReason string `json:"cancel_reason,omitempty"`
 	// what became of that
 	CancelMessage string `json:"cancel_message,omitempty"`
@@ -93,7 +93,7 @@ type Operation struct {
 	ClaimEpoch int `json:"claim_epoch,omitempty"`
 	// the worker process that holds it now
 	ClaimedBy *ids.ID `json:"claimed_by,omitempty"`
-	// which steps it is carried out by, as a worker's build names them; empty before it was begun
+	// which steps it is carried out by, as a worker's build names them; empty before it began
 	StepPlan string `json:"step_plan,omitempty"`
 	// tries of the current step that failed; for backoff
 	Failures int `json:"failures,omitempty"`
@@ -101,11 +101,11 @@ type Operation struct {
 	EndRefusal json.RawMessage `json:"end_refusal,omitempty"`
 	// whether what it shows is not on its instance's timeline yet
 	Untold bool `json:"untold,omitempty"`
-	// when a worker should look at it again
+	// when a worker should claim it again
 	NextRunAt time.Time `json:"next_run_at,omitempty"`
 	// Deadline holds the value of the "deadline" field.
 	Deadline time.Time `json:"deadline,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// the order in which rows were written; later is a higher number
 	Seq *int64 `json:"seq,omitempty"`

@@ -46,11 +46,11 @@ type Orphan struct {
 	LastError string `json:"last_error,omitempty"`
 	// when it is tried again
 	NextTryAt time.Time `json:"next_try_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt time.Time `json:"created_at,omitempty"`
-	// when it was gone
+	// when it was resolved
 	ResolvedAt *time.Time `json:"resolved_at,omitempty"`
-	// how it went
+	// how it was resolved
 	Resolution   string `json:"resolution,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -37,7 +37,7 @@ type PolicyOverlay struct {
 	UpdatedBy string `json:"updated_by,omitempty"`
 	// when the next revision took its place
 	SupersededAt *time.Time `json:"superseded_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -33,7 +33,7 @@ type Project struct {
 	MaxVolumeGib *int `json:"max_volume_gib,omitempty"`
 	// when it was deleted; its credentials ended then
 	DeletedAt *time.Time `json:"deleted_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -40,7 +40,7 @@ type Promotion struct {
 	ActorID string `json:"actor_id,omitempty"`
 	// who took it, by name
 	ActorName string `json:"actor_name,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

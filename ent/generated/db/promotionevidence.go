@@ -29,17 +29,17 @@ type PromotionEvidence struct {
 	Kind lifecycle.EvidenceKind `json:"kind,omitempty"`
 	// SHA-256 of the report's bytes, sha256:…
 	Digest string `json:"digest,omitempty"`
-	// the report's bytes as they were brought
+	// the report's bytes as they were submitted
 	Report []byte `json:"report,omitempty"`
 	// what the report comes to
 	Summary json.RawMessage `json:"summary,omitempty"`
 	// whether everything in it passed
 	Passed bool `json:"passed,omitempty"`
-	// who brought it
+	// who submitted it
 	SubmittedBy string `json:"submitted_by,omitempty"`
-	// the runner that signed it; empty when nobody did
+	// the runner that signed it; empty when no runner did
 	RunnerID string `json:"runner_id,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -39,7 +39,7 @@ type RoleBinding struct {
 	BreakGlass bool `json:"break_glass,omitempty"`
 	// the break-glass binding without which it could not have been given: it ends with that
 	MadeUnder *ids.ID `json:"made_under,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

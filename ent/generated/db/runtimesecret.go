@@ -37,7 +37,7 @@ type RuntimeSecret struct {
 	Audience lifecycle.SecretAudience `json:"audience,omitempty"`
 	// Delivery holds the value of the "delivery" field.
 	Delivery lifecycle.SecretDelivery `json:"delivery,omitempty"`
-	// what it is made for, such as an artifact's digest; no secret
+	// what it is created for, such as an artifact's digest; no secret
 	Spec json.RawMessage `json:"spec,omitempty"`
 	// number of the value, raised by rotation
 	Version int `json:"version,omitempty"`
@@ -45,7 +45,7 @@ type RuntimeSecret struct {
 	Sealed []byte `json:"sealed,omitempty"`
 	// the keeper that wrapped the value's key
 	Keeper string `json:"keeper,omitempty"`
-	// the enveloped value before the last rotation, while both hold
+	// the enveloped value before the last rotation, while both work
 	Previous []byte `json:"previous,omitempty"`
 	// until when the value before still counts
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
@@ -65,7 +65,7 @@ type RuntimeSecret struct {
 	ActorID string `json:"actor_id,omitempty"`
 	// who issued it, by name
 	ActorName string `json:"actor_name,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -32,13 +32,13 @@ type ServiceAccount struct {
 	Limits json.RawMessage `json:"limits,omitempty"`
 	// when it was deleted; its keys ended then
 	DeletedAt *time.Time `json:"deleted_at,omitempty"`
-	// who answers for it: it may use nothing that this person may not give any more; none before this was kept
+	// who is responsible for it: it may not use what this person can no longer grant; none for older ones
 	MakerID *ids.ID `json:"maker_id,omitempty"`
-	// the break-glass binding without which it could not have been made: it ends with that
+	// the break-glass binding without which it could not have been created: it ends with that
 	MadeUnder *ids.ID `json:"made_under,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt time.Time `json:"updated_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

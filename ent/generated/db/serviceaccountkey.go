@@ -35,11 +35,11 @@ type ServiceAccountKey struct {
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	// the key that takes its place; both work until this one ends
 	ReplacedBy *ids.ID `json:"replaced_by,omitempty"`
-	// who answers for it, as for an account
+	// who is responsible for it, as for an account
 	MakerID *ids.ID `json:"maker_id,omitempty"`
 	// the break-glass binding that it ends with
 	MadeUnder *ids.ID `json:"made_under,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -35,7 +35,7 @@ type Session struct {
 	Agent string `json:"agent,omitempty"`
 	// the session that took its place when it was rotated
 	ReplacedBy *ids.ID `json:"replaced_by,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

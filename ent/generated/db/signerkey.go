@@ -41,7 +41,7 @@ type SignerKey struct {
 	RevokeReason string `json:"revoke_reason,omitempty"`
 	// who added it
 	CreatedBy string `json:"created_by,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

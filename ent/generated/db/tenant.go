@@ -26,9 +26,9 @@ type Tenant struct {
 	DisplayName string `json:"display_name,omitempty"`
 	// domains of addresses that the platform's staff has verified to be the tenant's
 	Domains []string `json:"domains,omitempty"`
-	// the platform's own: system apps run in its projects, and nobody is billed
+	// the platform's own: system apps run in its projects, and no one is billed
 	Platform bool `json:"platform,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

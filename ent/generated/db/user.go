@@ -25,7 +25,7 @@ type User struct {
 	Email string `json:"email,omitempty"`
 	// name for people
 	DisplayName string `json:"display_name,omitempty"`
-	// when the person was disabled; nobody logs in as them since
+	// when the person was disabled; no one can log in as them since
 	DisabledAt *time.Time `json:"disabled_at,omitempty"`
 	// when the person last logged in
 	LastLoginAt *time.Time `json:"last_login_at,omitempty"`
@@ -35,7 +35,7 @@ type User struct {
 	InvitationEndsAt *time.Time `json:"invitation_ends_at,omitempty"`
 	// when the person accepted it
 	AcceptedAt *time.Time `json:"accepted_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

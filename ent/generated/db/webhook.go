@@ -31,7 +31,7 @@ type Webhook struct {
 	Description string `json:"description,omitempty"`
 	// types, or prefixes that end in .*
 	EventTypes []string `json:"event_types,omitempty"`
-	// permission families whose events are sent: those that its maker, and whoever changed its address since, may read
+	// permission families whose events are sent: those that its maker, and all who changed its address since, may read
 	Families []string `json:"families,omitempty"`
 	// Status holds the value of the "status" field.
 	Status lifecycle.WebhookStatus `json:"status,omitempty"`
@@ -51,13 +51,13 @@ type Webhook struct {
 	FailingSince *time.Time `json:"failing_since,omitempty"`
 	// why the last delivery failed
 	LastError string `json:"last_error,omitempty"`
-	// who made it
+	// who created it
 	CreatedBy string `json:"created_by,omitempty"`
-	// who answers for it: events go out while this subject may see them; none before this was kept
+	// who is responsible for it: events are sent while this subject may see them; none for older ones
 	MakerID *ids.ID `json:"maker_id,omitempty"`
 	// the break-glass binding that it ends with
 	MadeUnder *ids.ID `json:"made_under,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt time.Time `json:"updated_at,omitempty"`

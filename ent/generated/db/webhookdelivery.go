@@ -40,9 +40,9 @@ type WebhookDelivery struct {
 	Error string `json:"error,omitempty"`
 	// when it is tried again
 	NextAttemptAt *time.Time `json:"next_attempt_at,omitempty"`
-	// when it was taken
+	// when it was accepted
 	DeliveredAt *time.Time `json:"delivered_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt    time.Time `json:"updated_at,omitempty"`

@@ -30,7 +30,7 @@ type WorkerProcess struct {
 	BusyAdapters []string `json:"busy_adapters,omitempty"`
 	// last sign of life, by the database's clock
 	HeartbeatAt time.Time `json:"heartbeat_at,omitempty"`
-	// when the row was made
+	// when the row was created
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
 }

@@ -15285,14 +15285,14 @@ enum CapacityShape {
 "The state of an allocation."
 enum AllocationStatus {
   "Requested, and not bound yet."
-  REQUESTED @deprecated(reason: "Capacity is bound in the transaction that requests it, or refused with what is short: no allocation waits.")
+  REQUESTED @deprecated(reason: "Capacity is bound in the transaction that requests it, or the request is refused with what is short: no allocation waits.")
   "Bound to a node and usable."
   READY
-  "On its way out: what uses it is stopped first."
+  "Being released: the instance that uses it is stopped first."
   RELEASING
-  "Gone, with proof that nothing is left on the node."
+  "Released, with proof that nothing is left on the node."
   RELEASED
-  "Could not be had, or was lost."
+  "No node could be bound, or its node is lost."
   FAILED
 }
 
@@ -15308,7 +15308,7 @@ type Allocation implements Node {
   shape: CapacityShape!
   "GPUs it holds; for a whole node, all of the node's."
   gpuCount: Int!
-  "The GPUs that it holds, by identity; null for one from before identities that has ended. No other allocation holds any of them."
+  "The GPUs that it holds, by identity; null for an allocation that ended before identities were recorded. No other allocation holds any of them."
   devices: [Device!]
   "The weakest isolation class that its members may have; null for any."
   isolationClass: IsolationClass
@@ -15316,7 +15316,7 @@ type Allocation implements Node {
   memoryMiB: Int
   "Thousandths of processors that its members share; null for all of the node's."
   cpuMillis: Int
-  "The price list's name of what is rented; empty when any would do."
+  "The SKU that is rented; empty for any."
   sku: String!
   "Where it is."
   region: String!
@@ -15326,9 +15326,9 @@ type Allocation implements Node {
   node: ComputeNode
   "The instance that uses it; null while free."
   instance: Instance
-  "Which scheduler a caller has put on it; integration metadata, no meaning to the platform."
+  "The scheduler that a caller runs on it; integration metadata that the platform does not interpret."
   schedulerType: String!
-  "The caller's own references; integration metadata, no meaning to the platform."
+  "The caller's own references; integration metadata that the platform does not interpret."
   integrationMetadata: JSON
   "The operation that requested it, when no person did."
   createdByOperationId: ID
@@ -15338,7 +15338,7 @@ type Allocation implements Node {
   hourlyCost: Money
   "When it was requested."
   createdAt: DateTime!
-  "When it was proved gone."
+  "When its release was proved."
   releasedAt: DateTime
 }
 
@@ -15383,15 +15383,15 @@ input RequestAllocationInput {
   memberProfile: MemberProfile
   "Name for people; a number is added when several are requested."
   name: String
-  "Which scheduler the caller will put on it; kept, not read."
+  "The scheduler that the caller will run on it; kept, not interpreted."
   schedulerType: String
-  "The caller's own references, at most 4 KiB; kept, not read."
+  "The caller's own references, at most 4 KiB; kept, not interpreted."
   integrationMetadata: JSON
   "Makes a repeat harmless: same key and input, same allocations."
   idempotencyKey: String!
 }
 
-"The allocations that were got."
+"The allocations that were rented."
 type RequestAllocationPayload {
   "One for each that was requested."
   allocations: [Allocation!]!
@@ -15424,11 +15424,11 @@ extend type Mutation {
   releaseAllocation("Which." input: ReleaseAllocationInput!): ReleaseAllocationPayload!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/automation.graphql", Input: `"Which service account an instance's adapter may act by."
+	{Name: "../../schema/automation.graphql", Input: `"Which service account an instance's adapter may act as."
 input SetOperatorAccountInput {
   "The instance."
   instanceId: ID!
-  "A live service account of the instance's project, each of whose keys the caller could give; left out for none."
+  "A service account of the instance's project that is not deleted, and each of whose keys the caller can grant; left out for none."
   serviceAccountId: ID
   "Why, kept in the audit."
   reason: String
@@ -15440,23 +15440,23 @@ type OperatorTokenPayload {
   token: String!
   "When it stops working: after 15 minutes, or with the key that it was requested with."
   expiresAt: DateTime!
-  "The service account that it speaks for."
+  "The service account that it acts as."
   serviceAccountId: ID!
-  "What it may use, on the instance alone."
+  "The permission keys that it may use, on this instance only."
   permissionKeys: [String!]!
 }
 
 extend type Mutation {
-  "Choose the service account that an instance's adapter may act by for it, outside of operations, or none. Tokens for the former one end at once. Key: <family>.instance.update on its project, and each key of the account."
+  "Choose the service account as which an instance's adapter may act for it outside of operations, or none. Tokens of the previous one end at once. Key: <family>.instance.update on its project, and each key of the account."
   setOperatorAccount("Which." input: SetOperatorAccountInput!): Instance!
-  "A token for one instance, as the service account that was chosen for it. For the service account that the instance's adapter is registered with: NOT_FOUND for every other caller, FAILED_PRECONDITION while no account is chosen. Key: adapter.act."
+  "Issue a token for one instance that acts as the service account chosen for it. Only the service account that the instance's adapter is registered with may call this: NOT_FOUND for every other caller, FAILED_PRECONDITION while no account is chosen. Key: adapter.act."
   issueOperatorToken("The instance." instanceId: ID!): OperatorTokenPayload!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/billing.graphql", Input: `"An exact decimal number, as text: ` + "`" + `\"2.50\"` + "`" + `. It is never a JSON number."
 scalar Decimal
 
-"For whom a price is. The narrower scope wins."
+"Whom a price applies to. The narrower scope wins."
 enum PriceScope {
   "For everyone."
   PLATFORM
@@ -15466,7 +15466,7 @@ enum PriceScope {
   PROJECT
 }
 
-"What of the usage is paid for."
+"What a price charges for."
 enum PriceMeasure {
   "The metered quantity."
   QUANTITY
@@ -15474,9 +15474,9 @@ enum PriceMeasure {
   TIME
 }
 
-"A step of a price. Each unit is paid at the price of the step that it lies in."
+"A step of a price. Each unit is charged at the price of the step that it lies in."
 type PriceTier {
-  "The quantity in a period, in units, up to which the step's price is paid; null for the last step."
+  "The quantity in a period, in units, up to which the step's price applies; null for the last step."
   upTo: Decimal
   "What ` + "`" + `per` + "`" + ` units cost."
   price: Decimal!
@@ -15494,7 +15494,7 @@ type Price {
   region: String!
   "ISO 4217."
   currency: String!
-  "For whom."
+  "Whom it applies to."
   scope: PriceScope!
   "The tenant, when it is for one tenant or project."
   tenantId: ID
@@ -15504,7 +15504,7 @@ type Price {
   validFrom: DateTime!
   "Until when, exclusively; null for ever."
   validTo: DateTime
-  "What is paid for."
+  "What it charges for."
   measure: PriceMeasure!
   "How many units a tier's price is for: 3600 for the hourly price of what is metered in seconds."
   per: Decimal!
@@ -15516,7 +15516,7 @@ type Price {
   roundUpTo: Decimal!
   "Counts the versions of the same price."
   number: Int!
-  "SHA-256 of what the version says."
+  "SHA-256 of the version's content."
   hash: String!
   "Why it was set."
   reason: String!
@@ -15552,11 +15552,11 @@ type BillingAccount {
   updatedAt: DateTime!
 }
 
-"How far a billing period is."
+"The state of a billing period."
 enum BillingStatus {
-  "It lasts."
+  "It has not ended."
   OPEN
-  "It has ended, and late usage is waited for."
+  "It has ended, and still waits for late usage."
   CLOSING
   "It is closed: what is late goes on the next statement."
   CLOSED
@@ -15568,13 +15568,13 @@ type BillingPeriod {
   id: ID!
   "ISO 4217."
   currency: String!
-  "How long late usage is waited for after its end."
+  "How long it waits for late usage after its end."
   graceSeconds: Int!
   "Its first instant."
   startsAt: DateTime!
   "Its end, exclusively."
   endsAt: DateTime!
-  "How far it is."
+  "Its state."
   status: BillingStatus!
   "When it was closed; null until then."
   closedAt: DateTime
@@ -15582,13 +15582,13 @@ type BillingPeriod {
   reopenedAt: DateTime
 }
 
-"What the books of a period were made from at some moment: enough to make them again."
+"The inputs from which the books of a period were computed at some moment: enough to compute them again."
 type BillingRun {
   "Typed id, ` + "`" + `brn_…` + "`" + `."
   id: ID!
   "The period that was rated."
   periodId: ID!
-  "The period on whose statement the run shows: a later one for what came late."
+  "The period on whose statement the run appears: a later one for late usage."
   statementId: ID!
   "Counts the runs of the period."
   number: Int!
@@ -15608,7 +15608,7 @@ type BillingRun {
   lines: Int!
   "How many of them have no price."
   unpriced: Int!
-  "When it was made."
+  "When it was created."
   createdAt: DateTime!
 }
 
@@ -15628,23 +15628,23 @@ type BillingRunEdge {
   node: BillingRun!
 }
 
-"Whether a run gives the same bytes when it is made again."
+"Whether a run gives the same bytes when it is computed again."
 type BillingVerification {
   "The run."
   run: BillingRun!
-  "Whether prices, usage, each line and the ledger are those that the run notes."
+  "Whether prices, usage, each line and the ledger match those that the run recorded."
   same: Boolean!
   "The first record that differs; empty when none does."
   differs: String!
-  "What is stored of it."
+  "The stored value."
   recorded: String!
-  "What comes out now."
+  "The value that is computed now."
   recomputed: String!
 }
 
 "A line of a statement: what a project used of one thing under one price."
 type StatementLine {
-  "Names the line, for ever."
+  "Identifies the line for ever."
   key: String!
   "The project."
   projectId: ID!
@@ -15662,13 +15662,13 @@ type StatementLine {
   sku: String!
   "The region; empty for none."
   region: String!
-  "The price; null when nothing is priced."
+  "The price; null when there is none."
   priceId: ID
   "How much was used."
   quantity: Decimal!
-  "How much is paid for: sessions are rounded up where the price says so."
+  "How much is charged: sessions are rounded up where the price has ` + "`" + `roundUpTo` + "`" + `."
   billed: Decimal!
-  "What it costs, rounded once; null when nothing is priced: no price is not zero."
+  "What it costs, rounded once; null when there is no price, which is not the same as zero."
   amount: Decimal
 }
 
@@ -15716,13 +15716,13 @@ type StatementExport {
   mediaType: String!
   "What it holds."
   body: String!
-  "Whether the body is in base64: it is of a format that is no text."
+  "Whether the body is in base64: its format is not text."
   base64: Boolean!
 }
 
-"Why a line of a statement costs what it costs: line, runs, records, operations, and who asked for them."
+"Why a line of a statement costs what it costs: line, runs, records, operations, and who requested them."
 type LineExplanation {
-  "Names the line, for ever."
+  "Identifies the line for ever."
   key: String!
   "The project."
   projectId: ID!
@@ -15736,25 +15736,25 @@ type LineExplanation {
   sku: String!
   "The region; empty for none."
   region: String!
-  "The price; null when nothing is priced."
+  "The price; null when there is none."
   priceId: ID
   "ISO 4217."
   currency: String!
-  "How much was used, as the last run saw it."
+  "How much was used, as of the last run."
   quantity: Decimal!
-  "How much of it is paid for."
+  "How much of it is charged."
   billed: Decimal!
   "The amount at twelve places, before it is rounded once."
   exact: Decimal!
-  "The amount: the sum of the bookings, and of all shares. Null when nothing is priced."
+  "The amount: the sum of the bookings, and of all shares. Null when there is no price."
   amount: Decimal
   "What booked it, the newest first, at most 500."
   bookings: [LineBooking!]!
-  "Whose it is, the dearest first, at most 500."
+  "The shares of members and operations, the most expensive first, at most 500."
   shares: [LineShare!]!
   "How many shares there are."
   shareCount: Int!
-  "What was counted, the newest first, at most as many as asked for."
+  "What was counted, the newest first, at most as many as requested."
   records: [UsageRecord!]!
   "How many records were counted."
   recordCount: Int!
@@ -15766,15 +15766,15 @@ type LineBooking {
   id: ID!
   "Whether it corrects the period after it was closed."
   correction: Boolean!
-  "The run that it was made from."
+  "The run that it was created from."
   runId: ID!
   "The run; null without billing.read on the whole tenant."
   run: BillingRun
-  "The period on whose statement it shows."
+  "The period on whose statement it appears."
   statementId: ID!
   "By how much the quantity changed."
   quantity: Decimal!
-  "By how much what is paid for changed."
+  "By how much the charged quantity changed."
   billed: Decimal!
   "By how much the amount changed."
   amount: Decimal!
@@ -15784,7 +15784,7 @@ type LineBooking {
   bookedAt: DateTime!
 }
 
-"What a member, and the operation that brought it, have of a line."
+"The share of a line that belongs to a member and to the operation that added it."
 type LineShare {
   "The instance."
   instanceId: ID
@@ -15794,13 +15794,13 @@ type LineShare {
   memberId: ID
   "The member's component."
   componentKey: String
-  "The operation that brought the member."
+  "The operation that added the member."
   operationId: ID
   "The volume."
   volumeId: ID
   "How much was used."
   quantity: Decimal!
-  "How much of it is paid for."
+  "How much of it is charged."
   billed: Decimal!
   "What it costs: the shares of a line sum to the line."
   amount: Decimal!
@@ -15808,23 +15808,23 @@ type LineShare {
   operation: LineOperation
 }
 
-"An operation that brought a member, and who asked for it."
+"An operation that added a member, and who requested it."
 type LineOperation {
   "The operation."
   id: ID!
   "Its kind."
   kind: String!
-  "When it was asked for."
+  "When it was requested."
   requestedAt: DateTime!
   "The audit's entry of the request; null without audit.read, as is what follows."
   auditId: ID
-  "What kind of caller asked."
+  "What kind of caller requested it."
   actorKind: String
-  "Who asked."
+  "Who requested it."
   actorId: ID
   "The name by which they are known."
   actorName: String
-  "What was asked for."
+  "What was requested."
   action: String
   "Why."
   reason: String
@@ -15832,7 +15832,7 @@ type LineOperation {
   correlationId: String
 }
 
-"Credit that a tenant was given. It pays of statements as they close."
+"Credit that a tenant was given. It pays statements when they close."
 type CreditGrant {
   "Typed id, ` + "`" + `crg_…` + "`" + `."
   id: ID!
@@ -15854,7 +15854,7 @@ type CreditGrant {
   createdAt: DateTime!
 }
 
-"What a plan for the books would change on a statement."
+"A change that a plan for the books would make on a statement."
 type BooksChange {
   "The tenant."
   tenantId: ID!
@@ -15870,11 +15870,11 @@ type BooksChange {
   currency: String!
   "What is booked."
   before: Decimal!
-  "What would be."
+  "What would be booked."
   after: Decimal!
 }
 
-"What a rerate or a reopening would change. The hash authorises just that."
+"What a rerate or a reopening would change. The hash authorises only that."
 type BooksPlan {
   "Send it with the change. It is stale once anything that the plan shows has changed."
   hash: String!
@@ -15884,9 +15884,9 @@ type BooksPlan {
 
 "Chooses prices."
 input PriceFilterInput {
-  "What is this tenant's, besides everyone's prices."
+  "This tenant's prices, besides everyone's."
   tenantId: ID
-  "What is this project's and its tenant's, besides everyone's prices."
+  "The prices of this project and its tenant, besides everyone's."
   projectId: ID
   "Of one meter."
   meter: String
@@ -15898,7 +15898,7 @@ input PriceFilterInput {
 
 "A step of a price."
 input PriceTierInput {
-  "The quantity in a period up to which the price is paid; left out for the last step."
+  "The quantity in a period up to which the price applies; left out for the last step."
   upTo: Decimal
   "What ` + "`" + `per` + "`" + ` units cost."
   price: Decimal!
@@ -15922,7 +15922,7 @@ input SetPriceInput {
   validFrom: DateTime
   "Until when, exclusively; left out for ever."
   validTo: DateTime
-  "What is paid for."
+  "What it charges for."
   measure: PriceMeasure! = QUANTITY
   "How many units a tier's price is for."
   per: Decimal! = "1"
@@ -15973,11 +15973,11 @@ extend type Query {
   prices("Which." filter: PriceFilterInput, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): PriceConnection!
   "The billing periods of a tenant, the newest first, at most 120. Key: billing.read in the tenant."
   billingPeriods("The tenant." tenantId: ID!): [BillingPeriod!]!
-  "The runs that made a tenant's books, the newest first. Key: billing.read on all of the tenant."
+  "The runs that computed a tenant's books, the newest first. Key: billing.read on all of the tenant."
   billingRuns("The tenant." tenantId: ID!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): BillingRunConnection!
-  "Make a run again from what it notes of itself, and compare. Key: billing.read on all of the tenant."
+  "Compute a run again from its recorded inputs, and compare. Key: billing.read on all of the tenant."
   verifyBillingRun("The run." id: ID!): BillingVerification!
-  "What a tenant or a project owes, for the present period or the one that is named. Key: billing.read on all of it."
+  "What a tenant or a project owes, for the current period or the one that is named. Key: billing.read on all of it."
   statement("A tenant's." tenantId: ID, "A project's." projectId: ID, "Of this period." periodId: ID): Statement!
   "A statement as a file. Key: billing.read on all of it."
   exportStatement("A tenant's." tenantId: ID, "A project's." projectId: ID, "Of this period." periodId: ID, "In which form." format: StatementFormat!, "The version of FOCUS: 1.2 or 1.3." focus: String! = "1.2"): StatementExport!
@@ -16024,11 +16024,11 @@ enum BudgetSpan {
   TOTAL
 }
 
-"What becomes of a budget whose amount is spent. Each but TELL refuses what is new (BUDGET_EXCEEDED) once it would not be kept."
+"What happens when the amount of a budget is spent. Each except TELL refuses what is new (BUDGET_EXCEEDED) once the budget would be exceeded."
 enum BudgetOutcome {
-  "Its events say so."
+  "Only events report it."
   TELL
-  "New capacity, members and launches are refused; what runs goes on, and costs."
+  "New capacity, members and launches are refused; what runs goes on and keeps costing."
   REFUSE
   "The members are drained by ordinary operations; their capacity goes on costing."
   DRAIN
@@ -16054,31 +16054,31 @@ type Budget {
   amount: Decimal!
   "What the amount is for."
   span: BudgetSpan!
-  "For how long the price of what is rented is held of the amount."
+  "For how many seconds the price of what is rented is reserved from the amount."
   horizonSeconds: Int!
-  "Percents of the amount that are told by event, ascending."
+  "Percentages of the amount that an event reports, ascending."
   thresholds: [Int!]!
   "What happens when it is spent."
   atLimit: BudgetOutcome!
-  "What the books say is spent."
+  "What is spent, by the books."
   spent: Decimal!
-  "When the books were last looked at; null before they were."
+  "When the books were last read; null before the first time."
   spentAt: DateTime
-  "What is held: the price of what is rented for the horizon, in a month no longer than that lasts."
+  "What is reserved: the price of what is rented for the horizon; with MONTH, at most until the month ends."
   held: Decimal!
-  "What is neither spent nor held; less than 0 when prices rose."
+  "What is neither spent nor reserved; less than 0 when prices rose."
   left: Decimal!
   "What an hour of what is rented costs."
   hourly: Decimal!
   "How many allocations have no price in the currency. They are in no sum."
   unpriced: Int!
-  "The highest percent that was told."
+  "The highest percentage that was reported."
   reached: Int!
   "When the amount was spent; null while it is not."
   limitAt: DateTime
-  "By how much the amount can be passed by what is rented, until the outcome has ended it; null when nothing ends it."
+  "By how much what is rented can exceed the amount until the outcome has ended it; null when nothing ends it."
   largestOvershoot: Decimal
-  "Why the outcome at the limit could not be carried out; empty for nothing."
+  "Why the outcome at the limit could not be carried out; empty when nothing is wrong."
   trouble: String!
   "Why it was set."
   reason: String!
@@ -16088,21 +16088,21 @@ type Budget {
   updatedAt: DateTime!
 }
 
-"A budget. It takes the place of the one that there is."
+"A budget. It replaces the one that exists."
 input SetBudgetInput {
   "Whose."
   scope: BudgetScope!
   "The tenant, project, service account or instance."
   targetId: ID!
-  "What may be spent, with no more places than the currency has. Not less than is spent and held."
+  "What may be spent, with no more places than the currency has. Not less than is spent and reserved."
   amount: Decimal!
   "ISO 4217: that of the tenant's statements."
   currency: String!
   "What the amount is for."
   span: BudgetSpan! = MONTH
-  "For how long the price of what is rented is held of it, 300 to 2,678,400."
+  "For how many seconds the price of what is rented is reserved from it, 300 to 2,678,400."
   horizonSeconds: Int! = 3600
-  "Percents that are told by event, at most 10, each 1 to 1,000."
+  "Percentages that an event reports, at most 10, each 1 to 1,000."
   thresholds: [Int!]! = [50, 80, 100]
   "What happens when it is spent."
   atLimit: BudgetOutcome! = REFUSE
@@ -16110,7 +16110,7 @@ input SetBudgetInput {
   reason: String!
 }
 
-"By what costs are shared out."
+"What costs are grouped by."
 enum CostBy {
   "By tenant; on the platform alone."
   TENANT
@@ -16122,13 +16122,13 @@ enum CostBy {
   METER
   "By instance."
   INSTANCE
-  "By member, where one lived alone in its allocation."
+  "By member, where it was alone in its allocation."
   MEMBER
-  "By the operation that brought the member."
+  "By the operation that added the member."
   OPERATION
   "By volume."
   VOLUME
-  "By who requested the capacity, launched the instance, or made the volume."
+  "By who requested the capacity, launched the instance, or created the volume."
   PERSON
   "By a label of members, which ` + "`" + `label` + "`" + ` names."
   LABEL
@@ -16148,11 +16148,11 @@ type CostShare {
   name: String!
   "ISO 4217."
   currency: String!
-  "The sum of the books."
+  "The sum in the books."
   amount: Decimal!
 }
 
-"What costs so far, and is likely to."
+"The costs so far, and a forecast."
 type CostSummary {
   "ISO 4217."
   currency: String!
@@ -16160,7 +16160,7 @@ type CostSummary {
   from: DateTime!
   "Its end, exclusively."
   to: DateTime!
-  "What the books say of the month so far."
+  "The costs of the month so far, by the books."
   spent: Decimal!
   "What an hour of what is rented costs by the price book."
   hourly: Decimal!
@@ -16173,14 +16173,14 @@ type CostSummary {
 extend type Query {
   "The budgets of a project, or of a tenant and all in it, at most 500. Key: billing.read on all of it."
   budgets("A tenant's." tenantId: ID, "A project's." projectId: ID): [Budget!]!
-  "What a project, a tenant or the platform costs, shared out, the dearest first, at most 1,000; of times in their order. It is summed from the ledger. Key: billing.read on all of it."
+  "What a project, a tenant or the platform costs, grouped, the most expensive first, at most 1,000; HOUR and DAY in order of time. It is summed from the ledger. Key: billing.read on all of it."
   costs("A tenant's; left out with projectId for the platform." tenantId: ID, "A project's." projectId: ID, "By what." by: CostBy!, "The label's name, for LABEL." label: String, "From; left out for the beginning of this month." from: DateTime, "To, exclusively; left out for now." to: DateTime): [CostShare!]!
   "What a project or a tenant costs this month, with a forecast. Key: billing.read on all of it."
   costSummary("A tenant's." tenantId: ID, "A project's." projectId: ID): CostSummary!
 }
 
 extend type Mutation {
-  "Set a budget. Key: budget.manage; for a tenant or a project on all of the tenant. A service account sets none for itself."
+  "Set a budget. Key: budget.manage; for a tenant or a project on all of the tenant. A service account cannot set one for itself."
   setBudget("Which." input: SetBudgetInput!): Budget!
   "Remove a budget: what it was for may spend again. Key: that of setting it."
   removeBudget("The budget." budgetId: ID!, "Why, kept in the audit." reason: String!): Budget!
@@ -16198,7 +16198,7 @@ enum Stage {
   ACTIVE
   "Superseded: existing instances go on, new ones are refused."
   DEPRECATED
-  "Gone: no live instance uses it."
+  "Out of use: no live instance uses it."
   RETIRED
 }
 
@@ -16212,7 +16212,7 @@ type App implements Node {
   displayName: String!
   "One line on what it is."
   summary: String!
-  "The family of permission keys its verbs ask for: ` + "`" + `apps` + "`" + ` or ` + "`" + `scheduler` + "`" + `."
+  "The family of permission keys that its verbs require: ` + "`" + `apps` + "`" + ` or ` + "`" + `scheduler` + "`" + `."
   permissionFamily: String!
   "Its picture as a data URL, of the active manifest or else of the newest; empty for none."
   icon: String!
@@ -16224,7 +16224,7 @@ type App implements Node {
   canaryManifest: Manifest
   "Its manifests, newest first."
   manifests("How many, 1 to 100." first: Int = 20, "Read on after this cursor." after: String): ManifestConnection!
-  "What the steps of its versions need, beside evidence."
+  "What the steps of its versions need, besides evidence."
   promotionTerms: PromotionTerms!
   "Whether it is in a sandbox: only the project that publishes it may launch it, and only that project's tenant and the platform's staff see it, until it is opened."
   sandbox: Boolean!
@@ -16250,9 +16250,9 @@ type AppEdge {
   node: App!
 }
 
-"One logical component of an app, by the adapter's own word, with its bounds."
+"One logical component of an app, under the adapter's own name, with its bounds."
 type ComponentSpec {
-  "The adapter's name for it; the platform reads no meaning into it."
+  "The adapter's name for it; the platform does not interpret it."
   key: String!
   "Name for people."
   displayName: String!
@@ -16260,7 +16260,7 @@ type ComponentSpec {
   min: Int!
   "Most members."
   max: Int!
-  "Members when nothing is said."
+  "Members when a launch names no count."
   default: Int!
 }
 
@@ -16280,7 +16280,7 @@ type ActionSpec {
   name: String!
   "Name for people."
   displayName: String!
-  "The permission key it asks for."
+  "The permission key that it requires."
   permissionKey: String!
   "How risky it is."
   risk: ActionRisk!
@@ -16294,35 +16294,35 @@ type ActionSpec {
 type WorkSpec {
   "What a list of it is called, such as ` + "`" + `Jobs` + "`" + `."
   title: String!
-  "What one of it is called in a sentence, such as ` + "`" + `job` + "`" + `."
+  "What one item is called in a sentence, such as ` + "`" + `job` + "`" + `."
   kind: String!
   "The action that lists it."
   list: WorkListSpec!
-  "The action that shows what one of it printed; null where none does."
+  "The action that shows the output of one item; null where there is none."
   output: WorkOutputSpec
-  "The action that stops one of it; null where none can be stopped."
+  "The action that stops one item; null where items cannot be stopped."
   cancel: WorkVerbSpec
-  "The action that begins one of it; null where people begin none."
+  "The action that starts one item; null where people cannot start any."
   submit: WorkVerbSpec
 }
 
-"An action that needs no input and answers the newest first."
+"An action that needs no input and returns items, the newest first."
 type WorkListSpec {
   "The action's name."
   action: String!
   "The field of its output with the list."
   items: String!
-  "The field of each row that names it."
+  "The field of each row that identifies it."
   id: String!
-  "The field of each row that says how it is now."
+  "The field of each row with its state."
   state: String!
   "The fields of each row that a table shows, in order."
   columns: [String!]!
-  "The states that do not change any more."
+  "The states that no longer change."
   ended: [String!]!
 }
 
-"An action that answers the end of what one piece of work printed."
+"An action that returns the end of the output of one item."
 type WorkOutputSpec {
   "The action's name."
   action: String!
@@ -16336,7 +16336,7 @@ type WorkOutputSpec {
 type WorkVerbSpec {
   "The action's name."
   action: String!
-  "The field with the id: of the input to stop, of the output to begin."
+  "The field with the id: of the input to stop, of the output to start."
   id: String!
 }
 
@@ -16368,7 +16368,7 @@ type Manifest implements Node {
   volumes: [VolumeSlot!]!
   "Its actions."
   actions: [ActionSpec!]!
-  "Which of its actions list, show, stop and begin what it works on; null where it does not say."
+  "Which of its actions list, show, stop and start what it works on; null where it declares none."
   work: WorkSpec
   "The artifacts it pins, each by digest."
   artifacts: [Artifact!]!
@@ -16388,7 +16388,7 @@ type Manifest implements Node {
   canaryHaltedAt: DateTime
   "Why it was halted."
   canaryHaltReason: String!
-  "The reports brought for it, newest first; at most 50. Key: manifest.read on the app's publisher, or on the platform; empty for others."
+  "The reports submitted for it, newest first; at most 50. Key: manifest.read on the app's publisher, or on the platform; empty for others."
   reports: [PromotionEvidence!]!
   "Its steps from stage to stage, newest first; at most 100."
   history: [Promotion!]!
@@ -16410,7 +16410,7 @@ type Runbook {
 
 "A step of triage."
 type RunbookStep {
-  "What the reader holds then: ` + "`" + `correlation_id` + "`" + `, ` + "`" + `trace_id` + "`" + `, ` + "`" + `operation_id` + "`" + `, ` + "`" + `instance_id` + "`" + `, ` + "`" + `member_id` + "`" + `, ` + "`" + `event` + "`" + ` or ` + "`" + `log` + "`" + `."
+  "What the reader starts from: ` + "`" + `correlation_id` + "`" + `, ` + "`" + `trace_id` + "`" + `, ` + "`" + `operation_id` + "`" + `, ` + "`" + `instance_id` + "`" + `, ` + "`" + `member_id` + "`" + `, ` + "`" + `event` + "`" + ` or ` + "`" + `log` + "`" + `."
   by: String!
   "What the reader does with it."
   do: String!
@@ -16438,9 +16438,9 @@ type Artifact implements Node {
   id: ID!
   "Name given by its publisher."
   name: String!
-  "Media type of what it holds."
+  "Media type of its content."
   mediaType: String!
-  "Where it lies: host, repository and digest."
+  "Its address: host, repository and digest."
   ref: String!
   "SHA-256 of its manifest's bytes, ` + "`" + `sha256:…` + "`" + `."
   digest: String!
@@ -16460,9 +16460,9 @@ type Artifact implements Node {
   projectId: ID
   "Of images: the platforms, such as ` + "`" + `linux/amd64` + "`" + `."
   platforms: [String!]!
-  "All it is made of; at most 2,048."
+  "All its parts; at most 2,048."
   parts: [ArtifactPart!]!
-  "What was found of its signatures."
+  "The result of the check of its signatures."
   signature: SignatureState!
   "The trusted key that signed it; null when none has."
   signedBy: SignerKey
@@ -16472,7 +16472,7 @@ type Artifact implements Node {
   quarantineCode: String!
   "Why it is in quarantine, for people."
   quarantineReason: String!
-  "When its bytes were last read and held against their digests."
+  "When its bytes were last read and checked against their digests."
   verifiedAt: DateTime
   "The manifests that pin it, newest first; at most 50."
   pinnedBy: [Manifest!]!
@@ -16502,7 +16502,7 @@ type ArtifactEdge {
   node: Artifact!
 }
 
-"An adapter the platform may call: a name, an address, and what it said of itself."
+"An adapter the platform may call: a name, an address, and its description of itself."
 type AdapterRegistration implements Node {
   "Typed id, ` + "`" + `adp_…` + "`" + `."
   id: ID!
@@ -16510,19 +16510,19 @@ type AdapterRegistration implements Node {
   name: String!
   "Base address of its contract, http or https."
   url: String!
-  "The certificates that alone vouch for its address by https, PEM; empty when none are pinned."
+  "The only certificates that are trusted for its address over HTTPS, PEM; empty when none are pinned."
   authority: String!
-  "What it last said of itself; null if it never answered."
+  "Its newest description of itself; null if it never answered."
   description: JSON
   "When it last answered."
   lastSeenAt: DateTime
   "Why it could not be reached the last time; empty when it could."
   lastError: String!
-  "Whether its calls that only look (observations, plans, actions of risk READ) hold task.inspect: then they run what the app's manifest names as inspections, and nothing else. False for adapters that have not moved yet, whose calls may run any command."
+  "Whether its read-only calls (observations, plans, actions of risk READ) have task.inspect alone: then they run only what the app's manifest names as inspections. False for adapters that have not moved yet, whose calls may run any command."
   narrowCalls: Boolean!
-  "The project whose sandbox it is in, where alone it may be named; null for the platform's, which every app may name."
+  "The project whose sandbox it is in: only apps in that sandbox may name it; null for the platform's, which every app may name."
   projectId: ID
-  "The service account that it acts by where it automates; null when it does not."
+  "The service account that it acts as when it automates; null when it does not."
   serviceAccountId: ID
   "When it was registered."
   createdAt: DateTime!
@@ -16544,7 +16544,7 @@ type AdapterRegistrationEdge {
   node: AdapterRegistration!
 }
 
-"What lint says of a manifest document."
+"What lint finds in a manifest document."
 type LintResult {
   "Whether it may be published."
   ok: Boolean!
@@ -16564,7 +16564,7 @@ type Entitlement implements Node {
   grantedBy: String!
   "When it was given."
   createdAt: DateTime!
-  "When it was taken away; null while it holds."
+  "When it was revoked; null while it is valid."
   revokedAt: DateTime
   "Why it was given."
   reason: String!
@@ -16574,7 +16574,7 @@ type Entitlement implements Node {
   maxMembers: Int
   "Most GPUs of the allocations of one instance; null for no bound."
   maxGpus: Int
-  "Version constraints, such as ` + "`" + `>=1.2 <2` + "`" + ` or ` + "`" + `1.4.0` + "`" + `, any of which lets a version in; empty for all."
+  "Version constraints, such as ` + "`" + `>=1.2 <2` + "`" + ` or ` + "`" + `1.4.0` + "`" + `, any of which admits a version; empty for all."
   versions: [String!]!
   "When it ends; null for never."
   expiresAt: DateTime
@@ -16596,7 +16596,7 @@ type EntitlementEdge {
   node: Entitlement!
 }
 
-"How far an entitlement goes; what is left out has no bound."
+"The limits of an entitlement; what is left out has no bound."
 input EntitlementLimitsInput {
   "Most live instances of the app, 1 to 10,000."
   maxInstances: Int
@@ -16604,7 +16604,7 @@ input EntitlementLimitsInput {
   maxMembers: Int
   "Most GPUs of the allocations of one instance, 1 to 100,000."
   maxGpus: Int
-  "Version constraints, at most 20, any of which lets a version in."
+  "Version constraints, at most 20, any of which admits a version."
   versions: [String!]
 }
 
@@ -16615,22 +16615,22 @@ extend type Query {
 
 extend type Query {
   "The catalog, by slug. Key: <family>.catalog.read in any scope."
-  apps("Only apps whose slug or name contains this, 1 to 100 characters." search: String, "Only system apps, or only others; left out for both." system: Boolean, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AppConnection!
+  apps("Only apps whose slug or name contains this, at most 100 bytes." search: String, "Only system apps, or only others; left out for both." system: Boolean, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AppConnection!
   "An app by its short name. Key: <family>.catalog.read in any scope."
   app("Its short name." slug: String!): App!
   "Check a manifest document without storing anything. Key: manifest.read in any scope."
   lintManifest("The document." document: JSON!): LintResult!
   "The manifests of all apps that the caller sees in the catalog, newest first. Key: manifest.read in any scope."
-  manifests("Only those whose app or name contains this, 1 to 100 characters." search: String, "Only this app's." appSlug: String, "Only these stages." stages: [Stage!], "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ManifestConnection!
+  manifests("Only those whose app or name contains this, at most 100 bytes." search: String, "Only this app's." appSlug: String, "Only these stages." stages: [Stage!], "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ManifestConnection!
   "The artifact of a digest: the given tenant's own if it has one, else the platform's. Key: artifact.read in any scope."
   artifact("` + "`" + `sha256:…` + "`" + `." digest: String!, "The tenant." tenantId: ID): Artifact!
   "The artifacts, newest first. Key: artifact.read in any scope."
-  artifacts("Only those whose name or address contains this, 1 to 100 characters." search: String, "Only these stages." stages: [Stage!], "Only those in quarantine, or those that are not." quarantined: Boolean, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ArtifactConnection!
+  artifacts("Only those whose name or address contains this, at most 100 characters." search: String, "Only these stages." stages: [Stage!], "Only those in quarantine, or those that are not." quarantined: Boolean, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ArtifactConnection!
   "The registered adapters, by name. Key: adapter.read, platform; for those of a project's sandbox, sandbox.manage on the project."
   adapters("Only those in this project's sandbox." projectId: ID, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AdapterRegistrationConnection!
 }
 
-"What a new app is made from."
+"What a new app is created from."
 input CreateAppInput {
   "Short name: 2 to 40 lower-case letters, digits and hyphens."
   slug: String!
@@ -16648,7 +16648,7 @@ input CreateAppInput {
   idempotencyKey: String!
 }
 
-"What a publisher's own app is made from."
+"What a publisher's own app is created from."
 input CreateSandboxAppInput {
   "The project that publishes it, and that alone may launch it."
   projectId: ID!
@@ -16664,13 +16664,13 @@ input CreateSandboxAppInput {
   idempotencyKey: String!
 }
 
-"The platform's word on an app that its publisher tried in a sandbox."
+"The platform's decision to open an app that its publisher tried in a sandbox."
 input OpenAppInput {
   "The app."
   appSlug: String!
   "Why, kept in the audit."
   reason: String!
-  "Why its ACTIVE version reaches other tenants without what registered runners sign, kept in the audit; left out to ask for it."
+  "Why its ACTIVE version may reach other tenants without reports that registered runners signed, kept in the audit; left out to require them."
   override: String
 }
 
@@ -16680,25 +16680,25 @@ input RegisterSandboxAdapterInput {
   projectId: ID!
   "Name: 2 to 40 lower-case letters, digits and hyphens. It begins with the tenant's short name and a hyphen. Registering it again changes the address."
   name: String!
-  "Base address: https on the public Internet, or where the operator allows sandboxes besides."
+  "Base address: https on the public Internet, or an address that the operator allows for sandboxes."
   url: String!
-  "Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay."
+  "The only certificates that are trusted for the address over HTTPS, PEM, at most 32 KiB; when left out, those of the same address stay."
   authority: String
-  "Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter."
+  "Limit its read-only calls to the inspections of the app's manifest; left out to keep the setting, which is off for a new adapter."
   narrowCalls: Boolean
-  "The service account that it acts by where it automates: one that holds adapter.act, of the same project; left out to leave it as it is, empty for none."
+  "The service account that it acts as when it automates: one that has adapter.act, of the same project; left out to keep it, empty for none."
   serviceAccountId: ID
 }
 
-"What a new artifact is made from."
+"What a new artifact is created from."
 input PublishArtifactInput {
   "Name for people, 1 to 100 characters."
   name: String!
-  "Media type of what it holds; left out, what its manifest says."
+  "Media type of its content; when left out, the one in its manifest."
   mediaType: String
-  "Where it lies: ` + "`" + `host/repository@sha256:…` + "`" + `, or ` + "`" + `host/repository:tag` + "`" + `, which is looked up once and pinned; a blob's https address."
+  "Its address: ` + "`" + `host/repository@sha256:…` + "`" + `, or ` + "`" + `host/repository:tag` + "`" + `, which is looked up once and pinned; a blob's https address."
   ref: String!
-  "The digest that is wanted, ` + "`" + `sha256:…` + "`" + `: needed for a blob, and held against the registry's for everything else."
+  "The expected digest, ` + "`" + `sha256:…` + "`" + `: required for a blob, and checked against the registry's for everything else."
   digest: String
   "The project that publishes it, for its tenant; left out for the platform."
   projectId: ID
@@ -16706,7 +16706,7 @@ input PublishArtifactInput {
   idempotencyKey: String!
 }
 
-"What a new manifest is made from."
+"What a new manifest is created from."
 input PublishManifestInput {
   "The document."
   document: JSON!
@@ -16726,11 +16726,11 @@ input PromoteManifestInput {
   smokeInstanceId: ID
   "For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out."
   canaryPercent: Int
-  "Why the step's terms (reports of registered runners, smokes of artifacts, launches, time, second approver, grace period) are set aside, kept in history and audit; asks for manifest.promote on the platform."
+  "Why the step's terms (reports of registered runners, smokes of artifacts, launches, time, second approver, grace period) are set aside, kept in history and audit; requires manifest.promote on the platform."
   override: String
 }
 
-"What the steps of an app's versions need, beside evidence."
+"What the steps of an app's versions need, besides evidence."
 type PromotionTerms {
   "Launches of the canary that must have succeeded before it becomes ACTIVE."
   minLaunches: Int!
@@ -16738,11 +16738,11 @@ type PromotionTerms {
   minMinutes: Int!
   "Hours that a version must have been DEPRECATED before it is RETIRED."
   graceHours: Int!
-  "Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY."
+  "Whether the step to ACTIVE needs a person who took neither the step to STAGED nor the one to CANARY."
   secondApprover: Boolean!
   "Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary."
   smokedArtifacts: Boolean!
-  "Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE."
+  "Whether all conditions of onboarding must have passed in a recorded check, and still pass, before a version becomes ACTIVE."
   requireOnboarding: Boolean!
 }
 
@@ -16756,11 +16756,11 @@ input SetPromotionTermsInput {
   minMinutes: Int! = 60
   "Hours that a version must have been DEPRECATED before it is RETIRED, 0 to 8,760."
   graceHours: Int! = 24
-  "Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY."
+  "Whether the step to ACTIVE needs a person who took neither the step to STAGED nor the one to CANARY."
   secondApprover: Boolean! = false
   "Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary."
   smokedArtifacts: Boolean! = true
-  "Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE."
+  "Whether all conditions of onboarding must have passed in a recorded check, and still pass, before a version becomes ACTIVE."
   requireOnboarding: Boolean! = false
   "Why, kept in the audit."
   reason: String!
@@ -16774,50 +16774,50 @@ input PromoteArtifactInput {
   to: Stage!
   "Why, kept in the audit."
   reason: String!
-  "Why a platform's artifact goes to ACTIVE without a smoke of its kind (EVIDENCE_MISSING), kept in history and audit; asks for artifact.promote on the platform."
+  "Why a platform's artifact goes to ACTIVE without a smoke of its kind (EVIDENCE_MISSING), kept in history and audit; requires artifact.promote on the platform."
   override: String
 }
 
-"What a new adapter registration is made from."
+"What a new adapter registration is created from."
 input RegisterAdapterInput {
   "Name, unique on the platform: 2 to 40 lower-case letters, digits and hyphens. Registering it again changes the address."
   name: String!
   "Base address; it must be on the operator's allow-list. Off loopback it must be https, with an authority (ADAPTER_INSECURE)."
   url: String!
-  "Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters."
+  "The only certificates that are trusted for the address over HTTPS, PEM, at most 32 KiB; when left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters."
   authority: String
-  "Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter."
+  "Limit its read-only calls to the inspections of the app's manifest; left out to keep the setting, which is off for a new adapter."
   narrowCalls: Boolean
-  "The service account that it acts by where it automates: one that holds adapter.act; left out to leave it as it is, empty for none."
+  "The service account that it acts as when it automates: one that has adapter.act; left out to keep it, empty for none."
   serviceAccountId: ID
 }
 
 extend type Mutation {
   "Add an app to the catalog. Key: app.manage, platform."
-  createApp("What it is made from." input: CreateAppInput!): App!
-  "Add an app that only one project may launch and only its tenant sees, and entitle the project to it; at most 20 of a tenant. Key: sandbox.manage on the project."
-  createSandboxApp("What it is made from." input: CreateSandboxAppInput!): App!
-  "Take an app out of its sandbox, with its versions as they are. Its ACTIVE version needs what other tenants' trust rests on (EVIDENCE_MISSING). Key: app.manage, platform."
+  createApp("What it is created from." input: CreateAppInput!): App!
+  "Add an app that only one project may launch and only its tenant sees, and entitle the project to it; at most 20 in a tenant. Key: sandbox.manage on the project."
+  createSandboxApp("What it is created from." input: CreateSandboxAppInput!): App!
+  "Take an app out of its sandbox, with its versions as they are. Its ACTIVE version needs the evidence that other tenants rely on, or the call is refused with EVIDENCE_MISSING. Key: app.manage, platform."
   openApp("The app." input: OpenAppInput!): App!
   "Publish an artifact: its manifest bytes are fetched and checked against the digest. Key: artifact.publish on the project, or on the platform."
-  publishArtifact("What it is made from." input: PublishArtifactInput!): Artifact!
+  publishArtifact("What it is created from." input: PublishArtifactInput!): Artifact!
   "Move an artifact to its next stage. Key: artifact.promote on its project or tenant, or on the platform."
   promoteArtifact("The step." input: PromoteArtifactInput!): Artifact!
-  "Look at an artifact again: its bytes, and its signatures by the keys that are trusted now. It leaves or enters quarantine by what is found. Key: artifact.publish on its project or tenant, or on the platform."
+  "Check an artifact again: its bytes, and its signatures by the keys that are trusted now. The result puts it into quarantine or takes it out. Key: artifact.publish on its project or tenant, or on the platform."
   verifyArtifact("The artifact." artifactId: ID!): Artifact!
-  "Put an artifact in quarantine: it is neither pinned, promoted nor delivered any more. Key: artifact.quarantine on its tenant, or on the platform."
+  "Put an artifact in quarantine: it is no longer pinned, promoted or delivered. Key: artifact.quarantine on its tenant, or on the platform."
   quarantineArtifact("The artifact." artifactId: ID!, "Why, kept in the audit." reason: String!): Artifact!
   "Let an artifact out of quarantine, whatever put it there. Key: artifact.quarantine on its tenant, or on the platform."
   releaseArtifact("The artifact." artifactId: ID!, "Why, kept in the audit." reason: String!): Artifact!
-  "Publish a manifest as a draft; it must lint. Key: manifest.publish on the app's publisher, or on the platform."
-  publishManifest("What it is made from." input: PublishManifestInput!): Manifest!
+  "Publish a manifest as a draft; it must pass lint. Key: manifest.publish on the app's publisher, or on the platform."
+  publishManifest("What it is created from." input: PublishManifestInput!): Manifest!
   "Move a manifest to its next stage. Key: manifest.promote on the app's publisher, or on the platform."
   promoteManifest("The step." input: PromoteManifestInput!): Manifest!
-  "Register an adapter or change its address; it is called to describe itself. One that is in a sandbox is opened to all by it. Key: adapter.register, platform."
-  registerAdapter("What it is made from." input: RegisterAdapterInput!): AdapterRegistration!
-  "Register an adapter that only apps in the project's sandbox may name, or change its address; at most 20 of a tenant. Key: sandbox.manage on the project."
-  registerSandboxAdapter("What it is made from." input: RegisterSandboxAdapterInput!): AdapterRegistration!
-  "Let a project launch an app; limits and end of one that holds already are replaced. Key: entitlement.manage on the project."
+  "Register an adapter or change its address; it is called to describe itself. This opens an adapter that is in a sandbox to all apps. Key: adapter.register, platform."
+  registerAdapter("What it is created from." input: RegisterAdapterInput!): AdapterRegistration!
+  "Register an adapter that only apps in the project's sandbox may name, or change its address; at most 20 in a tenant. Key: sandbox.manage on the project."
+  registerSandboxAdapter("What it is created from." input: RegisterSandboxAdapterInput!): AdapterRegistration!
+  "Let a project launch an app; the limits and the end of a valid entitlement are replaced. Key: entitlement.manage on the project."
   grantEntitlement("The project." projectId: ID!, "The app." appSlug: String!, "How far it goes; left out for no bound." limits: EntitlementLimitsInput, "When it ends; left out for never." expiresAt: DateTime, "Why, kept in the audit." reason: String): Entitlement!
   "Stop a project from launching an app; what runs goes on. Key: entitlement.manage on the project."
   revokeEntitlement("The project." projectId: ID!, "The app." appSlug: String!, "Why, kept in the audit." reason: String): Entitlement!
@@ -16847,13 +16847,13 @@ type PageInfo {
   endCursor: String
 }
 
-"The root of everything that can be read. Every field asks for a permission key; another tenant's object is NOT_FOUND."
+"The root of everything that can be read. Every field requires a permission key; another tenant's object is NOT_FOUND."
 type Query {
-  "Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is."
+  "Any object by its id. An object that is missing gives the error NOT_FOUND, never null."
   node("The object's typed id." id: ID!): Node!
 }
 
-"The root of everything that can be done. Every mutation is one transaction; those that take an ` + "`" + `idempotencyKey` + "`" + ` answer a repeat with the first result."
+"The root of everything that can be done. Every mutation is one transaction; those that take an ` + "`" + `idempotencyKey` + "`" + ` return the first result for a repeat."
 type Mutation
 
 "The root of everything that can be watched, over graphql-transport-ws."
@@ -16863,11 +16863,11 @@ type Subscription
 enum Health {
   "Works as it should."
   HEALTHY
-  "Works with losses."
+  "Works in part."
   DEGRADED
   "Does not work."
   UNHEALTHY
-  "Nobody has said; never read as good."
+  "Not reported; never treated as healthy."
   UNKNOWN
 }
 
@@ -16901,7 +16901,7 @@ enum ArtifactKind {
   BLOB
 }
 
-"What was found of an artifact's signatures when it was last looked at."
+"The result of the last check of an artifact's signatures."
 enum SignatureState {
   "A signature by a key that its source trusts."
   VERIFIED
@@ -16913,7 +16913,7 @@ enum SignatureState {
   NOT_CHECKED
 }
 
-"What a part is to its artifact."
+"The role of a part in its artifact."
 enum PartRole {
   "A manifest, or an index of manifests."
   MANIFEST
@@ -16927,7 +16927,7 @@ enum PartRole {
 
 "One of the things that an artifact is made of, by its own digest."
 type ArtifactPart {
-  "What it is to the artifact."
+  "Its role in the artifact."
   role: PartRole!
   "SHA-256 of its bytes, ` + "`" + `sha256:…` + "`" + `."
   digest: String!
@@ -16951,7 +16951,7 @@ type ArtifactDelivery {
   digest: String!
   "What sort of thing it is."
   kind: ArtifactKind!
-  "Media type of what lies under the digest."
+  "Media type of the content with the digest."
   mediaType: String!
   "All its parts, a manifest before what it lists; at most 2,048."
   parts: [ArtifactPart!]!
@@ -16959,16 +16959,16 @@ type ArtifactDelivery {
   url: String!
   "What to put in ` + "`" + `Authorization: Bearer …` + "`" + ` there: for this task and this node alone."
   token: String!
-  "When the token stops working, at most ten minutes on; a delivery that takes longer is opened again."
+  "When the token stops working, at most ten minutes from now; a delivery that takes longer is opened again."
   expiresAt: DateTime!
 }
 
 extend type Mutation {
-  "Open the delivery of the artifact that one of the calling node's running FETCH_ARTIFACT tasks is for. ARTIFACT_QUARANTINED, NOT_FOUND or CONFLICT when it may not be had any more. Key: task.execute."
+  "Open the delivery of the artifact that one of the calling node's running FETCH_ARTIFACT tasks is for. ARTIFACT_QUARANTINED, NOT_FOUND or CONFLICT when it may no longer be delivered. Key: task.execute."
   openArtifactDelivery("The task." taskId: ID!): ArtifactDelivery!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/endpoint.graphql", Input: `"Something that people reach of an instance, as its manifest declares it."
+	{Name: "../../schema/endpoint.graphql", Input: `"A service of an instance that people can reach, as its manifest declares it."
 type Endpoint {
   "Its name in the manifest."
   name: String!
@@ -16976,15 +16976,15 @@ type Endpoint {
   title: String!
   "The component whose members serve it."
   componentKey: String!
-  "What is spoken there: ` + "`" + `http` + "`" + `, ` + "`" + `https` + "`" + `, ` + "`" + `tcp` + "`" + ` or ` + "`" + `ssh` + "`" + `."
+  "Its protocol: ` + "`" + `http` + "`" + `, ` + "`" + `https` + "`" + `, ` + "`" + `tcp` + "`" + ` or ` + "`" + `ssh` + "`" + `."
   protocol: String!
   "The permission key that opens it, on the instance's project."
   permissionKey: String!
-  "The origin at which browsers have it, once it was opened by ` + "`" + `openEndpoint` + "`" + `; programs show their access token there as a bearer. Empty where browsers do not open it: ` + "`" + `appctl forward` + "`" + ` does."
+  "The origin at which browsers reach it, once ` + "`" + `openEndpoint` + "`" + ` has opened it; programs send their access token there as a bearer token. Empty where browsers cannot open it: use ` + "`" + `appctl forward` + "`" + `."
   address: String!
-  "How many members in service serve it, by the adapter's word of their health."
+  "How many members in service serve it, by the health that the adapter reports."
   serving: Int!
-  "Whether it answers, tried now at up to four members, at most every ten seconds: at its port, or by GET of the path that the manifest names. A document may ask for it of 16 endpoints."
+  "Whether it answers: probed now at up to four members, at most every ten seconds, at its port or by a GET of the path that the manifest names. A document may request it for at most 16 endpoints."
   health: EndpointHealth!
 }
 
@@ -16997,12 +16997,12 @@ type EndpointHealth {
 }
 
 extend type Instance {
-  "What people reach of it."
+  "The endpoints that people can reach."
   endpoints: [Endpoint!]!
 }
 
 extend type Member {
-  "What people reach of it; ` + "`" + `serving` + "`" + ` and ` + "`" + `health` + "`" + ` are of this member alone."
+  "The endpoints that people can reach; ` + "`" + `serving` + "`" + ` and ` + "`" + `health` + "`" + ` are for this member only."
   endpoints: [Endpoint!]!
 }
 
@@ -17016,7 +17016,7 @@ input OpenEndpointInput {
   reason: String
 }
 
-"Where the browser goes."
+"The address for the browser."
 type OpenedEndpoint {
   "An address that works once: it gives the browser a cookie for the endpoint's own origin."
   url: String!
@@ -17032,7 +17032,7 @@ input IssueSshCertificateInput {
   endpoint: String
   "The caller's public key, one line as ` + "`" + `ssh-keygen` + "`" + ` writes it."
   publicKey: String!
-  "Why, kept in the audit. It must be given without an endpoint."
+  "Why, kept in the audit. Required without an endpoint."
   reason: String
 }
 
@@ -17040,9 +17040,9 @@ input IssueSshCertificateInput {
 type SshCertificate {
   "The certificate, one line of a file such as ` + "`" + `id_ed25519-cert.pub` + "`" + `."
   certificate: String!
-  "What it is good for: the caller at this instance; for an endpoint also the endpoint at this instance. None is a login name."
+  "What it is valid for: the caller at this instance; for an endpoint also the endpoint at this instance. None of them is a login name."
   principals: [String!]!
-  "Until when somebody can log in with it. What has begun ends with the right."
+  "Until when the caller can log in with it. A session that has begun ends when the caller loses the right."
   expiresAt: DateTime!
   "The keys that sign the certificates of hosts, each as a line of type and key: for ` + "`" + `@cert-authority` + "`" + ` in ` + "`" + `known_hosts` + "`" + `."
   hostAuthorities: [String!]!
@@ -17075,15 +17075,15 @@ type SshHostCertificate {
 }
 
 extend type Mutation {
-  "Signs a certificate of minutes with which the caller logs in at the members of an instance. Key: ` + "`" + `<family>.member.exec` + "`" + `, or the permission key of the endpoint."
-  issueSshCertificate("For what." input: IssueSshCertificateInput!): SshCertificate!
-  "Signs the host key of a member's own SSH server, for its adapter. Key: ` + "`" + `task.run` + "`" + ` on the instance."
-  issueSshHostCertificate("For what." input: IssueSshHostCertificateInput!): SshHostCertificate!
-  "Opens an endpoint in a browser. What is opened ends with the login or key that opened it, and within seconds of the right. Key: the permission key of the endpoint."
+  "Sign a certificate, valid for minutes, with which the caller logs in to the members of an instance. Key: ` + "`" + `<family>.member.exec` + "`" + `, or the permission key of the endpoint."
+  issueSshCertificate("The request." input: IssueSshCertificateInput!): SshCertificate!
+  "Sign the host key of a member's own SSH server, for its adapter. Key: ` + "`" + `task.run` + "`" + ` on the instance."
+  issueSshHostCertificate("The request." input: IssueSshHostCertificateInput!): SshHostCertificate!
+  "Open an endpoint in a browser. Access ends with the login or key that opened it, and within seconds after the caller loses the right. Key: the permission key of the endpoint."
   openEndpoint("Which one." input: OpenEndpointInput!): OpenedEndpoint!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/event.graphql", Input: `"Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about."
+	{Name: "../../schema/event.graphql", Input: `"Something that happened to an instance, to an allocation that no instance uses, or to a volume. The events of one instance, allocation or volume are numbered without gaps."
 type Event implements Node {
   "Typed id, ` + "`" + `evt_…` + "`" + `."
   id: ID!
@@ -17093,7 +17093,7 @@ type Event implements Node {
   seq: Int!
   "What happened, such as ` + "`" + `apps.instance.running` + "`" + `."
   type: String!
-  "The tenant, under the name that events had first; the same as ` + "`" + `tenantId` + "`" + `."
+  "The tenant, under the name that events used first; the same as ` + "`" + `tenantId` + "`" + `."
   orgId: ID!
   "The tenant."
   tenantId: ID!
@@ -17103,19 +17103,19 @@ type Event implements Node {
   appSlug: String!
   "The instance; empty for an event of an allocation that no instance uses, and of a volume."
   appInstanceId: ID!
-  "The allocation, of an event of one that no instance uses; null of others."
+  "The allocation, for an event of an allocation that no instance uses; null for others."
   allocationId: ID
-  "The volume, of an event of one; null of others."
+  "The volume, for an event of a volume; null for others."
   volumeId: ID
   "The operation that caused it; null when none did."
   operationId: ID
   "The member it is about; null when about none."
   memberId: ID
-  "What to tell a person."
+  "What happened, for a person."
   message: String!
   "Its details."
   payload: JSON!
-  "What ties together everything its cause caused."
+  "The correlation id, shared by everything that its cause has caused."
   correlationId: String!
   "The trace of the request, or of the worker's attempt, that wrote it; empty where traces were off."
   traceId: String!
@@ -17169,11 +17169,11 @@ type AuditEntry implements Node {
   after: JSON
   "Why the caller did it."
   reason: String!
-  "The code of the refusal. Of an attempt that was allowed, the code of how it failed afterwards, as an action does that its app could not carry out; empty for one that did not."
+  "The code of the refusal. For an attempt that was allowed and failed afterwards, such as an action that its app could not carry out, the code of that failure; empty when it did not fail."
   code: String!
   "How often the same refusal repeated while this row was open."
   repeats: Int!
-  "What ties together everything the attempt caused."
+  "The correlation id, shared by everything that the attempt has caused."
   correlationId: String!
   "The trace of the request, or of the worker's attempt, that wrote it; empty where traces were off. It is not part of what the chain seals."
   traceId: String!
@@ -17201,7 +17201,7 @@ type AuditEntryEdge {
   node: AuditEntry!
 }
 
-"What is looked for in the audit; every part that is given must fit."
+"What to search the audit for; an entry must match every part that is given."
 input AuditFilterInput {
   "Of this tenant."
   tenantId: ID
@@ -17213,7 +17213,7 @@ input AuditFilterInput {
   actorKinds: [String!]
   "On this object."
   objectId: String
-  "Asked for this permission key."
+  "With this permission key."
   permissionKey: String
   "Called this field."
   action: String
@@ -17221,7 +17221,7 @@ input AuditFilterInput {
   allowed: Boolean
   "Break-glass, or not."
   breakGlass: Boolean
-  "Tied together by this correlation id."
+  "With this correlation id."
   correlationId: String
   "Not before."
   from: DateTime
@@ -17235,11 +17235,11 @@ type AuditLink {
   seq: Int!
   "The entry."
   entry: AuditEntry!
-  "The entry's canonical form: the very bytes that were hashed, worked out from the row as it is now."
+  "The entry's canonical form: the very bytes that were hashed, computed from the row as it is now."
   canonical: String!
   "SHA-256 of the canonical form when it was sealed, in hexadecimal."
   leaf: String!
-  "SHA-256 of the link before and the leaf, in hexadecimal; 64 zeros stand before the first."
+  "SHA-256 of the link before and the leaf, in hexadecimal; for the first entry, the link before is 64 zeros."
   link: String!
   "When it was sealed."
   sealedAt: DateTime!
@@ -17259,7 +17259,7 @@ type AuditCheckpoint {
   createdAt: DateTime!
 }
 
-"What a break-glass ending of an operation is."
+"The end of an operation by break-glass."
 input BreakGlassEndOperationInput {
   "The operation."
   operationId: ID!
@@ -17296,7 +17296,7 @@ extend type Mutation {
 
 extend type Query {
   "Search the audit, newest first. Key: audit.read on the project or tenant that the filter names, else on the platform."
-  searchAudit("What is looked for." filter: AuditFilterInput!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AuditEntryConnection!
+  searchAudit("What to search for." filter: AuditFilterInput!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AuditEntryConnection!
   "The audit's hash chain after a place, at most 500 links. Key: audit.verify, platform."
   auditChain("Read on after this place; 0 for the beginning." afterSeq: Int! = 0, "How many, 1 to 500." first: Int! = 100): [AuditLink!]!
   "Signed checkpoints of the chain after a place, oldest first, at most 100. Key: audit.verify, platform."
@@ -17318,15 +17318,15 @@ enum GapKind {
   MISSING_PRIMITIVE
   "An app's own affair that leaks into the platform, or the platform's into an app."
   LEAKY_COUPLING
-  "A permission key or a rule of policy that cannot be named."
+  "A permission key or a rule of policy that the app needs and that does not exist."
   MISSING_KEY
-  "Something that happens, and that triage finds no event of."
+  "Something that happens without an event that triage could find."
   MISSING_EVENT
   "Use that no tenant can be billed for."
   MISSING_BILLING_HOOK
 }
 
-"Where an entry of the gap log is."
+"The state of an entry of the gap log."
 enum GapState {
   "Not decided yet."
   OPEN
@@ -17334,7 +17334,7 @@ enum GapState {
   ACCEPTED
   "It waits until more apps need it."
   DEFERRED
-  "It is not the platform's, or not wanted."
+  "It is not the platform's task, or not wanted."
   DECLINED
   "A release has closed it."
   CLOSED
@@ -17346,11 +17346,11 @@ type Gap implements Node {
   id: ID!
   "What is missing."
   kind: GapKind!
-  "Where it is."
+  "Its state."
   state: GapState!
   "The app."
   appSlug: String!
-  "The version that it was found with; null for no one of them."
+  "The version that it was found with; null for no particular version."
   manifestId: ID
   "Its semantic version; empty for none."
   version: String!
@@ -17382,7 +17382,7 @@ type Gap implements Node {
   release: String!
   "The version of the app that closed it; null for none."
   releaseManifestId: ID
-  "What the release has of it; empty before that."
+  "What the release does about it; empty before that."
   closeReason: String!
 }
 
@@ -17402,7 +17402,7 @@ type GapEdge {
   node: Gap!
 }
 
-"Which gaps. All that is given must fit."
+"Which gaps. A gap must match all that is given."
 input GapFilter {
   "Those of an app."
   appSlug: String
@@ -17418,7 +17418,7 @@ input GapFilter {
 input RaiseGapInput {
   "The app."
   appSlug: String!
-  "The version that it was found with; empty for no one of them."
+  "The version that it was found with; empty for no particular version."
   version: String! = ""
   "What is missing."
   kind: GapKind!
@@ -17430,7 +17430,7 @@ input RaiseGapInput {
   instanceId: ID
   "Ids and links that show it, at most 20 of at most 300 characters."
   evidence: [String!]! = []
-  "A repeat with the same key and input answers the same gap."
+  "Makes a repeat harmless: same key and input, same gap."
   idempotencyKey: String!
 }
 
@@ -17450,21 +17450,21 @@ input CloseGapInput {
   gapId: ID!
   "The release that closed it, of the platform or as an address, at most 300 characters."
   release: String!
-  "The version of the app that closed it: of the same app, and no draft."
+  "The version of the app that closed it: of the same app, and not a draft."
   manifestId: ID
-  "What the release has of it, kept in the gap and the audit."
+  "What the release does about it, kept in the gap and the audit."
   reason: String!
 }
 
 extend type Query {
-  "The gap log, newest first. Key: gap.read: with an app or a project on who publishes it, else on the platform."
+  "The gap log, newest first. Key: gap.read, on the publisher where an app or a project is given, else on the platform."
   gaps("Which; left out for all of the platform." filter: GapFilter, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): GapConnection!
 }
 
 extend type Mutation {
   "Note what the platform lacks for an app. Key: gap.raise on the app's publisher, or on the platform."
   raiseGap("What." input: RaiseGapInput!): Gap!
-  "Decide a gap, also once more. Key: gap.decide on the platform."
+  "Decide a gap, or change the decision. Key: gap.decide on the platform."
   decideGap("Which, and how." input: DecideGapInput!): Gap!
   "Close an accepted gap with the release that has what was missing. Key: gap.decide on the platform."
   closeGap("Which, and by what." input: CloseGapInput!): Gap!
@@ -17544,11 +17544,11 @@ type User implements Node {
   invitationEndsAt: DateTime
   "When the person accepted the invitation; null until then."
   acceptedAt: DateTime
-  "The account that the person is to the programs of the tenant's apps, for good; null until an app first needed it, and for platform staff. Key: identity.user.read, or it is the caller."
+  "The POSIX account of the person in the tenant's apps, which never changes; null until an app first needed it, and for platform staff. Key: identity.user.read, unless it is the caller's own."
   posix: PosixIdentity
 }
 
-"An account of POSIX systems: one person's or service account's in one tenant. It never changes, and its name and ids are never anybody else's there."
+"A POSIX account of one person or service account in one tenant. It never changes, and no other person or service account there ever gets its name or ids."
 type PosixIdentity {
   "Name of the account and of its own group."
   name: String!
@@ -17564,17 +17564,17 @@ type Session {
   id: ID!
   "Whose it is."
   userId: ID!
-  "How it was proved: ` + "`" + `oidc` + "`" + `, or ` + "`" + `link` + "`" + ` in development."
+  "How the person logged in: ` + "`" + `oidc` + "`" + `, or ` + "`" + `link` + "`" + ` in development."
   method: String!
-  "The address it was begun from."
+  "The address that it began from."
   origin: String!
   "What the client called itself, cut short."
   agent: String!
-  "When it was begun."
+  "When it began."
   createdAt: DateTime!
   "When it ends by itself."
   expiresAt: DateTime!
-  "Whether it is the one that asks."
+  "Whether it is the session of this request."
   current: Boolean!
 }
 
@@ -17620,15 +17620,15 @@ type ServiceAccount implements Node {
   name: String!
   "The permission keys it may use, sorted."
   permissionKeys: [String!]!
-  "What it is bound to beyond its keys; null for nothing more."
+  "Its limits beyond its keys; null for none."
   limits: ServiceAccountLimits
-  "Who answers for it: it may use nothing that this person may not give any more. Null for accounts of before this was kept."
+  "The person responsible for it: it may not use what this person can no longer grant. Null for accounts that are older than this record."
   makerId: ID
   "The break-glass binding that it ends with; null for none."
   madeUnder: ID
-  "When it was deleted; null while it holds."
+  "When it was deleted; null while it exists."
   deletedAt: DateTime
-  "The account that it is to the programs of the tenant's apps, for good; null until an app first needed it. Key: identity.service_account.read, or it is the caller."
+  "Its POSIX account in the tenant's apps, which never changes; null until an app first needed it. Key: identity.service_account.read, unless it is the caller's own."
   posix: PosixIdentity
   "When it was created."
   createdAt: DateTime!
@@ -17636,17 +17636,17 @@ type ServiceAccount implements Node {
   keys: [ServiceAccountKey!]!
 }
 
-"What a service account is bound to beyond its keys."
+"The limits of a service account beyond its keys."
 type ServiceAccountLimits {
   "The instances and allocations that it may touch; null for all of its project."
   objectIds: [ID!]
-  "The highest risk of an app action that it may ask for; null for any."
+  "The highest risk of an app action that it may request; null for any."
   maxRisk: ActionRisk
   "How many operations it may begin in an hour; null for no bound."
   operationsPerHour: Int
 }
 
-"Something that could not have been made without a break-glass binding, and ends with it."
+"Something that could not have been created without a break-glass binding, and ends with it."
 type DerivedRight {
   "SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY, WEBHOOK or ROLE_BINDING."
   kind: String!
@@ -17656,9 +17656,9 @@ type DerivedRight {
   name: String!
   "The project; null for a role in a whole tenant."
   projectId: ID
-  "When it was made."
+  "When it was created."
   createdAt: DateTime!
-  "Whether it gives nothing any more."
+  "Whether it no longer gives any right."
   ended: Boolean!
 }
 
@@ -17666,17 +17666,17 @@ type DerivedRight {
 enum AccountLimit {
   "The instances and allocations that it may touch."
   OBJECT_IDS
-  "The highest risk of an app action that it may ask for."
+  "The highest risk of an app action that it may request."
   MAX_RISK
   "How many operations it may begin in an hour."
   OPERATIONS_PER_HOUR
 }
 
-"What an update of a service account would make of it. Nothing is written, and nothing is reserved."
+"A service account as an update would leave it. Nothing is written, and nothing is reserved."
 type ServiceAccountChange {
   "The permission keys that it would have, sorted."
   permissionKeys: [String!]!
-  "What it would be bound to beyond its keys; null for nothing more."
+  "The limits that it would have beyond its keys; null for none."
   limits: ServiceAccountLimits
   "What would let it do more than now: permissionKeys, limits.objectIds, limits.maxRisk, limits.operationsPerHour."
   widens: [String!]!
@@ -17704,13 +17704,13 @@ type ServiceAccountEdge {
 type ServiceAccountKey implements Node {
   "Typed id, ` + "`" + `key_…` + "`" + `; also part of the secret, so that a leaked one can be found."
   id: ID!
-  "The service account it speaks for."
+  "The service account it belongs to."
   serviceAccountId: ID!
   "When it was created."
   createdAt: DateTime!
   "When it stops working; null for never."
   expiresAt: DateTime
-  "Who answers for it, as for an account. Null for keys of before this was kept."
+  "The person responsible for it, as for an account. Null for keys that are older than this record."
   makerId: ID
   "The break-glass binding that it ends with; null for none."
   madeUnder: ID
@@ -17718,7 +17718,7 @@ type ServiceAccountKey implements Node {
   revokedAt: DateTime
   "When it was last used, to the minute; null if never."
   lastUsedAt: DateTime
-  "The key that takes its place; both work until this one ends; null when it was not rotated."
+  "The key that replaces it; both work until this one ends; null when it was not rotated."
   replacedBy: ID
 }
 
@@ -17726,7 +17726,7 @@ type ServiceAccountKey implements Node {
 type RoleBinding implements Node {
   "Typed id, ` + "`" + `rb_…` + "`" + `."
   id: ID!
-  "The user who holds the role."
+  "The user who has the role."
   subjectId: ID!
   "The role's name: a bundle of permission keys."
   role: String!
@@ -17744,7 +17744,7 @@ type RoleBinding implements Node {
   breakGlass: Boolean!
   "The break-glass binding that it ends with; null for none."
   madeUnder: ID
-  "When it was taken away; null while it holds."
+  "When it was revoked; null while it is valid."
   revokedAt: DateTime
 }
 
@@ -17776,7 +17776,7 @@ type Role {
   permissionKeys: [String!]!
 }
 
-"A permission key: the one thing that a verb asks for."
+"A permission key, which a verb requires."
 type PermissionKey {
   "The key."
   name: String!
@@ -17794,7 +17794,7 @@ input ExplainPermissionInput {
   permissionKey: String!
   "The object: any typed id, such as a project's or an instance's; left out for the platform."
   objectId: ID
-  "The risk of the app action that the key is wanted for; left out when it is for none."
+  "The risk of the app action that the key is needed for; left out when there is none."
   risk: ActionRisk
 }
 
@@ -17802,27 +17802,27 @@ input ExplainPermissionInput {
 type PermissionGround {
   "What sort of row: BINDING, ALLOW_LIST, TOKEN, CEILING or LIMIT."
   kind: String!
-  "Stable, and unique among all grounds: a binding's own id, else of no meaning."
+  "Stable, and unique among all grounds: a binding's own id, else without meaning."
   id: String!
   "The row's id: a binding, service account, operation or node; empty when no row could give it."
   rowId: String!
   "The role, for a binding."
   role: String!
-  "How far it reaches: PLATFORM, TENANT or PROJECT; empty when that says nothing."
+  "How far it reaches: PLATFORM, TENANT or PROJECT; empty when that does not apply."
   scope: String!
   "When it ends; null for never."
   expiresAt: DateTime
   "Whether it is a binding that a break-glass mutation gave."
   breakGlass: Boolean!
-  "What it says, for a person."
+  "What it means, for a person."
   message: String!
 }
 
-"Whether somebody may do something, and why."
+"Whether a subject may do something, and why."
 type PermissionExplanation {
-  "Yes or no; what enforcement would say at this moment."
+  "Whether enforcement would allow it at this moment."
   allowed: Boolean!
-  "About whom."
+  "The subject."
   subject: Actor!
   "The key."
   permissionKey: String!
@@ -17846,15 +17846,15 @@ type Viewer {
   actor: Actor!
   "The caller's tenant, if it has one."
   tenant: Tenant
-  "The account that the caller is to the programs of its tenant's apps; null until an app first needed it, and for platform staff."
+  "The POSIX account of the caller in its tenant's apps; null until an app first needed it, and for platform staff."
   posix: PosixIdentity
   "The caller's open sessions, at most 100; empty for machines."
   sessions: [Session!]!
-  "The roles the caller holds now, at most 1,000."
+  "The roles the caller has now, at most 1,000."
   bindings: [RoleBinding!]!
   "Projects the caller can see, by id."
   projects("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ProjectConnection!
-  "The permission keys the caller holds in a project, sorted."
+  "The permission keys the caller has in a project, sorted."
   permissions("The project." projectId: ID!): [String!]!
 }
 
@@ -17865,25 +17865,25 @@ extend type Query {
   roles: [Role!]!
   "Every permission key. For every caller that is logged in."
   permissionKeys: [PermissionKey!]!
-  "Who holds which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope."
+  "Who has which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope."
   roleBindings("The tenant." tenantId: ID, "The project." projectId: ID, "Revoked and expired ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): RoleBindingConnection!
-  "Whether a subject may do something, with the rows that say so or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope."
+  "Whether a subject may do something, with the rows that allow it, or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope."
   explainPermission("Who, what, where." input: ExplainPermissionInput!): PermissionExplanation!
-  "What could not have been made without a break-glass binding and ends with it: accounts, keys, webhooks and roles, newest first, at most 200. Key: identity.binding.read at the binding's scope."
+  "What could not have been created without a break-glass binding and ends with it: accounts, keys, webhooks and roles, newest first, at most 200. Key: identity.binding.read at the binding's scope."
   madeUnder("The binding." bindingId: ID!): [DerivedRight!]!
-  "What an update of a service account would make of it, and what of that widens or narrows. Nothing is written. Key: identity.service_account.update."
+  "A service account as an update would leave it, and what the update widens or narrows. Nothing is written. Key: identity.service_account.update."
   planServiceAccountUpdate("What would change." input: UpdateServiceAccountInput!): ServiceAccountChange!
   "A project by id. Key: project.read."
   project("The project." id: ID!): Project!
   "The tenants of the platform, by id. Key: tenant.read, platform."
   tenants("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): TenantConnection!
   "The people of a tenant. Key: identity.user.read."
-  users("The tenant." tenantId: ID!, "Only those who have not accepted their invitation." waiting: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): UserConnection!
+  users("The tenant." tenantId: ID!, "Only people who have not accepted their invitation." waiting: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): UserConnection!
   "The service accounts of a project. Key: identity.service_account.read."
   serviceAccounts("The project." projectId: ID!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ServiceAccountConnection!
 }
 
-"What a new tenant is made from."
+"What a new tenant is created from."
 input CreateTenantInput {
   "Short name: 2 to 40 lower-case letters, digits and hyphens, starting with a letter."
   slug: String!
@@ -17895,9 +17895,9 @@ input CreateTenantInput {
   idempotencyKey: String!
 }
 
-"What a new project is made from."
+"What a new project is created from."
 input CreateProjectInput {
-  "The tenant it is made in."
+  "The tenant it is created in."
   tenantId: ID!
   "Short name, unique in the tenant."
   slug: String!
@@ -17907,7 +17907,7 @@ input CreateProjectInput {
   idempotencyKey: String!
 }
 
-"What a new person is made from."
+"What a new person is created from."
 input CreateUserInput {
   "The person's tenant; left out for platform staff, which only platform operators may add."
   tenantId: ID
@@ -17951,11 +17951,11 @@ input UpdateUserInput {
   reason: String
 }
 
-"What a service account is bound to beyond its keys."
+"The limits of a service account beyond its keys."
 input ServiceAccountLimitsInput {
   "The instances and allocations that it may touch, at most 100; left out for all of its project."
   objectIds: [ID!]
-  "The highest risk of an app action that it may ask for; left out for any."
+  "The highest risk of an app action that it may request; left out for any."
   maxRisk: ActionRisk
   "How many operations it may begin in an hour, 1 to 100,000; left out for no bound."
   operationsPerHour: Int
@@ -17965,7 +17965,7 @@ input ServiceAccountLimitsInput {
 input UpdateServiceAccountInput {
   "The service account."
   serviceAccountId: ID!
-  "The permission keys it may use; each that is new must be one the caller holds."
+  "The permission keys it may use; each that is new must be one the caller has."
   permissionKeys: [String!]
   "Limits that are set from now on; each that is not named stays as it is. At least one must be named."
   limits: ServiceAccountLimitsInput
@@ -17981,7 +17981,7 @@ input RotateServiceAccountKeyInput {
   keyId: ID!
   "Seconds for which both work, 0 to 604,800."
   overlapSeconds: Int! = 86400
-  "When the new one stops working; left out for as long after its making as the old one had."
+  "When the new one stops working; left out for the same lifetime as the old one had."
   expiresAt: DateTime
   "Why, kept in the audit."
   reason: String
@@ -18003,25 +18003,25 @@ input GrantRoleInput {
   reason: String
 }
 
-"What a new service account is made from."
+"What a new service account is created from."
 input CreateServiceAccountInput {
   "The project it acts in."
   projectId: ID!
   "Name, unique in the project: 2 to 40 lower-case letters, digits and hyphens."
   name: String!
-  "The permission keys it may use; each must be one the caller holds."
+  "The permission keys it may use; each must be one the caller has."
   permissionKeys: [String!]!
-  "What it is bound to beyond its keys; left out for nothing more."
+  "Its limits beyond its keys; left out for none."
   limits: ServiceAccountLimitsInput
   "Makes a repeat harmless: same key and input, same service account."
   idempotencyKey: String!
 }
 
-"What a new service-account key is made from."
+"What a new service-account key is created from."
 input CreateServiceAccountKeyInput {
-  "The service account it speaks for."
+  "The service account it belongs to."
   serviceAccountId: ID!
-  "When it stops working; left out for the longest life that the installation allows. It ends earlier when its maker could not make it any more."
+  "When it stops working; left out for the longest lifetime that the installation allows. It ends earlier when its creator could no longer create it."
   expiresAt: DateTime
 }
 
@@ -18064,17 +18064,17 @@ type LoginLinkPayload {
 }
 
 extend type Mutation {
-  "Make a tenant. Key: tenant.create, platform."
-  createTenant("What it is made from." input: CreateTenantInput!): Tenant!
-  "Make a project. Key: project.create on the tenant."
-  createProject("What it is made from." input: CreateProjectInput!): Project!
-  "Add a person. Whom a tenant adds by itself is invited and logs in once they accept, unless their address is of a verified domain of the tenant. CONFLICT when the tenant has the address itself. Key: identity.user.create on the tenant, or on the platform for staff."
-  createUser("What it is made from." input: CreateUserInput!): User!
-  "A code with which a person accepts to belong to the tenant, by a login whose verified address is the one that was added; codes of before end. Key: identity.user.create on the person's tenant."
+  "Create a tenant. Key: tenant.create, platform."
+  createTenant("What it is created from." input: CreateTenantInput!): Tenant!
+  "Create a project. Key: project.create on the tenant."
+  createProject("What it is created from." input: CreateProjectInput!): Project!
+  "Add a person. A person whom a tenant adds by itself is invited and can log in after accepting, unless their address is in a verified domain of the tenant. CONFLICT when the same tenant has the address already. Key: identity.user.create on the tenant, or on the platform for staff."
+  createUser("What it is created from." input: CreateUserInput!): User!
+  "A code with which a person accepts to belong to the tenant, by a login whose verified address is the one that was added; earlier codes end. Key: identity.user.create on the person's tenant."
   inviteUser("The person." userId: ID!): InvitationPayload!
   "End the code that a person was invited with, at once; they stay and can be invited again. FAILED_PRECONDITION without an open invitation. Key: identity.user.create on the person's tenant."
   revokeInvitation("The person." userId: ID!, "Why, kept in the audit." reason: String): User!
-  "Set which domains of addresses are a tenant's, once that was verified. A domain is one tenant's: CONFLICT when another has it. Key: tenant.create, platform."
+  "Set which domains of addresses are a tenant's, once that was verified. A domain belongs to one tenant: CONFLICT when another has it. Key: tenant.create, platform."
   setTenantDomains("Which." input: SetTenantDomainsInput!): Tenant!
   "Give a role. Key: identity.binding.grant at the scope; a key that the caller lacks cannot be given."
   grantRole("Which, to whom, where." input: GrantRoleInput!): RoleBinding!
@@ -18084,27 +18084,27 @@ extend type Mutation {
   updateTenant("What changes." input: UpdateTenantInput!): Tenant!
   "Change a project's name. Key: project.update."
   updateProject("What changes." input: UpdateProjectInput!): Project!
-  "Delete a project that holds no live instance and no allocation; its service accounts, keys, roles and webhooks end at once. Key: project.delete."
+  "Delete a project that has no live instance and no allocation; its service accounts, keys, roles and webhooks end at once. Key: project.delete."
   deleteProject("The project." projectId: ID!, "Why, kept in the audit." reason: String!): Project!
   "Rename, disable or enable a person. Key: identity.user.update on the person's tenant."
   updateUser("What changes." input: UpdateUserInput!): User!
   "End one of the caller's own sessions."
   endSession("The session." sessionId: ID!): Session!
-  "End every session of a person; answers how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant."
+  "End every session of a person; returns how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant."
   logoutEverywhere("The person; left out for oneself." userId: ID, "Why, kept in the audit." reason: String): Int!
   "Change what a service account may do; its limits change one by one, and what widens is in the audit by name. Key: identity.service_account.update."
   updateServiceAccount("What changes." input: UpdateServiceAccountInput!): ServiceAccount!
   "Delete a service account; its keys end at once. Key: identity.service_account.delete."
   deleteServiceAccount("The service account." serviceAccountId: ID!, "Why, kept in the audit." reason: String): ServiceAccount!
-  "Make a new key in the place of an old one, which ends after the overlap. Keys: identity.service_account.key.create and .revoke."
+  "Create a new key in place of an old one, which ends after the overlap. Keys: identity.service_account.key.create and .revoke."
   rotateServiceAccountKey("Which, and how." input: RotateServiceAccountKeyInput!): CreateServiceAccountKeyPayload!
-  "Make a service account. Key: identity.service_account.create on the project."
-  createServiceAccount("What it is made from." input: CreateServiceAccountInput!): ServiceAccount!
-  "Make a key for a service account; its secret is in the answer and nowhere else. Key: identity.service_account.key.create."
-  createServiceAccountKey("What it is made from." input: CreateServiceAccountKeyInput!): CreateServiceAccountKeyPayload!
+  "Create a service account. Key: identity.service_account.create on the project."
+  createServiceAccount("What it is created from." input: CreateServiceAccountInput!): ServiceAccount!
+  "Create a key for a service account; its secret is in the answer and nowhere else. Key: identity.service_account.key.create."
+  createServiceAccountKey("What it is created from." input: CreateServiceAccountKeyInput!): CreateServiceAccountKeyPayload!
   "Revoke a key at once. Key: identity.service_account.key.revoke."
   revokeServiceAccountKey("The key." keyId: ID!, "Why, kept in the audit." reason: String): ServiceAccountKey!
-  "Mint a one-time login for a person; refused unless the server runs with development logins. Key: identity.login_link.create."
+  "Create a one-time login for a person; refused unless the server runs with development logins. Key: identity.login_link.create."
   createLoginLink("The person." userId: ID!): LoginLinkPayload!
 }
 `, BuiltIn: false},
@@ -18120,7 +18120,7 @@ enum InstanceStatus {
   STOPPING
   "Torn down, with proof that nothing is left."
   STOPPED
-  "Lost for service; ` + "`" + `releasedAt` + "`" + ` stays empty until teardown is proved."
+  "No longer in service; ` + "`" + `releasedAt` + "`" + ` stays empty until teardown is proved."
   FAILED
 }
 
@@ -18140,7 +18140,7 @@ enum ControlPlaneScope {
   TENANT
 }
 
-"Why something failed, and whose it is."
+"Why something failed, and who can mend it."
 type Failure {
   "A catalogued or adapter-given code."
   code: String!
@@ -18166,9 +18166,9 @@ type ComponentRole {
   healthy: Int!
   "One line, such as ` + "`" + `2 of 3 active, 1 drained` + "`" + `."
   summary: String!
-  "What the app's adapter says of the component, in the app's own words; null while it says nothing."
+  "The adapter's report on the component, in the app's own words; null without a report."
   runtimeState: RuntimeState
-  "What each further member of the component is to live in, as the launch said; null for nothing. A scaling that names no place requests it."
+  "The capacity for each further member of the component, as the launch stated it; null for none. A scaling that names no allocations requests it."
   capacityIntent: CapacityIntent
 }
 
@@ -18178,11 +18178,11 @@ type VolumeUse {
   slot: String!
   "The volume."
   volumeId: ID!
-  "Where members have it."
+  "Its path in members."
   path: String!
   "Whether they may only read."
   readOnly: Boolean!
-  "The components whose members have it; none for all."
+  "The components whose members have it; empty for all."
   components: [String!]!
 }
 
@@ -18200,9 +18200,9 @@ type CapacityIntent {
   isolationClass: IsolationClass
 }
 
-"What an app's adapter says of a component, in the app's own words."
+"An adapter's report on a component, in the app's own words."
 type RuntimeState {
-  "How well the component works, by the adapter's word."
+  "How well the component works, as the adapter reports."
   health: Health!
   "One line, such as ` + "`" + `2 idle, 1 allocated` + "`" + `."
   summary: String!
@@ -18224,15 +18224,15 @@ type Instance implements Node {
   appSlug: String!
   "The manifest's version."
   appVersion: String!
-  "The family of permission keys that its verbs ask for."
+  "The family of permission keys that its verbs require."
   permissionFamily: String!
   "The manifest it was launched from."
   manifest: Manifest!
   "Its state."
   status: InstanceStatus!
-  "How well it works, by the adapter's word."
+  "How well it works, as the adapter reports."
   health: Health!
-  "What the adapter says of its health."
+  "The adapter's message about its health."
   healthMessage: String!
   "The number of its newest event; raised by every change."
   revision: Int!
@@ -18248,9 +18248,9 @@ type Instance implements Node {
   runtimeBackend: String!
   "Whether it was launched to test a manifest."
   smoke: Boolean!
-  "Whether it is of a system app: the platform's operator runs it, and answers for it."
+  "Whether it is of a system app: the platform's operator runs it, and is responsible for it."
   system: Boolean!
-  "The service account of its project that its adapter may act by for it, outside of operations; null for none."
+  "The service account of its project as which its adapter may act for it outside of operations; null for none."
   operatorServiceAccountId: ID
   "The volumes that it uses, by slot."
   volumes: [VolumeUse!]!
@@ -18260,13 +18260,13 @@ type Instance implements Node {
   generation: Int!
   "What it runs and has run, newest first, at most 50: what a rollback can go back to."
   generations: [Generation!]!
-  "Where what the adapter sees differs from what is meant, at most 256."
+  "The differences between the desired state and what the adapter observes, at most 256."
   drift: [Drift!]!
-  "When the adapter last said what it sees; null before the first time."
+  "When the adapter last reported what it observes; null before the first time."
   observedAt: DateTime
-  "What keeps it from where it should be, the thing to mend first."
+  "What keeps it from its desired state; the first is the one to mend first."
   blockers: [Blocker!]!
-  "What its operations have left behind and is still there, at most 100."
+  "What its operations have left behind and that still exists, at most 100."
   orphans: [Orphan!]!
   "Members requested, present, and healthy, by component."
   roles: [ComponentRole!]!
@@ -18282,15 +18282,15 @@ type Instance implements Node {
   actions: [ActionSpec!]!
   "The allocations it uses, at most 256."
   allocations: [Allocation!]!
-  "What ties together everything its launch caused."
+  "The correlation id, shared by everything that its launch has caused."
   correlationId: String!
   "When it was launched."
   createdAt: DateTime!
   "When it last changed."
   updatedAt: DateTime!
-  "When nothing of it was left, by the agents' word; null until then."
+  "When the agents proved that nothing of it was left; null until then."
   releasedAt: DateTime
-  "How it is repaired when members of it are lost."
+  "How it is repaired when members of it fail."
   repair: RepairPolicy!
   "Why the platform's repair has stopped; empty while it has not."
   repairStopped: String!
@@ -18298,7 +18298,7 @@ type Instance implements Node {
   unservedAt: DateTime
 }
 
-"Who repairs an instance whose members are lost."
+"Who repairs an instance whose members fail."
 enum RepairMode {
   "People and their programs."
   MANUAL
@@ -18306,7 +18306,7 @@ enum RepairMode {
   AUTOMATIC
 }
 
-"How an instance whose members are lost is repaired. Members that a restart of their node has ended are brought back by the platform under every policy."
+"How an instance whose members fail is repaired. Members that a restart of their node has ended are brought back by the platform under every policy."
 type RepairPolicy {
   "Who repairs."
   mode: RepairMode!
@@ -18350,13 +18350,13 @@ type Generation {
   manifest: Manifest!
   "The config, with the schema's defaults filled in."
   config: JSON!
-  "The operation that brought it; null for what ran before generations were counted."
+  "The operation that introduced it; null for what ran before generations were counted."
   operationId: ID
   "Since when."
   createdAt: DateTime!
 }
 
-"A difference between what is meant and what the adapter sees."
+"A difference between the desired state and what the adapter observes."
 type Drift {
   "What kind of difference: a stable name in UPPER_SNAKE."
   code: String!
@@ -18384,7 +18384,7 @@ type InstanceEdge {
 
 "The state of a member."
 enum MemberStatus {
-  "Asked for."
+  "Requested."
   PENDING
   "Being brought in."
   JOINING
@@ -18396,17 +18396,17 @@ enum MemberStatus {
   DRAINED
   "Being taken out."
   REMOVING
-  "Gone, with proof."
+  "Removed, with proof."
   REMOVED
-  "Lost."
+  "Failed."
   FAILED
 }
 
-"Why a member in service was lost."
+"Why a member in service failed."
 enum MemberFailure {
-  "Its init has ended, and all that ran in it; its files are still on its node."
+  "Its init process has ended, and with it all that ran in it; its files are still on its node."
   INIT_GONE
-  "It had no memory left, and its init has ended."
+  "It had no memory left, and its init process has ended."
   OUT_OF_MEMORY
   "A process of it failed more often than it may be restarted."
   RESTARTS_SPENT
@@ -18432,9 +18432,9 @@ type Member implements Node {
   status: MemberStatus!
   "Whether it takes no new work."
   cordoned: Boolean!
-  "How well it works, by the adapter's word."
+  "How well it works, as the adapter reports."
   health: Health!
-  "What the adapter says of its health."
+  "The adapter's message about its health."
   healthMessage: String!
   "The allocation it lives in."
   allocation: Allocation
@@ -18446,7 +18446,7 @@ type Member implements Node {
   ranges: [MemberRange!]!
   "The last operation that touched it."
   lastOperation: Operation
-  "What ties together everything its last operation caused."
+  "The correlation id, shared by everything that its last operation has caused."
   correlationId: String!
   "The adapter's own detail, for debugging."
   adapterDetail: JSON
@@ -18456,13 +18456,13 @@ type Member implements Node {
   createdAt: DateTime!
   "When it last changed."
   updatedAt: DateTime!
-  "What it may do inside of its walls."
+  "What it may do inside its walls."
   profile: MemberProfile!
   "What keeps it apart on its node; null when the node had not reported its walls."
   isolationClass: IsolationClass
-  "Why it was lost in service; null when it was not, or has come back."
+  "Why it failed in service; null when it did not, or is in service again."
   failure: MemberFailure
-  "When that was found; null when it was not."
+  "When that was found; null when it did not fail."
   failedAt: DateTime
   "How often its supervised processes were restarted since it joined."
   restarts: Int!
@@ -18516,7 +18516,7 @@ type LaunchOptions {
   versions: [LaunchVersion!]!
   "Whether the project may launch it."
   entitled: Boolean!
-  "What its members may do inside of their walls."
+  "What its members may do inside their walls."
   profile: MemberProfile!
   "The project's ready and free allocations with their verdicts, at most 256."
   allocations: [AllocationVerdict!]!
@@ -18530,7 +18530,7 @@ input InstanceFilter {
   appSlug: String
   "Only those of system apps, or only others; left out for both."
   system: Boolean
-  "Only names that contain this, 1 to 100 characters."
+  "Only names that contain this, at most 100 bytes."
   search: String
 }
 
@@ -18539,19 +18539,19 @@ extend type Query {
   instance("The instance." id: ID!): Instance!
   "The instances of a project, newest first; those of families the caller may not read are left out. Key: apps.instance.read or scheduler.instance.read on the project."
   instances("The project." projectId: ID!, "Which." filter: InstanceFilter, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): InstanceConnection!
-  "What a launch of an app in a project could be made from. Key: <family>.instance.create on the project."
+  "What a launch form for an app in a project needs. Key: <family>.instance.create on the project."
   launchOptions("The project." projectId: ID!, "The app." appSlug: String!, "The version; left out for what a launch without a version gets: the canary that has chosen the project, or else the active one." version: String): LaunchOptions!
 }
 
-"How many members of a component are wanted, and where."
+"How many members a component is to have, and where."
 input ComponentInput {
   "The component, by the adapter's name."
   key: String!
-  "Members wanted, within the manifest's bounds."
+  "Members, within the manifest's bounds."
   count: Int!
   "The allocations they are spread over in turn; left out for all of the launch's, or for intent where the launch names none."
   allocationIds: [ID!]
-  "What each member is to live in. Where neither the launch nor the component names allocations, the launch requests one for each member. It is kept and shown, and requested for each further member by a scaling that names no place."
+  "The capacity for each member. Where neither the launch nor the component names allocations, the launch requests one for each member. It is kept and shown, and requested for each further member by a scaling that names no allocations."
   intent: CapacityIntentInput
 }
 
@@ -18563,7 +18563,7 @@ input VolumeUseInput {
   volumeId: ID!
 }
 
-"What a launch is made from."
+"What a launch is created from."
 input LaunchInstanceInput {
   "The project it lives in."
   projectId: ID!
@@ -18581,15 +18581,15 @@ input LaunchInstanceInput {
   config: JSON
   "Who runs its control plane."
   operatingMode: OperatingMode! = TENANT_DEDICATED
-  "Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well."
+  "Whom its control plane serves; TENANT requires control_plane.create on the tenant as well."
   controlPlaneScope: ControlPlaneScope! = PROJECT
-  "The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none."
+  "The service account of the project as which the app's adapter may act for the instance: the caller must be able to grant each of its keys. Left out for none."
   operatorServiceAccountId: ID
-  "The volumes that it uses, at most one in each slot of the manifest, at most 8; asks for volume.use as well. They stay when it is torn down."
+  "The volumes that it uses, at most one in each slot of the manifest, at most 8; requires volume.use as well. They stay when it is torn down."
   volumes: [VolumeUseInput!]
   "Seconds until it counts as failed, 30 to 86,400."
   deadlineSeconds: Int! = 900
-  "Launch a manifest that is not active yet to test it; asks for manifest.smoke as well."
+  "Launch a manifest that is not active yet to test it; requires manifest.smoke as well."
   smoke: Boolean! = false
   "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
   planHash: String
@@ -18637,9 +18637,9 @@ type DecommissionInstancePayload {
 input UpgradeInstanceInput {
   "The instance, RUNNING."
   instanceId: ID!
-  "The version, ACTIVE; left out to stay with the present one."
+  "The version, ACTIVE; left out to keep the current one."
   version: String
-  "The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults."
+  "The whole new config, at most 64 KiB; left out to keep the current one, with the new schema's defaults."
   config: JSON
   "Seconds until it counts as failed, 30 to 86,400."
   deadlineSeconds: Int! = 1800
@@ -18655,7 +18655,7 @@ input UpgradeInstanceInput {
 input RollbackInstanceInput {
   "The instance, RUNNING."
   instanceId: ID!
-  "The generation; left out for the one before, or the present one when an upgrade away from it has failed."
+  "The generation; left out for the one before, or the current one when an upgrade away from it has failed."
   generation: Int
   "Seconds until it counts as failed, 30 to 86,400."
   deadlineSeconds: Int! = 1800
@@ -18691,28 +18691,28 @@ input InvokeActionInput {
   idempotencyKey: String!
 }
 
-"What an action answered."
+"The answer of an action."
 type InvokeActionPayload {
   "The action's name."
   action: String!
-  "What the adapter answered, by the action's schema."
+  "The adapter's answer, by the action's schema."
   output: JSON!
-  "What ties together everything the action caused."
+  "The correlation id, shared by everything that the action has caused."
   correlationId: String!
 }
 
 extend type Mutation {
   "Launch an app. Key: <family>.instance.create on the project, and allocation.create when it requests capacity."
-  launchInstance("What it is made from." input: LaunchInstanceInput!): LaunchInstancePayload!
+  launchInstance("What it is created from." input: LaunchInstanceInput!): LaunchInstancePayload!
   "Tear an instance down, with proof. Key: <family>.instance.delete on its project."
   decommissionInstance("Which." input: DecommissionInstanceInput!): DecommissionInstancePayload!
   "Change an instance's version or config; nothing is taken down when it fails. Key: <family>.instance.update on its project."
   upgradeInstance("To what." input: UpgradeInstanceInput!): InstancePayload!
-  "Set who repairs an instance whose members are lost, how often, and when it is given up. Key: <family>.instance.update on its project; for AUTOMATIC <family>.member.recover and .replace, and allocation.create, besides."
+  "Set who repairs an instance whose members fail, how often, and when it is given up. Key: <family>.instance.update on its project; for AUTOMATIC <family>.member.recover and .replace, and allocation.create, as well."
   setRepairPolicy("How." input: SetRepairPolicyInput!): Instance!
-  "Bring an instance back to exactly an earlier manifest and config; deprecated will do, retired will not. Key: <family>.instance.update on its project."
+  "Bring an instance back to exactly an earlier manifest and config; DEPRECATED is accepted, RETIRED is not. Key: <family>.instance.update on its project."
   rollbackInstance("To what." input: RollbackInstanceInput!): InstancePayload!
-  "Ask an instance's app to do something it declared. Key: the action's own, on the instance's project."
+  "Invoke an action that an instance's app declares. Key: the action's own, on the instance's project."
   invokeAction("What." input: InvokeActionInput!): InvokeActionPayload!
 }
 `, BuiltIn: false},
@@ -18724,7 +18724,7 @@ enum LogSource {
   EVIDENCE
 }
 
-"Lines that are not there any more."
+"Lines that no longer exist."
 type LogGap {
   "How many, at most; null when the node restarted: then some lines may be lost, and how many is not known."
   lines: Int
@@ -18746,7 +18746,7 @@ type LogLine {
   text: String!
   "Whether the line goes on in the next one of its process and stream: it was longer than 8 KiB."
   continues: Boolean!
-  "Lines that are not there, in place of a line; null at a line."
+  "Lines that no longer exist, in place of a line; null at a line."
   gap: LogGap
 }
 
@@ -18754,9 +18754,9 @@ type LogLine {
 type LogPage {
   "The lines, at most 1,000."
   lines: [LogLine!]!
-  "Reads on after the page; of use when there are no lines, too."
+  "Reads on after the page; valid also when there are no lines."
   cursor: String!
-  "Whether more lines are there already."
+  "Whether more lines exist already."
   more: Boolean!
   "Where the lines came from."
   source: LogSource!
@@ -18766,19 +18766,19 @@ type LogPage {
 
 extend type Member {
   "What its processes print: the last lines, or those after a cursor. A document may read the logs of 8 members. Every reading is in the audit. Key: <family>.member.logs."
-  logs("The only process, by its name; left out for all." process: String, "Read on after this cursor." after: String, "Begin so many lines before the end, at most 1,000; 0 for the first line that is kept; not read with a cursor." tail: Int = 200, "Leave out lines from before it." since: DateTime): LogPage!
+  logs("Only this process, by its name; left out for all." process: String, "Read on after this cursor." after: String, "Begin this many lines before the end, at most 1,000; 0 for the first line that is kept; ignored with a cursor." tail: Int = 200, "Leave out lines from before it." since: DateTime): LogPage!
 }
 
 extend type Subscription {
-  "What a member's processes print, as it is printed: first the last lines, or those after a cursor; completes when the member was removed. An agent that is away is waited for; each line comes once. Every opening is in the audit. Key: <family>.member.logs."
-  memberLogs("The member." memberId: ID!, "The only process, by its name; left out for all." process: String, "Read on after this cursor." after: String, "Begin so many lines before the end, at most 1,000; 0 for the first line that is kept; not read with a cursor." tail: Int = 200, "Leave out lines from before it." since: DateTime): LogLine!
+  "What a member's processes print, as it is printed: first the last lines, or those after a cursor; completes when the member was removed. While an agent does not answer, the subscription waits; each line is sent once. Every opening is in the audit. Key: <family>.member.logs."
+  memberLogs("The member." memberId: ID!, "Only this process, by its name; left out for all." process: String, "Read on after this cursor." after: String, "Begin this many lines before the end, at most 1,000; 0 for the first line that is kept; ignored with a cursor." tail: Int = 200, "Leave out lines from before it." since: DateTime): LogLine!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/member.graphql", Input: `"What becomes of an operation whose deadline passes."
+	{Name: "../../schema/member.graphql", Input: `"What happens to an operation whose deadline passes."
 enum DeadlineOutcome {
-  "It fails, and says what it waited for."
+  "It fails, and states what it waited for."
   FAIL
-  "It is finished by force: work may be lost, and the outcome says what is not proved."
+  "It is finished by force: work may be lost, and the outcome states what is not proved."
   FORCE
 }
 
@@ -18792,7 +18792,7 @@ input AddMembersInput {
   count: Int!
   "Where: allocations that are free, or this instance's own; spread over in turn."
   allocationIds: [ID!]
-  "Or: one allocation for each member is requested; what fails gives it back."
+  "Or: one allocation for each member is requested; the capacity for what fails is given back."
   intent: CapacityIntentInput
   "Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition."
   keepFailed: Boolean! = false
@@ -18914,9 +18914,9 @@ input ScaleComponentInput {
   componentKey: String!
   "How many members it is to have, within the manifest's bounds; not how many more."
   count: Int!
-  "Where those that come live: allocations that are free, or this instance's own; spread over in turn. Not read when members leave."
+  "Where the new members live: allocations that are free, or this instance's own; spread over in turn. Ignored when members leave."
   allocationIds: [ID!]
-  "Or: one allocation for each member that comes is requested; what fails gives it back. Not read when members leave."
+  "Or: one allocation for each new member is requested; the capacity for what fails is given back. Ignored when members leave."
   intent: CapacityIntentInput
   "Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition."
   keepFailed: Boolean! = false
@@ -18938,7 +18938,7 @@ input ScaleComponentInput {
 type ScaleComponentPayload {
   "The instance."
   instance: Instance!
-  "The members that come."
+  "The new members."
   added: [Member!]!
   "The members that go."
   removed: [Member!]!
@@ -18946,13 +18946,13 @@ type ScaleComponentPayload {
   operation: Operation!
 }
 
-"Which member makes way for a new one."
+"Which member is replaced by a new one."
 input ReplaceMemberInput {
   "The member that goes."
   memberId: ID!
   "Where the new one lives; left out for the same allocation."
   allocationId: ID
-  "Or: an allocation is requested; what fails gives it back."
+  "Or: an allocation is requested, and given back when the replacement fails."
   intent: CapacityIntentInput
   "Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason."
   force: Boolean! = false
@@ -18980,7 +18980,7 @@ type MemberPayload {
 type ReplaceMemberPayload {
   "The member that goes."
   member: Member!
-  "The member that comes."
+  "The new member."
   replacement: Member!
   "The operation that replaces it."
   operation: Operation!
@@ -19006,7 +19006,7 @@ extend type Mutation {
   removeMember("Which." input: RemoveMemberInput!): MemberPayload!
   "Take several members of one instance out by one operation: all of them leave, or it fails. Key: <family>.member.remove."
   removeMembers("Which." input: RemoveMembersInput!): RemoveMembersPayload!
-  "Bring a component to a number of members by one operation. Of those that are too many, the ones that its adapter names leave, or else FAILED ones first, then those that are not in service, DRAINED, DRAINING or cordoned, and UNHEALTHY ones, and among equals the highest index. FAILED_PRECONDITION when as many are wanted already. Key: <family>.member.add, and allocation.create when capacity is requested, or <family>.member.remove."
+  "Bring a component to a number of members by one operation. Of those that are too many, the ones that its adapter names leave, or else FAILED ones first, then those that are not in service, DRAINED, DRAINING or cordoned, and UNHEALTHY ones, and among equals the highest index. FAILED_PRECONDITION when the component is to have that number already. Key: <family>.member.add, and allocation.create when capacity is requested, or <family>.member.remove."
   scaleComponent("To how many." input: ScaleComponentInput!): ScaleComponentPayload!
   "Put a new member in another's place. Key: <family>.member.replace, and allocation.create when capacity is requested."
   replaceMember("Which." input: ReplaceMemberInput!): ReplaceMemberPayload!
@@ -19082,19 +19082,19 @@ type MemberUsage {
   status: MemberStatus!
   "The allocation that it has its capacity from."
   allocationId: ID
-  "When the platform received the sample; null for a member that was not measured yet, and on nodes that measure none."
+  "When the platform received the sample; null for a member that was not measured yet, and on nodes that do not measure."
   at: DateTime
-  "Whether the sample is older than a minute: the member ended, or its node is away."
+  "Whether the sample is older than a minute: the member ended, or its node does not answer."
   stale: Boolean!
   "Processor time: seconds of CPU per second."
   cpu: Float
-  "The most of it, in seconds of CPU per second; null without a limit."
+  "Its limit, in seconds of CPU per second; null for none."
   cpuLimit: Float
   "Processor time since the member started, in seconds."
   cpuSeconds: Float
   "Memory that cannot be taken back without writing it away, in bytes."
   memoryBytes: Float
-  "The most of it, in bytes; null without a limit."
+  "Its limit, in bytes; null for none."
   memoryLimitBytes: Float
   "Received by its network interfaces, in bytes per second."
   netReceivedPerSecond: Float
@@ -19114,7 +19114,7 @@ type MemberUsage {
   diskWrittenBytes: Float
   "How many GPUs it has."
   gpus: Int!
-  "Whether its GPUs are declared for a lab and not there: nothing is measured of them."
+  "Whether its GPUs are declared for a lab and not real: nothing is measured of them."
   gpusSimulated: Boolean!
   "The fraction of time in which its GPUs were at work, 0 to 1, on average of them."
   gpu: Float
@@ -19130,13 +19130,13 @@ input MemberUsageInput {
   memberId: ID!
   "Seconds of CPU per second."
   cpu: Float
-  "The most of it."
+  "Its limit."
   cpuLimit: Float
   "Seconds of CPU since the member started."
   cpuSeconds: Float
   "Bytes of memory."
   memoryBytes: Float
-  "The most of it."
+  "Its limit."
   memoryLimitBytes: Float
   "Bytes per second."
   netReceivedPerSecond: Float
@@ -19156,7 +19156,7 @@ input MemberUsageInput {
   diskWrittenBytes: Float
   "How many GPUs, at most 64."
   gpus: Int! = 0
-  "Whether they are declared and not there."
+  "Whether they are declared and not real."
   gpusSimulated: Boolean! = false
   "A fraction, 0 to 1."
   gpu: Float
@@ -19167,7 +19167,7 @@ input MemberUsageInput {
 }
 
 extend type Member {
-  "What it used: a series that its node keeps, an hour of samples and a week of averages over ten minutes, for as long after the member's end too. A document may read the series of 8 members. Faults: NODE_UNREACHABLE while the node is away, FAILED_PRECONDITION for a member that was never measured. Key: <family>.node.read."
+  "What it used: a series that its node keeps, an hour of samples and a week of averages over ten minutes, for as long after the member's end too. A document may read the series of 8 members. Errors: NODE_UNREACHABLE while the node does not answer, FAILED_PRECONDITION for a member that was never measured. Key: <family>.node.read."
   metrics("How far back." range: MetricsRange! = HOUR, "The step in seconds, a multiple of 10 up to an hour and of 600 beyond it; left out for that. At least one point must fit." step: Int): MemberMetrics!
 }
 
@@ -19176,11 +19176,11 @@ extend type Query {
   memberUsage("The project." projectId: ID!, "An instance of it; left out for all." instanceId: ID): [MemberUsage!]!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/node.graphql", Input: `"Whether a node's agent is heard."
+	{Name: "../../schema/node.graphql", Input: `"Whether a node's agent sends heartbeats."
 enum NodeStatus {
-  "Its agent beats."
+  "Its agent sends heartbeats."
   ONLINE
-  "Its agent has not been heard for a while."
+  "No heartbeat of its agent was received for a while."
   OFFLINE
   "Taken out for good."
   RETIRED
@@ -19206,11 +19206,11 @@ enum IsolationClass {
   WHOLE_NODE
 }
 
-"What a member may do inside of its walls."
+"What a member may do inside its walls."
 enum MemberProfile {
   "Daemons: no new privileges, no mounts, no namespaces of its own."
   SERVICE
-  "Containers inside of the member: mounts and namespaces of its own."
+  "Containers inside the member: mounts and namespaces of its own."
   NESTING
 }
 
@@ -19238,7 +19238,7 @@ enum IsolationWall {
   EVIDENCE
 }
 
-"A wall that does not hold on a node."
+"A wall that is not effective on a node."
 type IsolationGap {
   "Which."
   wall: IsolationWall!
@@ -19258,7 +19258,7 @@ type NodeWalls {
   runtimeVersion: String!
   "1 or 2; 0 when members have no control group."
   cgroupVersion: Int!
-  "What does not hold there."
+  "The walls that are not effective there."
   gaps: [IsolationGap!]!
 }
 
@@ -19292,7 +19292,7 @@ type NodeStorage {
   kind: StorageKind!
   "Size of its file system, bytes."
   totalBytes: Float!
-  "What is free of it, bytes."
+  "Its free space, bytes."
   freeBytes: Float!
   "Whether a volume cannot hold more than its size; else its use is measured and shown."
   sizeEnforced: Boolean!
@@ -19310,33 +19310,33 @@ type MemberVolume {
   path: String!
   "Whether the member may only read."
   readOnly: Boolean!
-  "How much it is to hold, bytes."
+  "Its size, bytes."
   sizeBytes: Float!
 }
 
-"The volumes that the agent of a node looks after."
+"The volumes that the agent of a node manages."
 type NodeVolumes {
-  "Changes with the volumes."
+  "Changes whenever the volumes do."
   version: String!
   "Those that members of the node have or had, and those that it is to delete."
   volumes: [NodeVolume!]!
 }
 
-"A volume that the agent of a node looks after."
+"A volume that the agent of a node manages."
 type NodeVolume {
   "The volume, ` + "`" + `vol_…` + "`" + `."
   id: ID!
   "The node's name for what it lies in."
   storage: String!
-  "How much it is to hold, bytes."
+  "Its size, bytes."
   sizeBytes: Float!
   "Whether the agent is to delete it, and to prove that nothing is left."
   gone: Boolean!
 }
 
-"What the agent of a node found of a volume."
+"What the agent of a node found about a volume."
 enum VolumeFinding {
-  "It is there and was measured."
+  "It exists and was measured."
   PRESENT
   "Nothing of it is left."
   GONE
@@ -19350,7 +19350,7 @@ type MemberBinding {
   allocationId: ID!
   "Whether the allocation holds the whole node."
   exclusive: Boolean!
-  "What the member may do inside of its walls."
+  "What the member may do inside its walls."
   profile: MemberProfile!
   "What keeps it apart on its node; null when the node had not reported its walls."
   isolationClass: IsolationClass
@@ -19372,7 +19372,7 @@ enum NodeConditionState {
   GOOD
   "It will be bad soon; nothing follows from it."
   WARNING
-  "The check did not end in time, or could not tell: the node takes no new members."
+  "The check did not end in time, or gave no result: the node takes no new members."
   UNKNOWN
   "It is bad: the node takes no new members."
   BAD
@@ -19382,7 +19382,7 @@ enum NodeConditionState {
 enum NodeConditionEffect {
   "Nothing."
   NONE
-  "New members are kept away, and it is a blocker of those that are there."
+  "The node takes no new members, and it is a blocker of the members on it."
   NO_NEW_MEMBERS
 }
 
@@ -19392,7 +19392,7 @@ type NodeCondition {
   name: String!
   "What it found."
   state: NodeConditionState!
-  "What to tell a person."
+  "The message, for a person."
   message: String!
   "Since when the platform knows it in this state."
   since: DateTime!
@@ -19400,7 +19400,7 @@ type NodeCondition {
   effect: NodeConditionEffect!
 }
 
-"The wish that no work is left on a node: every member there is drained by an operation of its own."
+"A request that no work is left on a node: every member there is drained by an operation of its own."
 type NodeDrain {
   "When it was requested."
   since: DateTime!
@@ -19412,7 +19412,7 @@ type NodeDrain {
   deadlineSeconds: Int!
   "Whether members lose their work at once."
   force: Boolean!
-  "Whether it is being taken back: members that it drained take work again, and then it is over."
+  "Whether it is being ended: members that it drained take work again, and then it has ended."
   ending: Boolean!
 }
 
@@ -19458,7 +19458,7 @@ type NodeMember {
   allocationId: ID
   "When it last changed."
   updatedAt: DateTime!
-  "The open operation that acts on it, whose blockers say what it waits for; null for none."
+  "The open operation that acts on it, whose blockers show what it waits for; null for none."
   operation: Operation
   "Why the node's drain could not drain it when that was last tried; null when it could, or there is no drain."
   refusal: NodeRefusal
@@ -19476,7 +19476,7 @@ type FleetCapacity {
   online: Int!
   "Those that take new members."
   taking: Int!
-  "Those that take new members and are rented by nobody."
+  "Those that take new members and are not rented."
   freeNodes: Int!
   "GPUs of all nodes."
   gpus: Int!
@@ -19486,13 +19486,13 @@ type FleetCapacity {
   gpusFree: Int!
 }
 
-"All nodes at once: what there is, what is wrong with it, and what does not go on."
+"All nodes at once: their capacity, what is wrong with them, and the operations that make no progress."
 type Fleet {
   "By region and SKU, at most 200."
   capacity: [FleetCapacity!]!
   "Nodes that take no new members: offline, cordoned, or with a condition that keeps them away. At most 200, by name."
   troubled: [ComputeNode!]!
-  "Open operations of every tenant that are past their deadline, fail again and again, or are older than ten minutes. At most 100, the oldest first."
+  "Open operations of every tenant that are past their deadline, fail repeatedly, or are older than ten minutes. At most 100, the oldest first."
   stuck: [Operation!]!
 }
 
@@ -19504,7 +19504,7 @@ type ComputeNode implements Node {
   name: String!
   "Address that other nodes reach it by."
   address: String!
-  "Whether its agent is heard."
+  "Whether its agent sends heartbeats."
   status: NodeStatus!
   "Where it is."
   region: String!
@@ -19532,7 +19532,7 @@ type ComputeNode implements Node {
   agentVersion: String!
   "Whether an operator keeps new members away."
   cordoned: Boolean!
-  "Why; empty when it is not cordoned, or nothing was said."
+  "Why; empty when it is not cordoned, or no reason was given."
   cordonReason: String!
   "Since when it is cordoned; null when it is not."
   cordonedAt: DateTime
@@ -19540,25 +19540,25 @@ type ComputeNode implements Node {
   conditions: [NodeCondition!]
   "The drain of the node; null when there is none."
   drain: NodeDrain
-  "When its agent was first heard after another boot; null when it has not booted since it was enrolled."
+  "When the first heartbeat after another boot was received; null when it has not booted since it was enrolled."
   bootedAt: DateTime
   "When it was taken out for good; null while it was not."
   retiredAt: DateTime
-  "Whether it was taken out with all that was on it, without proof of what became of that."
+  "Whether it was taken out with all that was on it, without proof of what happened to that."
   lost: Boolean!
-  "When the agent was last heard."
+  "When the last heartbeat was received."
   lastSeenAt: DateTime
   "When it was enrolled."
   createdAt: DateTime!
 }
 
-"What the agent of a node is given of the members' network: who may reach whom there, and by which node."
+"The part of the members' network that the agent of a node needs: which members may reach which, and through which node."
 type NodeNetwork {
-  "Changes with everything else."
+  "Changes whenever anything else in it does."
   version: String!
-  "The blocks that hold every member's address and range, in CIDR form."
+  "The blocks that contain every member's address and range, in CIDR form."
   pools: [String!]!
-  "The addresses of the platform's nodes, whose services are shut to members."
+  "The addresses of the platform's nodes, whose services are closed to members."
   nodes: [String!]!
   "The instances with a member on the node, and those that reach them or are reached by them."
   instances: [NetworkInstance!]!
@@ -19632,7 +19632,7 @@ enum NodeTaskKind {
   START_PROCESS
   "Stop a supervised process."
   STOP_PROCESS
-  "Say how a supervised process is."
+  "Report the state of a supervised process."
   INSPECT_PROCESS
   "Check that something answers."
   PROBE
@@ -19652,11 +19652,11 @@ enum NodeTaskState {
   PENDING
   "Begun."
   RUNNING
-  "Done well."
+  "Ended with success."
   SUCCEEDED
-  "Done badly."
+  "Ended with a failure."
   FAILED
-  "Cut at its timeout."
+  "Stopped at its timeout."
   TIMED_OUT
   "Canceled before its end."
   CANCELED
@@ -19680,9 +19680,9 @@ type NodeTask implements Node {
   nodeId: ID!
   "The operation it belongs to; null when it belongs to none."
   operationId: ID
-  "The correlation id of its operation, or of the request that made it; empty for a task of an older platform."
+  "The correlation id of its operation, or of the request that created it; empty for a task of an older platform."
   correlationId: String!
-  "Where the span of its agent belongs, as W3C Trace Context writes it: the request or the attempt that made it. Empty where traces were off."
+  "The parent of its agent's span, in the form of W3C Trace Context: the request or the attempt that created the task. Empty where traces were off."
   traceparent: String!
   "What it does."
   kind: NodeTaskKind!
@@ -19692,7 +19692,7 @@ type NodeTask implements Node {
   fence: Int!
   "Its state."
   state: NodeTaskState!
-  "Whether the agent is requested to stop it."
+  "Whether the agent was requested to stop it."
   cancelRequested: Boolean!
   "Seconds it may take."
   timeoutSeconds: Int!
@@ -19706,7 +19706,7 @@ type NodeTask implements Node {
   progressTotal: Float!
   "What it found, by kind; null until it ended."
   result: JSON
-  "What to tell a person."
+  "The message, for a person."
   message: String!
   "The first 64 KiB of standard output."
   stdout: String!
@@ -19743,17 +19743,17 @@ extend type Query {
   nodeMembers("The node." nodeId: ID!, "Read on after this member." after: ID): [NodeMember!]!
   "All nodes at once, across tenants. Keys: node.read and operation.read, platform."
   fleet: Fleet!
-  "The members' network as the calling node needs it; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version is another than ` + "`" + `known` + "`" + `, or the time is over."
+  "The members' network as the calling node needs it; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version differs from ` + "`" + `known` + "`" + `, or the time has passed."
   nodeNetwork("The version that is known." known: String! = "", "Seconds to wait, 0 to 20." waitSeconds: Int! = 0): NodeNetwork!
-  "The volumes that the calling node's agent looks after; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version is another than ` + "`" + `known` + "`" + `, or the time is over."
+  "The volumes that the calling node's agent manages; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version differs from ` + "`" + `known` + "`" + `, or the time has passed."
   nodeVolumes("The version that is known." known: String! = "", "Seconds to wait, 0 to 20." waitSeconds: Int! = 0): NodeVolumes!
-  "A node task; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until the task has ended or the time is over. Key: task.read on its project."
+  "A node task; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until the task has ended or the time has passed. Key: task.read on its project."
   nodeTask("The task." id: ID!, "Seconds to wait for its end, 0 to 20." waitSeconds: Int = 0): NodeTask!
   "The tasks of a member, newest first. Key: task.read on its project."
   nodeTasks("The member." memberId: ID!, "How many, 1 to 100." first: Int = 20, "Read on after this cursor." after: String): NodeTaskConnection!
 }
 
-"What a new node may become."
+"What a new node may enrol as."
 input CreateNodeEnrolmentInput {
   "The host name it must enrol with; left out for any."
   name: String
@@ -19769,7 +19769,7 @@ type CreateNodeEnrolmentPayload {
   expiresAt: DateTime!
 }
 
-"A wall that does not hold on a node."
+"A wall that is not effective on a node."
 input IsolationGapInput {
   "Which."
   wall: IsolationWall!
@@ -19789,7 +19789,7 @@ input NodeWallsInput {
   runtimeVersion: String!
   "1 or 2; 0 when members have no control group."
   cgroupVersion: Int!
-  "What does not hold there, each wall at most once."
+  "The walls that are not effective there, each at most once."
   gaps: [IsolationGapInput!]!
 }
 
@@ -19823,7 +19823,7 @@ input NodeStorageInput {
   kind: StorageKind!
   "Size of its file system, bytes."
   totalBytes: Float!
-  "What is free of it, bytes."
+  "Its free space, bytes."
   freeBytes: Float!
   "Whether a volume cannot hold more than its size."
   sizeEnforced: Boolean!
@@ -19831,7 +19831,7 @@ input NodeStorageInput {
   reason: String! = ""
 }
 
-"What an agent says of a volume."
+"An agent's report on a volume."
 input VolumeReportInput {
   "The volume."
   id: ID!
@@ -19839,17 +19839,17 @@ input VolumeReportInput {
   state: VolumeFinding!
   "How much the volume holds, bytes; of PRESENT alone."
   usedBytes: Float! = 0
-  "What to tell a person, at most 500 bytes; empty for nothing."
+  "The message for a person, at most 500 bytes; empty for none."
   message: String! = ""
 }
 
-"What an agent says of the volumes that it looks after."
+"An agent's report on the volumes that it manages."
 input ReportVolumesInput {
   "At most 1,000. Volumes that are not the calling node's are ignored."
   volumes: [VolumeReportInput!]!
 }
 
-"What a node says it has."
+"The inventory that a node reports."
 input NodeInventoryInput {
   "Processors, 1 to 4,096."
   cpus: Int!
@@ -19891,7 +19891,7 @@ input EnrolNodeInput {
   agentVersion: String!
   "Changes whenever the node boots."
   bootId: String!
-  "What it has."
+  "Its inventory."
   inventory: NodeInventoryInput!
 }
 
@@ -19919,23 +19919,23 @@ input NodeConditionInput {
   name: String!
   "What it found."
   state: NodeConditionState!
-  "What to tell a person, at most 500 bytes."
+  "The message for a person, at most 500 bytes."
   message: String!
 }
 
-"A node's sign of life."
+"A node's heartbeat."
 input NodeHeartbeatInput {
   "The agent's version."
   agentVersion: String!
   "Changes whenever the node boots."
   bootId: String!
-  "What it has, when it changed."
+  "Its inventory, when it changed."
   inventory: NodeInventoryInput
-  "Members whose processes its kernel killed for memory, at most 1,000. The same again adds nothing."
+  "Members whose processes its kernel killed for memory, at most 1,000. A repeat adds nothing."
   memoryKills: [MemoryKillsInput!]
-  "Members of it that were lost, for as long as they are, at most 1,000. One that is at rest becomes FAILED."
+  "Members of it that failed, for as long as they are failed, at most 1,000. A member in service, without an open operation on it, becomes FAILED."
   memberFindings: [MemberFindingInput!]
-  "How often supervised processes were restarted, at most 1,000. The same again adds nothing."
+  "How often supervised processes were restarted, at most 1,000. A repeat adds nothing."
   processRestarts: [ProcessRestartsInput!]
   "What its checks found, all of them, at most 32; left out when nothing changed."
   conditions: [NodeConditionInput!]
@@ -19943,11 +19943,11 @@ input NodeHeartbeatInput {
   memberUsage: [MemberUsageInput!]
 }
 
-"A member that was lost on its node."
+"A member that failed on its node."
 input MemberFindingInput {
   "The member."
   memberId: ID!
-  "Why; NODE_LOST and REPORTED are others' to find."
+  "Why; NODE_LOST is found by the platform and REPORTED by the adapter, so an agent cannot report them."
   failure: MemberFailure!
   "What happened, for a person, at most 500 characters; left out for the reason's own text."
   message: String
@@ -19977,7 +19977,7 @@ input MemoryKillsInput {
   kills: Int!
 }
 
-"What an agent says of a task."
+"An agent's report on a task."
 input ReportNodeTaskInput {
   "The task."
   taskId: ID!
@@ -19989,7 +19989,7 @@ input ReportNodeTaskInput {
   exitCode: Int
   "What it found, at most 256 KiB."
   result: JSON
-  "What to tell a person, at most 2,000 characters."
+  "The message for a person, at most 2,000 characters."
   message: String
   "While it runs: how much is done, in bytes, as often as once a second."
   progressDone: Float
@@ -20019,7 +20019,7 @@ input AppendNodeTaskOutputInput {
   data: String!
 }
 
-"What a task for a member's node is made from."
+"What a task for a member's node is created from."
 input RunNodeTaskInput {
   "The member it acts in."
   memberId: ID!
@@ -20033,7 +20033,7 @@ input RunNodeTaskInput {
   idempotencyKey: String!
 }
 
-"Names a node and says why it is changed."
+"Names a node, and why it is changed."
 input NodeOperateInput {
   "The node."
   nodeId: ID!
@@ -20047,7 +20047,7 @@ input DrainNodeInput {
   nodeId: ID!
   "How long the drain of each member may take, 30 to 86,400."
   deadlineSeconds: Int = 3600
-  "Lose the members' work at once; a drain under way is hastened. Needs a reason."
+  "Lose the members' work at once; a drain under way is sped up. Needs a reason."
   force: Boolean! = false
   "Why; shown with the members' operations and kept in the audit."
   reason: String
@@ -20057,7 +20057,7 @@ input DrainNodeInput {
 input RetireNodeInput {
   "The node."
   nodeId: ID!
-  "Whether its machine is gone for good with all that was on it: its allocations and members are then FAILED. Needs a reason."
+  "Whether its machine is lost for good with all that was on it: its allocations and members are then FAILED. Needs a reason."
   lost: Boolean! = false
   "Why, kept in the audit."
   reason: String
@@ -20072,25 +20072,25 @@ extend type Mutation {
   drainNode("Which." input: DrainNodeInput!): ComputeNode!
   "Take a node out for good, once nothing is rented there or its machine is lost. Key: node.operate, platform."
   retireNode("Which." input: RetireNodeInput!): ComputeNode!
-  "Take a retired node from the list; its name is free again. Answers its id. Key: node.operate, platform."
+  "Delete a retired node; its name is free again. Returns its id. Key: node.operate, platform."
   deleteNode("Which." input: NodeOperateInput!): ID!
-  "Mint a one-time enrolment for a node. Key: node.enrol, platform."
-  createNodeEnrolment("What it may become." input: CreateNodeEnrolmentInput!): CreateNodeEnrolmentPayload!
+  "Create a one-time enrolment for a node. Key: node.enrol, platform."
+  createNodeEnrolment("What it may enrol as." input: CreateNodeEnrolmentInput!): CreateNodeEnrolmentPayload!
   "Enrol the calling agent's node; the credential is the one-time enrolment token."
   enrolNode("How." input: EnrolNodeInput!): EnrolNodePayload!
   "Get a fresh credential for the calling node; the earlier one works until the new one is first used."
   rotateNodeCredential: NodeCredentialPayload!
-  "The calling node is alive."
-  nodeHeartbeat("What it says." input: NodeHeartbeatInput!): ComputeNode!
-  "Report the volumes that the calling node's agent looks after. Answers those that were deleted by it."
-  reportVolumes("What it says." input: ReportVolumesInput!): [ID!]!
+  "Report that the calling node is alive."
+  nodeHeartbeat("The report." input: NodeHeartbeatInput!): ComputeNode!
+  "Report the volumes that the calling node's agent manages. Returns the ids of those that are deleted by this report."
+  reportVolumes("The report." input: ReportVolumesInput!): [ID!]!
   "Report the state of one of the calling node's own tasks. STALE_FENCE when a newer dispatch exists."
-  reportNodeTask("What it says." input: ReportNodeTaskInput!): NodeTask!
-  "The calling node sends a piece of a task's output; the answer is the next offset wanted."
+  reportNodeTask("The report." input: ReportNodeTaskInput!): NodeTask!
+  "Send a piece of the output of one of the calling node's tasks; the answer is the next offset that is expected."
   appendNodeTaskOutput("The piece." input: AppendNodeTaskOutputInput!): Int!
   "Run a task on the node of a member. Key: task.run on its project, for the operation's own members."
   runNodeTask("What." input: RunNodeTaskInput!): NodeTask!
-  "Ask the agent to stop a task. Key: task.run on its project."
+  "Request that the agent stops a task. Key: task.run on its project."
   cancelNodeTask("The task." taskId: ID!): NodeTask!
 }
 
@@ -20117,7 +20117,7 @@ enum OnboardingCondition {
   SUPPORT_RUNBOOK
 }
 
-"How a condition stands."
+"The verdict on a condition."
 enum OnboardingVerdict {
   "What was recorded meets it."
   PASSED
@@ -20127,7 +20127,7 @@ enum OnboardingVerdict {
   NOT_KNOWN
 }
 
-"Something that a verdict rests on."
+"A piece of evidence for a verdict."
 type OnboardingEvidence {
   "The row, such as an instance, operation, event, audit entry, report or artifact; null for a link."
   id: ID
@@ -20135,7 +20135,7 @@ type OnboardingEvidence {
   url: String!
   "What names it, such as an event's type."
   what: String!
-  "What it says; empty where it only exists."
+  "What it states; empty where it only has to exist."
   state: String!
   "When it happened; null where it has no time of its own."
   at: DateTime
@@ -20145,15 +20145,15 @@ type OnboardingEvidence {
 type OnboardingCheck {
   "The condition."
   condition: OnboardingCondition!
-  "How it stands."
+  "The verdict."
   verdict: OnboardingVerdict!
   "Why, for a person."
   message: String!
   "What to do about it; empty where it has passed."
   remedy: String!
-  "When the newest thing happened that the verdict rests on; null for nothing."
+  "When the newest thing in the evidence happened; null for none."
   at: DateTime
-  "What it rests on, what speaks against it first, at most 10. What the caller may not read is left out, and the verdict stays."
+  "The evidence, what contradicts the condition first, at most 10. What the caller may not read is left out, which does not change the verdict."
   evidence: [OnboardingEvidence!]!
   "The gap that a failure of this condition was noted as, with this version; null for none."
   gapId: ID
@@ -20171,7 +20171,7 @@ type OnboardingRecord {
   checks: [OnboardingCheck!]!
   "When they were checked."
   checkedAt: DateTime!
-  "Who had them checked."
+  "Who requested the check."
   checkedBy: Actor!
   "Why."
   reason: String!
@@ -20210,12 +20210,12 @@ input CheckAppOnboardingInput {
 }
 
 extend type Query {
-  "Check from what is recorded whether a version of an app, or its ACTIVE or else its newest one, is ready for onboarding. Nothing is kept. It rests on the newest instances of the version that its publisher sees. Key: manifest.read on the app's publisher, or on the platform."
+  "Check from what is recorded whether a version of an app, or its ACTIVE or else its newest one, is ready for onboarding. Nothing is kept. It reads the newest instances of the version that its publisher sees. Key: manifest.read on the app's publisher, or on the platform."
   appOnboarding("The app." appSlug: String!, "The version; left out for the ACTIVE one, or else the newest." version: String): AppOnboarding!
 }
 
 extend type Mutation {
-  "Check it likewise, and keep what was found; the newest 20 of a version are kept. A condition that failed is noted as a gap, once for each version. Key: manifest.smoke on the app's publisher, or on the platform."
+  "Check it in the same way, and keep the result; the newest 20 of a version are kept. A condition that failed is noted as a gap, once for each version. Key: manifest.smoke on the app's publisher, or on the platform."
   checkAppOnboarding("Which." input: CheckAppOnboardingInput!): OnboardingRecord!
 }
 `, BuiltIn: false},
@@ -20255,13 +20255,13 @@ enum OperationState {
   PENDING
   "Under way."
   RUNNING
-  "Asked to stop; stopping if that is still safe."
+  "A stop was requested; it stops if that is still safe."
   CANCELING
   "Undoing what was half done."
   COMPENSATING
   "Done, with evidence."
   SUCCEEDED
-  "Ended without what it was for."
+  "Ended without reaching its goal."
   FAILED
   "Stopped on request."
   CANCELED
@@ -20285,7 +20285,7 @@ enum StepState {
   RUNNING
   "Done."
   SUCCEEDED
-  "Ended badly."
+  "Failed."
   FAILED
   "Not needed."
   SKIPPED
@@ -20331,7 +20331,7 @@ type Operation implements Node {
   requester: Actor!
   "Why it was requested."
   reason: String!
-  "What ties together everything it caused."
+  "The correlation id, shared by everything that it has caused."
   correlationId: String!
   "The id of its whole trace: the first 16 bytes of the SHA-256 of the text ` + "`" + `operation ID` + "`" + `, in hexadecimal. It is there whether or not the installation sends traces."
   traceId: String!
@@ -20341,21 +20341,21 @@ type Operation implements Node {
   targetIds: [ID!]!
   "Whether it may lose work and go without proof."
   force: Boolean!
-  "What becomes of it when its deadline passes."
+  "What happens to it when its deadline passes."
   onDeadline: DeadlineOutcome!
   "When its deadline passed and it went on by force; null otherwise."
   forcedAt: DateTime
-  "What keeps it from ending, the thing to mend first; empty once it has ended."
+  "What keeps it from ending; the first is the one to mend first. Empty once it has ended."
   blockers: [Blocker!]!
-  "The work that it waits for, by the adapter's newest word, at most 100."
+  "The work that it waits for, by the adapter's newest report, at most 100."
   waitsFor: [Work!]!
   "When the stop was requested; null otherwise."
   cancelRequestedAt: DateTime
   "Who requested the stop, by name."
   cancelRequester: String!
-  "What became of that request, for a person."
+  "What happened to that request, for a person."
   cancelMessage: String!
-  "The operation that it tries again."
+  "The operation that it retries."
   retryOf: ID
   "What proves its end; null until then."
   evidence: JSON
@@ -20401,7 +20401,7 @@ type OperationStep {
   endedAt: DateTime
 }
 
-"Something that keeps an operation or an instance from where it should be."
+"Something that keeps an operation from ending, or an instance from its desired state."
 type Blocker {
   "What it is: a stable name in UPPER_SNAKE, listed in the documentation of blockers."
   code: String!
@@ -20413,9 +20413,9 @@ type Blocker {
   subject: String!
   "Since when."
   since: DateTime!
-  "When it is looked at or tried again; null when something else must come first."
+  "When it is checked or tried again; null when something else must happen first."
   nextRetryAt: DateTime
-  "The permission key with which somebody can clear it; empty when waiting or mending outside of the platform is the only way."
+  "The permission key with which a caller can clear it; empty when waiting or mending outside the platform is the only way."
   permissionKey: String!
 }
 
@@ -20442,7 +20442,7 @@ extend type Query {
   operations("The project." projectId: ID!, "Only these states." states: [OperationState!], "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): OperationConnection!
 }
 
-"What an adapter says of one member."
+"An adapter's report on one member."
 input MemberReportInput {
   "The member."
   id: ID!
@@ -20450,25 +20450,25 @@ input MemberReportInput {
   status: MemberStatus
   "How well it works."
   health: Health
-  "What to tell a person, at most 2,000 characters."
+  "The message for a person, at most 2,000 bytes."
   message: String
   "Detail for debugging, at most 16 KiB."
   detail: JSON
 }
 
-"What an adapter says of an operation under way."
+"An adapter's report on an operation under way."
 input ReportOperationInput {
   "The operation."
   operationId: ID!
   "The dispatch attempt it was sent with; STALE_FENCE when a newer one exists."
   attempt: Int!
-  "Which part of the work it is in, at most 100 characters."
+  "Which part of the work it is in, at most 100 bytes."
   phase: String
   "How far it is, 0 to 100."
   percent: Int
-  "What it is doing, at most 2,000 characters."
+  "What it is doing, at most 2,000 bytes."
   message: String
-  "What it says of members, at most 256."
+  "Its reports on members, at most 256."
   members: [MemberReportInput!]
 }
 
@@ -20490,7 +20490,7 @@ input CancelOperationInput {
 
 "A cancel under way."
 type CancelOperationPayload {
-  "The operation: CANCELED at once when it was never sent, else CANCELING until the adapter has said whether it is too late."
+  "The operation: CANCELED at once when it was never sent, else CANCELING until the adapter has answered whether it is too late."
   operation: Operation!
 }
 
@@ -20502,7 +20502,7 @@ input RetryOperationInput {
   deadlineSeconds: Int
   "Why, kept in the audit."
   reason: String
-  "The hash of the plan that was agreed to: PLAN_STALE when anything it rests on has moved; left out to go without."
+  "The hash of the plan that was agreed to: PLAN_STALE when anything that it covers has changed; left out to retry without a plan."
   planHash: String
   "Makes a repeat harmless: same key and input, same operation."
   idempotencyKey: String!
@@ -20523,13 +20523,13 @@ type RetryOperationPayload {
 }
 
 extend type Mutation {
-  "Ask an operation to stop, if that is still safe. A teardown and a release cannot be stopped. Key: operation.cancel on its project."
+  "Request that an operation stops, if that is still safe. A teardown and a release cannot be stopped. Key: operation.cancel on its project."
   cancelOperation("Which." input: CancelOperationInput!): CancelOperationPayload!
   "Request again what an operation did not finish; every rule is checked again. Keys: operation.retry and the kind's own, on its project."
   retryOperation("Which." input: RetryOperationInput!): RetryOperationPayload!
-  "An adapter says how an operation goes. Key: operation.report, by the operation's own token."
-  reportOperation("What it says." input: ReportOperationInput!): Operation!
-  "An adapter gets a fresh token for the operation of the calling token, while that operation runs."
+  "Report the progress of an operation, as its adapter. Key: operation.report, by the operation's own token."
+  reportOperation("The report." input: ReportOperationInput!): Operation!
+  "Get a fresh token, as an adapter, for the operation of the calling token, while that operation runs."
   renewOperationToken: OperationTokenPayload!
 }
 
@@ -20542,7 +20542,7 @@ extend type Subscription {
 enum OrphanKind {
   "Something of a member may be left on a node."
   NODE_RESIDUE
-  "An allocation is held that no one requested to keep."
+  "An allocation is still rented that no one requested to keep."
   ALLOCATION
 }
 
@@ -20554,7 +20554,7 @@ type Money {
   amount: String!
 }
 
-"Something that an operation could not take back. It is tried again until it is gone."
+"Something that an operation could not undo. The platform tries again until it is resolved."
 type Orphan implements Node {
   "Typed id, ` + "`" + `orp_…` + "`" + `."
   id: ID!
@@ -20576,13 +20576,13 @@ type Orphan implements Node {
   owner: String!
   "What is left and why, for a person."
   message: String!
-  "How old it is, in seconds; when it is gone, how old it grew."
+  "Its age, in seconds; once it is resolved, its age at that time."
   ageSeconds: Int!
   "The list price of what it holds, for an hour; null when its SKU has no price."
   hourlyCost: Money
   "What it has cost so far by the list price; null when its SKU has no price."
   costSoFar: Money
-  "How often taking it back was tried."
+  "How often the platform tried to resolve it."
   attempts: Int!
   "Why the last try failed; empty before the first."
   lastError: String!
@@ -20590,9 +20590,9 @@ type Orphan implements Node {
   nextTryAt: DateTime!
   "Since when it is listed."
   createdAt: DateTime!
-  "When it was gone; null until then."
+  "When it was resolved; null until then."
   resolvedAt: DateTime
-  "How it went; empty until then."
+  "How it was resolved; empty until then."
   resolution: String!
 }
 
@@ -20626,7 +20626,7 @@ type SkuPrice {
 
 extend type Query {
   "What operations of a project have left behind, newest first. Key: operation.read."
-  orphans("The project." projectId: ID!, "Those that are gone as well." resolved: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): OrphanConnection!
+  orphans("The project." projectId: ID!, "Resolved ones too." resolved: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): OrphanConnection!
   "The list prices, by SKU, at most 500. Any logged-in caller."
   skuPrices: [SkuPrice!]!
 }
@@ -20656,7 +20656,7 @@ input SetProjectQuotaInput {
 }
 
 extend type Mutation {
-  "Try now to take an orphan back. Key: operation.retry on its project."
+  "Try now to resolve an orphan. Key: operation.retry on its project."
   retryOrphan("The orphan." orphanId: ID!): Orphan!
   "Set a SKU's list price. Key: sku.price.manage on the platform."
   setSkuPrice("Which." input: SetSkuPriceInput!): SkuPrice!
@@ -20680,7 +20680,7 @@ enum PlanAction {
   CHANGE
 }
 
-"A member that a plan would touch."
+"A member that a plan would affect."
 type PlannedMember {
   "The member; null for one that does not exist yet."
   member: Member
@@ -20690,19 +20690,19 @@ type PlannedMember {
   action: PlanAction!
   "The allocation it lives or would live in; null when one would be requested."
   allocation: Allocation
-  "What would be rented for it; null when it lives in an allocation that is there."
+  "What would be rented for it; null when it lives in an allocation that exists."
   capacity: PlannedCapacity
   "Whether its node answers now."
   reachable: Boolean!
-  "What it may do inside of its walls."
+  "What it may do inside its walls."
   profile: MemberProfile!
   "What keeps it apart on its node; null when the node has not reported its walls."
   isolationClass: IsolationClass
-  "The volumes that one which comes would have; empty for one that is there."
+  "The volumes that a new member would have; empty for one that exists."
   volumes: [VolumeUse!]!
 }
 
-"What the platform has chosen to rent for a member. The plan's hash holds for it: the change is refused with PLAN_STALE when something else would be chosen."
+"What the platform has chosen to rent for a member. The plan's hash covers it: the change is refused with PLAN_STALE when something else would be chosen."
 type PlannedCapacity {
   "What it is made of."
   shape: CapacityShape!
@@ -20716,7 +20716,7 @@ type PlannedCapacity {
   hourlyPrice: Money
 }
 
-"What becomes of rented capacity by a change."
+"What happens to rented capacity by a change."
 enum CapacityEffect {
   "It would be rented for the change."
   RENTED
@@ -20728,9 +20728,9 @@ enum CapacityEffect {
   RELEASED
 }
 
-"Capacity of one kind to which a change does the same."
+"Capacity of one kind on which a change has the same effect."
 type PlannedCost {
-  "What becomes of it."
+  "What happens to it."
   effect: CapacityEffect!
   "How many allocations."
   count: Int!
@@ -20748,17 +20748,17 @@ type PlannedCost {
   priceId: ID
 }
 
-"What a change makes of the price of an hour, in one currency."
+"How a change affects the price of an hour, in one currency."
 type CostChange {
   "ISO 4217."
   currency: String!
-  "What an hour of the capacity that the change bears on costs now."
+  "What an hour of the capacity that the change affects costs now."
   before: Decimal!
   "What it would cost afterwards."
   after: Decimal!
-  "After less before."
+  "` + "`" + `after` + "`" + ` less ` + "`" + `before` + "`" + `."
   delta: Decimal!
-  "The part of after that nothing of the instance would live in: it costs until it is released."
+  "The part of ` + "`" + `after` + "`" + ` for capacity that nothing of the instance would live in: it costs until it is released."
   left: Decimal!
 }
 
@@ -20788,29 +20788,29 @@ type MeteredPrice {
   roundUpTo: Decimal!
 }
 
-"What a change makes of the price of an hour, by the price book. The plan's hash holds for it."
+"How a change affects the price of an hour, by the price book. The plan's hash covers it."
 type PlanCost {
   "Sums, in each currency; empty when nothing has a price."
   totals: [CostChange!]!
   "How many allocations have no price. They are in no sum."
   unpriced: Int!
-  "The capacity that the change bears on. With tiers, the dearest step counts."
+  "The capacity that the change affects. With tiers, the most expensive step counts."
   capacity: [PlannedCost!]!
-  "What the app's own use is metered in, where members come or another version does."
+  "What the app's own use is metered in, where members are added or the version changes."
   usage: [PlannedRate!]!
 }
 
 "What a launch would do, before it is requested. Nothing is written."
 type LaunchPlan {
-  "Pass it as ` + "`" + `planHash` + "`" + `, and the launch is refused with PLAN_STALE when any of this has moved, or when another launch is requested."
+  "Pass it as ` + "`" + `planHash` + "`" + `, and the launch is refused with PLAN_STALE when any of this has changed, or when another launch is requested."
   hash: String!
-  "Whether the launch would be accepted as things are: no verdict is REFUSED."
+  "Whether the launch would be accepted now: no verdict is REFUSED."
   allowed: Boolean!
   "The version that would be launched; empty when none can be."
   version: String!
-  "The members that would come, at most 256."
+  "The members that would be added, at most 256."
   members: [PlannedMember!]!
-  "What those who have a say answer, up to the first refusal. The adapter is not asked about a launch."
+  "The verdicts, up to the first refusal. There is none of the adapter on a launch."
   verdicts: [Verdict!]!
   "What an hour of it costs."
   cost: PlanCost!
@@ -20818,43 +20818,43 @@ type LaunchPlan {
 
 "What giving capacity back would do, before it is requested. Nothing is written."
 type ReleasePlan {
-  "Pass it as ` + "`" + `planHash` + "`" + `, and the release is refused with PLAN_STALE when any of this has moved."
+  "Pass it as ` + "`" + `planHash` + "`" + `, and the release is refused with PLAN_STALE when any of this has changed."
   hash: String!
   "The allocation."
   allocation: Allocation!
   "The instance that would be torn down first; null when none uses it."
   instance: Instance
-  "Whether the release would be accepted as things are."
+  "Whether the release would be accepted now."
   allowed: Boolean!
   "The code that it would be refused with; null when it would be accepted."
   code: String
   "Why it would be refused; empty when it would be accepted."
   reasons: [Reason!]!
-  "What it makes of the price of an hour: other allocations of the instance that is torn down are LEFT."
+  "How it affects the price of an hour: other allocations of the instance that is torn down are LEFT."
   cost: PlanCost!
 }
 
-"Work that runs on members, by the adapter's word."
+"Work that runs on members, as the adapter reports it."
 type Work {
   "What it is, such as ` + "`" + `job` + "`" + `."
   kind: String!
-  "Stable, and unique among all work of the platform; of no other meaning."
+  "Stable, and unique among all work of the platform; without other meaning."
   id: String!
   "Its id, by the adapter, such as a job's number; empty when the adapter gives none."
   workId: String!
   "Its name."
   name: String!
-  "The member it runs on; empty when the adapter does not say."
+  "The member it runs on; empty when the adapter does not report it."
   memberId: String!
-  "Whose it is, by the app's own names."
+  "Its owner, by the app's own names."
   owner: String!
-  "Since when it runs; null when the adapter does not say."
+  "Since when it runs; null when the adapter does not report it."
   since: DateTime
-  "What else there is to say."
+  "Further information."
   message: String!
 }
 
-"Who has a say in a plan."
+"Where a verdict on a plan comes from."
 enum VerdictSource {
   "The states of instance, members, allocations and open operations."
   STATE
@@ -20868,41 +20868,41 @@ enum VerdictSource {
   ADAPTER
 }
 
-"What somebody has to say to a plan."
+"The outcome of a verdict on a plan."
 enum VerdictOutcome {
-  "Nothing against it."
+  "It would be accepted."
   ALLOWED
   "It would be refused."
   REFUSED
-  "Nobody can tell; never read as allowed."
+  "It is not known; never treated as allowed."
   UNKNOWN
 }
 
-"What one of those who have a say answers to a plan."
+"A verdict on a plan."
 type Verdict {
-  "Who says it."
+  "Where it comes from."
   source: VerdictSource!
-  "What is said."
+  "Its outcome."
   outcome: VerdictOutcome!
   "The code that the change would be refused with; null unless this refuses it."
   code: String
-  "Why; empty when there is nothing to say."
+  "Why; empty when there is nothing to report."
   reasons: [Reason!]!
 }
 
 "What a change would do, before it is requested. Nothing is written."
 type Plan {
-  "What this plan shows and rests on: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has moved, or when the change is not the one that was planned."
+  "The hash of what this plan shows and covers: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has changed, or when the change is not the one that was planned."
   hash: String!
   "The kind of operation it would be."
   kind: OperationKind!
   "The instance."
   instance: Instance!
-  "Whether the change would be accepted as things are: no verdict is REFUSED."
+  "Whether the change would be accepted now: no verdict is REFUSED."
   allowed: Boolean!
-  "The members it would touch, at most 256."
+  "The members it would affect, at most 256."
   members: [PlannedMember!]!
-  "Work that would be lost, at most 100; what only has to be waited for is not."
+  "Work that would be lost, at most 100, without work that the operation would only wait for."
   workLost: [Work!]!
   "How much work would be lost in all; null when it is not known."
   workLostTotal: Int
@@ -20918,19 +20918,19 @@ type Plan {
   workAtRiskTotal: Int
   "Whether members that could not join would be kept as FAILED."
   keepFailed: Boolean!
-  "What those who have a say answer, in the order of their sources."
+  "The verdicts, in the order of their sources."
   verdicts: [Verdict!]!
-  "Whether the change can be taken back."
+  "Whether the change can be undone."
   reversible: Boolean!
-  "How it is taken back, or why it cannot be."
+  "How it is undone, or why it cannot be."
   reversal: String!
-  "The operations that would make way for it."
+  "The operations that it would supersede."
   supersedes: [Operation!]!
   "What else would change: versions, config, counts."
   change: JSON!
-  "Who else would be touched; the hash rests on who is attached."
+  "Who else would be affected; the hash covers which projects are attached."
   impact: Impact!
-  "What it makes of the price of an hour."
+  "How it affects the price of an hour."
   cost: PlanCost!
 }
 
@@ -20944,7 +20944,7 @@ input CapacityIntentInput {
   sku: String
   "Only this region."
   region: String
-  "The weakest isolation class that its members may have; left out for any. What the app demands holds besides."
+  "The weakest isolation class that its members may have; left out for any. What the app requires applies as well."
   isolationClass: IsolationClass
 }
 
@@ -20970,7 +20970,7 @@ input PlanAddMembersInput {
 input PlanMemberInput {
   "The member."
   memberId: ID!
-  "Whether work may be lost and proof go missing."
+  "Whether work may be lost and proof be missing."
   force: Boolean! = false
   "Seconds that it would have, 30 to 86,400."
   deadlineSeconds: Int! = 3600
@@ -20982,7 +20982,7 @@ input PlanMemberInput {
 input PlanRemoveMembersInput {
   "The members, 1 to 64, all of one instance."
   memberIds: [ID!]!
-  "Whether work may be lost and proof go missing."
+  "Whether work may be lost and proof be missing."
   force: Boolean! = false
   "Seconds that it would have, 30 to 86,400."
   deadlineSeconds: Int! = 3600
@@ -20998,13 +20998,13 @@ input PlanScaleComponentInput {
   componentKey: String!
   "How many members it would have."
   count: Int!
-  "Where those that come would live: allocations that are free, or this instance's own; spread over in turn."
+  "Where the new members would live: allocations that are free, or this instance's own; spread over in turn."
   allocationIds: [ID!]
-  "Or: one allocation for each member that comes is requested."
+  "Or: one allocation for each new member is requested."
   intent: CapacityIntentInput
   "Whether members that could not join would be kept as FAILED."
   keepFailed: Boolean! = false
-  "Whether work may be lost and proof go missing where members leave."
+  "Whether work may be lost and proof be missing where members leave."
   force: Boolean! = false
   "Seconds that it would have, 30 to 86,400."
   deadlineSeconds: Int! = 3600
@@ -21020,7 +21020,7 @@ input PlanReplaceMemberInput {
   allocationId: ID
   "Or: an allocation is requested."
   intent: CapacityIntentInput
-  "Whether work may be lost and proof go missing."
+  "Whether work may be lost and proof be missing."
   force: Boolean! = false
   "Seconds that it would have, 30 to 86,400."
   deadlineSeconds: Int! = 3600
@@ -21032,9 +21032,9 @@ input PlanReplaceMemberInput {
 input PlanUpgradeInstanceInput {
   "The instance."
   instanceId: ID!
-  "The version; left out to stay with the present one."
+  "The version; left out to keep the current one."
   version: String
-  "The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults."
+  "The whole new config, at most 64 KiB; left out to keep the current one, with the new schema's defaults."
   config: JSON
   "Seconds that it would have, 30 to 86,400."
   deadlineSeconds: Int! = 1800
@@ -21044,7 +21044,7 @@ input PlanUpgradeInstanceInput {
 input PlanRollbackInstanceInput {
   "The instance."
   instanceId: ID!
-  "The generation; left out for the one before, or the present one when an upgrade away from it has failed."
+  "The generation; left out for the one before, or the current one when an upgrade away from it has failed."
   generation: Int
   "Seconds that it would have, 30 to 86,400."
   deadlineSeconds: Int! = 1800
@@ -21054,7 +21054,7 @@ input PlanRollbackInstanceInput {
 input PlanDecommissionInstanceInput {
   "The instance."
   instanceId: ID!
-  "Whether work may be lost and proof go missing."
+  "Whether work may be lost and proof be missing."
   force: Boolean! = false
   "Seconds that it would have, 30 to 86,400."
   deadlineSeconds: Int! = 900
@@ -21082,7 +21082,7 @@ input PlanLaunchInstanceInput {
   operatingMode: OperatingMode! = TENANT_DEDICATED
   "Whom its control plane would serve."
   controlPlaneScope: ControlPlaneScope! = PROJECT
-  "The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none."
+  "The service account of the project as which the app's adapter may act for the instance: the caller would have to be able to grant each of its keys. Left out for none."
   operatorServiceAccountId: ID
   "The volumes that it would use."
   volumes: [VolumeUseInput!]
@@ -21094,7 +21094,7 @@ input PlanLaunchInstanceInput {
 
 extend type Query {
   "What a launch would do. Key: <family>.instance.create on the project."
-  planLaunchInstance("What it is made from." input: PlanLaunchInstanceInput!): LaunchPlan!
+  planLaunchInstance("What it is created from." input: PlanLaunchInstanceInput!): LaunchPlan!
   "What giving an allocation back would do. Key: allocation.release on the project, and <family>.instance.delete if an instance uses it."
   planReleaseAllocation("The allocation." allocationId: ID!): ReleasePlan!
   "What adding members would do. Key: <family>.member.add on the instance's project."
@@ -21105,7 +21105,7 @@ extend type Query {
   planRemoveMember("Which." input: PlanMemberInput!): Plan!
   "What removing several members would do. Key: <family>.member.remove on the instance's project."
   planRemoveMembers("Which." input: PlanRemoveMembersInput!): Plan!
-  "What bringing a component to a number of members would do: who would come or leave. Key: <family>.member.add or .remove on the instance's project, as for the change."
+  "What bringing a component to a number of members would do: which would be added or leave. Key: <family>.member.add or .remove on the instance's project, as for the change."
   planScaleComponent("To how many." input: PlanScaleComponentInput!): Plan!
   "What replacing a member would do. Key: <family>.member.replace on the instance's project."
   planReplaceMember("Which." input: PlanReplaceMemberInput!): Plan!
@@ -21149,7 +21149,7 @@ type PolicyOverlay implements Node {
   updatedBy: String!
   "When it was written."
   createdAt: DateTime!
-  "When the next revision took its place; null while it holds."
+  "When the next revision replaced it; null while it applies."
   supersededAt: DateTime
 }
 
@@ -21179,7 +21179,7 @@ enum PolicyEffect {
   CEILING
 }
 
-"A rule that holds for a project, with where it comes from."
+"A rule that applies to a project, with where it comes from."
 type EffectiveRule {
   "What it is about, such as ` + "`" + `regions` + "`" + ` or ` + "`" + `maxGpus` + "`" + `."
   dimension: String!
@@ -21191,11 +21191,11 @@ type EffectiveRule {
   limit: Int
   "Its level."
   origin: PolicyScope!
-  "The overlay that holds it; null for the platform's default."
+  "The overlay that contains it; null for the platform's default."
   overlayId: ID
   "Whether it is the platform's final decision, which needs no other level."
   final: Boolean!
-  "What it says, for a person."
+  "What it means, for a person."
   message: String!
 }
 
@@ -21205,7 +21205,7 @@ type EffectivePolicy {
   projectId: ID!
   "Changes whenever any of the overlays does."
   hash: String!
-  "Every rule that holds, by dimension, widest level first; at most 3,000."
+  "Every rule that applies, by dimension, widest level first; at most 3,000."
   rules: [EffectiveRule!]!
 }
 
@@ -21225,7 +21225,7 @@ type PolicyImpact {
 type PolicyPreview {
   "What is wrong with it; it would be refused unless this is empty."
   problems: [Reason!]!
-  "What it would newly deny, at most 200. What runs already goes on; it can be changed no more where a rule forbids it."
+  "What it would newly deny, at most 200. What runs already goes on; it can no longer be changed where a rule forbids it."
   newlyDenied: [PolicyImpact!]!
   "How much it would newly deny in all."
   newlyDeniedTotal: Int!
@@ -21239,16 +21239,16 @@ input SetPolicyInput {
   tenantId: ID
   "Of this project (its tenant is implied)."
   projectId: ID
-  "The whole document, at most 64 KiB; an empty object lifts every rule of this level."
+  "The whole document, at most 64 KiB; an empty object removes every rule of this level."
   document: JSON!
-  "The revision that it takes the place of, 0 for the first; CONFLICT when there is a newer one."
+  "The revision that it replaces, 0 for the first; CONFLICT when there is a newer one."
   expectedRevision: Int!
   "Why, kept in the audit."
   reason: String!
 }
 
 extend type Query {
-  "The overlay of the platform, a tenant or a project that holds now, and those before it, newest first. Key: policy.read at the scope; for the platform's, anywhere."
+  "The overlay of the platform, a tenant or a project that applies now, and those before it, newest first. Key: policy.read at the scope; for the platform's, anywhere."
   policyOverlays("Of this tenant; left out with projectId for the platform's." tenantId: ID, "Of this project." projectId: ID, "How many, 1 to 100." first: Int = 20, "Read on after this cursor." after: String): PolicyOverlayConnection!
   "What policy leaves of a project's choices, with the origin of every rule. Key: policy.read on the project."
   effectivePolicy("The project." projectId: ID!): EffectivePolicy!
@@ -21269,7 +21269,7 @@ enum EvidenceKind {
   TENANCY
 }
 
-"A report that a publisher has brought for a manifest."
+"A report that a publisher has submitted for a manifest."
 type PromotionEvidence {
   "Typed id, ` + "`" + `evd_…` + "`" + `."
   id: ID!
@@ -21279,15 +21279,15 @@ type PromotionEvidence {
   kind: EvidenceKind!
   "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `."
   digest: String!
-  "What it comes to: ` + "`" + `adapter` + "`" + `, ` + "`" + `build` + "`" + `, ` + "`" + `passed` + "`" + `, ` + "`" + `failed` + "`" + `, ` + "`" + `skipped` + "`" + `."
+  "Its summary: ` + "`" + `adapter` + "`" + `, ` + "`" + `build` + "`" + `, ` + "`" + `passed` + "`" + `, ` + "`" + `failed` + "`" + `, ` + "`" + `skipped` + "`" + `."
   summary: JSON!
   "Whether everything in it passed."
   passed: Boolean!
-  "Who brought it."
+  "Who submitted it."
   submittedBy: String!
-  "The runner that signed it, ` + "`" + `rnr_…` + "`" + `; empty for a report that nobody signed. A controller's CANARY needs signed ones."
+  "The runner that signed it, ` + "`" + `rnr_…` + "`" + `; empty for an unsigned report. A controller's CANARY needs signed ones."
   runnerId: String!
-  "When it was brought."
+  "When it was submitted."
   createdAt: DateTime!
 }
 
@@ -21305,7 +21305,7 @@ type Promotion {
   canaryPercent: Int
   "Why."
   reason: String!
-  "Why the terms of the step were set aside; empty when it was held to them."
+  "Why the terms of the step were set aside; empty when they applied."
   override: String!
   "Who took the step."
   actor: Actor!
@@ -21313,9 +21313,9 @@ type Promotion {
   createdAt: DateTime!
 }
 
-"What a canary's numbers say against those of the active version."
+"How a canary compares with the active version."
 enum CanaryVerdict {
-  "Too few launches to tell."
+  "Too few launches for a verdict."
   TOO_EARLY
   "Enough launches, and no sign of more failures."
   NO_WORSE
@@ -21327,7 +21327,7 @@ enum CanaryVerdict {
 type CanaryArm {
   "The version."
   manifest: Manifest!
-  "Launches that ended, smoke launches aside."
+  "Launches that ended, without smoke launches."
   launches: Int!
   "Of them those that failed."
   failed: Int!
@@ -21357,11 +21357,11 @@ type CanaryPoint {
   activeLaunches: Int!
   "Failed ones."
   activeFailed: Int!
-  "How much the numbers speak for a worse canary; it is halted at ` + "`" + `threshold` + "`" + `."
+  "How strong the evidence is that the canary is worse; it is halted at ` + "`" + `threshold` + "`" + `."
   evidence: Float!
 }
 
-"A canary's state: who is in it, how it goes, and what that means."
+"A canary's state: which projects are in it, its results, and the verdict."
 type CanaryReport {
   "Percent of the projects that it takes in."
   percent: Int!
@@ -21371,7 +21371,7 @@ type CanaryReport {
   haltedAt: DateTime
   "Why it was halted."
   haltReason: String!
-  "What the numbers say."
+  "The verdict on the numbers."
   verdict: CanaryVerdict!
   "The canary's own launches."
   canary: CanaryArm!
@@ -21384,7 +21384,7 @@ type CanaryReport {
 }
 
 extend type Query {
-  "How the canary of a manifest goes. FAILED_PRECONDITION when it never was one. Key: manifest.read on the app's publisher, or on the platform."
+  "The state of the canary of a manifest. FAILED_PRECONDITION when it never was one. Key: manifest.read on the app's publisher, or on the platform."
   canaryReport("The manifest." manifestId: ID!): CanaryReport!
   "The runners whose reports count, and those that are revoked, by name. Key: manifest.read anywhere."
   evidenceRunners: [EvidenceRunner!]!
@@ -21398,13 +21398,13 @@ input SubmitEvidenceInput {
   kind: EvidenceKind!
   "The report as ` + "`" + `appctl adapter check --report` + "`" + ` writes it, at most 512 KiB, as text: its digest is over these bytes."
   report: String!
-  "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `: DIGEST_MISMATCH when they are others."
+  "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `: DIGEST_MISMATCH when they do not match it."
   digest: String!
-  "A registered runner's Ed25519 signature, base64, over the lines ` + "`" + `gpuaas.app/evidence/v1` + "`" + `, kind and digest, each ended by a line feed; left out for a report that nobody signed. SIGNATURE_UNTRUSTED for any other."
+  "A registered runner's Ed25519 signature, base64, over the lines ` + "`" + `gpuaas.app/evidence/v1` + "`" + `, kind and digest, each ended by a line feed; left out for an unsigned report. SIGNATURE_UNTRUSTED for any other."
   signature: String
 }
 
-"A report of a smoke of an artifact's kind: of images that they were fetched, started once and answered; of everything else that all bytes were fetched and are those of their digests."
+"A report of a smoke of an artifact's kind: for images, that they were fetched, started once and answered; for everything else, that all bytes were fetched and match their digests."
 type ArtifactSmoke {
   "Typed id, ` + "`" + `asm_…` + "`" + `."
   id: ID!
@@ -21412,15 +21412,15 @@ type ArtifactSmoke {
   artifactId: ID!
   "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `."
   digest: String!
-  "What it comes to: ` + "`" + `kind` + "`" + `, ` + "`" + `artifact` + "`" + `, ` + "`" + `tool` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `command` + "`" + ` and ` + "`" + `checks` + "`" + `, each with its name, outcome and detail."
+  "Its summary: ` + "`" + `kind` + "`" + `, ` + "`" + `artifact` + "`" + `, ` + "`" + `tool` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `command` + "`" + ` and ` + "`" + `checks` + "`" + `, each with its name, outcome and detail."
   summary: JSON!
   "Whether every check of the kind passed."
   passed: Boolean!
-  "Who brought it."
+  "Who submitted it."
   submittedBy: String!
   "The runner that signed it, ` + "`" + `rnr_…` + "`" + `."
   runnerId: String!
-  "When it was brought."
+  "When it was submitted."
   createdAt: DateTime!
 }
 
@@ -21430,7 +21430,7 @@ input SubmitArtifactSmokeInput {
   artifactId: ID!
   "The report as ` + "`" + `appctl artifact smoke --report` + "`" + ` writes it, at most 64 KiB, as text: its digest is over these bytes."
   report: String!
-  "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `: DIGEST_MISMATCH when they are others."
+  "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `: DIGEST_MISMATCH when they do not match it."
   digest: String!
   "A registered runner's Ed25519 signature, base64, over the lines ` + "`" + `gpuaas.app/evidence/v1` + "`" + `, ` + "`" + `SMOKE` + "`" + ` and digest, each ended by a line feed. SIGNATURE_UNTRUSTED for any other."
   signature: String!
@@ -21463,9 +21463,9 @@ input RegisterRunnerInput {
 }
 
 extend type Mutation {
-  "Bring a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform."
+  "Submit a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform."
   submitEvidence("The report." input: SubmitEvidenceInput!): PromotionEvidence!
-  "Bring the signed report of a smoke of an artifact's kind; the same report again changes nothing. Key: artifact.publish on its project or tenant, or on the platform."
+  "Submit the signed report of a smoke of an artifact's kind; the same report again changes nothing. Key: artifact.publish on its project or tenant, or on the platform."
   submitArtifactSmoke("The report." input: SubmitArtifactSmokeInput!): ArtifactSmoke!
   "Register a runner: reports that it signs count from now on. Key: runner.manage, platform."
   registerRunner("The runner." input: RegisterRunnerInput!): EvidenceRunner!
@@ -21493,7 +21493,7 @@ enum SecretDelivery {
   UNTIL_EXPIRY
 }
 
-"A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to."
+"A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to the recipient that it is bound to."
 type RuntimeSecret implements Node {
   "Typed id, ` + "`" + `sec_…` + "`" + `; node tasks refer to the secret by it."
   id: ID!
@@ -21509,7 +21509,7 @@ type RuntimeSecret implements Node {
   nodeId: ID
   "How often it may be delivered."
   delivery: SecretDelivery!
-  "What it is made for, such as an artifact's digest; no secret."
+  "What it was created for, such as an artifact's digest; it contains no secret."
   spec: JSON!
   "The number of its value, raised by rotation."
   version: Int!
@@ -21517,11 +21517,11 @@ type RuntimeSecret implements Node {
   deliveries: Int!
   "When it was last delivered; null if never."
   deliveredAt: DateTime
-  "When it can be delivered no more."
+  "When it can no longer be delivered."
   expiresAt: DateTime!
   "When it was last rotated; null if never."
   rotatedAt: DateTime
-  "Until when the value before the last rotation still counts; null when it does not."
+  "Until when the value before the last rotation is still valid; null when it is not."
   previousUntil: DateTime
   "When it was revoked; null while it was not."
   revokedAt: DateTime
@@ -21559,7 +21559,7 @@ input IssueRuntimeSecretInput {
   memberId: ID
   "The digest of the artifact to be pulled, one that the instance's manifest pins; required for artifact_pull."
   artifactDigest: String
-  "Seconds until it can be delivered no more, 30 to 86,400; at most 900 for artifact_pull."
+  "Seconds until it can no longer be delivered, 30 to 86,400; at most 900 for artifact_pull."
   ttlSeconds: Int! = 300
   "How often it may be delivered."
   delivery: SecretDelivery! = ONCE
@@ -21595,8 +21595,8 @@ extend type Mutation {
   issueRuntimeSecret("What." input: IssueRuntimeSecretInput!): RuntimeSecret!
   "Take delivery of a secret that is bound to the calling node or operation; SECRET_SPENT when it was delivered as often as it may be. Key: secret.redeem."
   redeemRuntimeSecret("The secret." secretId: ID!): RedeemedSecret!
-  "Make a new value; the one before counts for the overlap, 0 to 86,400 seconds. Key: secret.rotate on its project."
-  rotateRuntimeSecret("The secret." secretId: ID!, "Seconds for which both count." overlapSeconds: Int! = 300, "Why, kept in the audit." reason: String): RuntimeSecret!
+  "Create a new value; the previous one stays valid for the overlap, 0 to 86,400 seconds. Key: secret.rotate on its project."
+  rotateRuntimeSecret("The secret." secretId: ID!, "Seconds for which both are valid." overlapSeconds: Int! = 300, "Why, kept in the audit." reason: String): RuntimeSecret!
   "Revoke a secret and wipe its value. Key: secret.revoke on its project."
   revokeRuntimeSecret("The secret." secretId: ID!, "Why, kept in the audit." reason: String): RuntimeSecret!
 }
@@ -21607,9 +21607,9 @@ enum ShareStatus {
   OFFERED
   "The other project uses it."
   ATTACHED
-  "The other project said no."
+  "The other project declined it."
   DECLINED
-  "The owner took the offer back."
+  "The owner withdrew the offer."
   WITHDRAWN
   "Ended by either side."
   DETACHED
@@ -21625,7 +21625,7 @@ type SharedControlPlane {
   appSlug: String!
   "The version."
   appVersion: String!
-  "The family of permission keys that its actions ask for."
+  "The family of permission keys that its actions require."
   permissionFamily: String!
   "Its state."
   status: InstanceStatus!
@@ -21635,7 +21635,7 @@ type SharedControlPlane {
   actions: [ActionSpec!]!
 }
 
-"The offer of a tenant's shared control plane to another of its projects, and what became of it."
+"The offer of a tenant's shared control plane to another of its projects, and its state."
 type ControlPlaneShare implements Node {
   "Typed id, ` + "`" + `cps_…` + "`" + `."
   id: ID!
@@ -21681,7 +21681,7 @@ type ControlPlaneShareEdge {
   node: ControlPlaneShare!
 }
 
-"A project that a change of a control plane would touch."
+"A project that a change of a control plane would affect."
 type ImpactedProject {
   "The project."
   projectId: ID!
@@ -21695,7 +21695,7 @@ type ImpactedProject {
   recentActions: Int!
 }
 
-"Who and what an operation on an instance would touch: its blast radius."
+"Who and what an operation on an instance would affect: its blast radius."
 type Impact {
   "The instance."
   instanceId: ID!
@@ -21726,18 +21726,18 @@ input OfferControlPlaneInput {
 extend type Query {
   "The shared control planes that a project offers or is offered, newest first. Key: control_plane.read on the project."
   controlPlaneShares("The project." projectId: ID!, "Ended ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ControlPlaneShareConnection!
-  "Who and what an operation on an instance would touch. Key: control_plane.read on its project."
+  "Who and what an operation on an instance would affect. Key: control_plane.read on its project."
   impactOf("The instance." instanceId: ID!): Impact!
 }
 
 extend type Mutation {
   "Offer a shared control plane to another project of the tenant. Key: control_plane.offer on the instance's project."
   offerControlPlane("What, to whom." input: OfferControlPlaneInput!): ControlPlaneShare!
-  "Accept an offer: the project's people may then ask the app for what their keys there allow. Key: control_plane.attach on the project it is offered to."
+  "Accept an offer: the project's people may then use the app as far as their keys there allow. Key: control_plane.attach on the project it is offered to."
   acceptControlPlane("The offer." shareId: ID!, "Why, kept in the audit." reason: String): ControlPlaneShare!
-  "Say no to an offer. Key: control_plane.attach on the project it is offered to."
+  "Decline an offer. Key: control_plane.attach on the project it is offered to."
   declineControlPlane("The offer." shareId: ID!, "Why, kept in the audit." reason: String): ControlPlaneShare!
-  "Take an offer back, or put an attached project out. Key: control_plane.offer on the instance's project."
+  "Withdraw an offer, or detach an attached project. Key: control_plane.offer on the instance's project."
   withdrawControlPlane("The share." shareId: ID!, "Why, kept in the audit." reason: String!): ControlPlaneShare!
   "Leave a shared control plane. Key: control_plane.detach on the attached project."
   detachControlPlane("The share." shareId: ID!, "Why, kept in the audit." reason: String): ControlPlaneShare!
@@ -21747,19 +21747,19 @@ extend type Mutation {
 enum SourceKind {
   "A registry that speaks the OCI distribution protocol."
   OCI
-  "A server that gives files by their address."
+  "A server that serves files by their address."
   HTTPS
   "An object store that speaks the S3 protocol, addressed by path."
   S3
 }
 
-"What becomes of an artifact that no trusted key of its source has signed."
+"What happens to an artifact that no trusted key of its source has signed."
 enum SignaturePolicy {
   "It is refused: nothing is stored."
   REQUIRED
   "It is stored in quarantine, where it is not delivered."
   QUARANTINE
-  "What has no signature is taken; one that is there and wrong puts it in quarantine all the same."
+  "An artifact without a signature is accepted; one with a wrong signature is still put in quarantine."
   OPTIONAL
 }
 
@@ -21777,7 +21777,7 @@ type ArtifactSource implements Node {
   location: String!
   "An object store's region; empty for the others."
   region: String!
-  "What becomes of what is not signed by a trusted key."
+  "What happens to an artifact that is not signed by a trusted key."
   signaturePolicy: SignaturePolicy!
   "User name or access key id of its credential; empty when it is read without one."
   credentialUser: String!
@@ -21842,7 +21842,7 @@ extend type Query {
   artifactSources("Only this tenant's and the platform's." tenantId: ID, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ArtifactSourceConnection!
 }
 
-"What a new artifact source is made from."
+"What a new artifact source is created from."
 input CreateArtifactSourceInput {
   "The tenant whose source it is; left out for the platform's."
   tenantId: ID
@@ -21854,19 +21854,19 @@ input CreateArtifactSourceInput {
   location: String!
   "An object store's region; ` + "`" + `us-east-1` + "`" + ` when left out."
   region: String
-  "What becomes of what is not signed by a trusted key."
+  "What happens to an artifact that is not signed by a trusted key."
   signaturePolicy: SignaturePolicy! = REQUIRED
   "Makes a repeat harmless: same key and input, same source."
   idempotencyKey: String!
 }
 
-"What is changed of an artifact source; what is left out stays."
+"What changes of an artifact source; what is left out stays."
 input UpdateArtifactSourceInput {
   "The source."
   sourceId: ID!
   "Short name."
   name: String
-  "What becomes of what is not signed by a trusted key."
+  "What happens to an artifact that is not signed by a trusted key."
   signaturePolicy: SignaturePolicy
   "Whether it is switched off."
   disabled: Boolean
@@ -21904,18 +21904,18 @@ input AddSignerKeyInput {
 
 extend type Mutation {
   "Add an artifact source. Key: source.manage on the tenant, or on the platform."
-  createArtifactSource("What it is made from." input: CreateArtifactSourceInput!): ArtifactSource!
+  createArtifactSource("What it is created from." input: CreateArtifactSourceInput!): ArtifactSource!
   "Change a source, or switch it off or on. Key: source.manage on its tenant, or on the platform."
   updateArtifactSource("What changes." input: UpdateArtifactSourceInput!): ArtifactSource!
   "Set or take away a source's credential. Key: source.manage on its tenant, or on the platform."
   setSourceCredential("The credential." input: SetSourceCredentialInput!): ArtifactSource!
-  "Trust a key at a source. A key once at a source; at most 50 keys. Key: source.manage on its tenant, or on the platform."
+  "Trust a key at a source. Each key at most once at a source; at most 50 keys. Key: source.manage on its tenant, or on the platform."
   addSignerKey("The key." input: AddSignerKeyInput!): SignerKey!
-  "Trust a key no longer; what it has signed is found UNTRUSTED the next time it is looked at, at its next promotion at the latest. Key: source.manage on its tenant, or on the platform."
+  "Stop trusting a key; what it has signed becomes UNTRUSTED at the next check, at its next promotion at the latest. Key: source.manage on its tenant, or on the platform."
   revokeSignerKey("The key." keyId: ID!, "Why, kept with the key." reason: String!): SignerKey!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/triage.graphql", Input: `"Where what was requested is now."
+	{Name: "../../schema/triage.graphql", Input: `"The state of what was requested."
 enum TriageStand {
   "It is open, and nothing is wrong."
   UNDER_WAY
@@ -21925,7 +21925,7 @@ enum TriageStand {
   DONE
   "It has ended as it should, and something is wrong with the instance since: only where the instance's own id was given."
   UNWELL
-  "It has ended without what it was for."
+  "It has ended without reaching its goal."
   FAILED
   "It was never accepted."
   REFUSED
@@ -21955,9 +21955,9 @@ enum TriageEvidenceKind {
 
 "What is known of one request, and what to do about it."
 type Triage {
-  "What ties together everything that the request caused."
+  "The correlation id, shared by everything that the request has caused."
   correlationId: String!
-  "The operation; null where the request made none."
+  "The operation; null where the request created none."
   operationId: ID
   "The instance; null for none."
   instanceId: ID
@@ -21973,7 +21973,7 @@ type Triage {
   reason: String!
   "When it was requested."
   at: DateTime!
-  "Where it is now."
+  "Its state."
   stands: TriageStand!
   "The cause: the code of the first blocker, of the failure or of the refusal; empty where nothing is wrong."
   code: String!
@@ -21983,9 +21983,9 @@ type Triage {
   owner: String!
   "The branch of the runbook that applies; null where none does."
   branch: TriageBranch
-  "The action that would clear it; null where waiting, or an action outside of the platform, is the only way."
+  "The action that would clear it; null where waiting, or an action outside the platform, is the only way."
   next: TriageAction
-  "The rows that it rests on, at most 50 of each kind, each kind oldest first. Rows that need a key which the caller lacks are left out."
+  "The evidence for it, at most 50 of each kind, each kind oldest first. Rows that need a key which the caller lacks are left out."
   evidence: [TriageEvidence!]!
   "The operation's whole trace, whose id follows from the operation's; empty where there is no operation."
   traceId: String!
@@ -21999,7 +21999,7 @@ type Triage {
 
 "Another operation that the same correlation id names."
 type TriageOther {
-  "The operation, by whose id it has a report of its own."
+  "The operation, whose id gives a report of its own."
   operationId: ID!
   "What it does."
   kind: OperationKind!
@@ -22019,7 +22019,7 @@ type TriageLink {
 
 "An edge of a runbook."
 type TriageBranch {
-  "The edge in one word: runbook, check and edge; without the edge where a person has to see which one is taken."
+  "The reference of the edge: runbook, check and edge; without the edge where a person must find out which one applies."
   ref: String!
   "The name of the runbook's page."
   runbook: String!
@@ -22051,7 +22051,7 @@ type TriageAction {
   allowed: Boolean!
   "The document of the mutation, ready to be sent with ` + "`" + `variables` + "`" + `."
   document: String!
-  "The variables of the mutation. Where there is a plan, the hash that it answers belongs into ` + "`" + `input.planHash` + "`" + `; a reason of one's own may replace ` + "`" + `input.reason` + "`" + `. Sent again as they are, they have no further effect where the mutation takes an idempotency key."
+  "The variables of the mutation. Where there is a plan, the hash that it returns goes into ` + "`" + `input.planHash` + "`" + `; a reason of one's own may replace ` + "`" + `input.reason` + "`" + `. Sent again as they are, they have no further effect where the mutation takes an idempotency key."
   variables: JSON!
   "The document of the plan, ready to be sent with ` + "`" + `planVariables` + "`" + `; empty where there is none."
   planDocument: String!
@@ -22059,7 +22059,7 @@ type TriageAction {
   planVariables: JSON
 }
 
-"A row that a triage rests on."
+"A row of the evidence for a triage."
 type TriageEvidence {
   "What it is."
   kind: TriageEvidenceKind!
@@ -22071,7 +22071,7 @@ type TriageEvidence {
   what: String!
   "The state of a step or a task; ALLOWED, or the refusal's code, of an entry of the audit; empty otherwise."
   state: String!
-  "What it says, for a person."
+  "Its message, for a person."
   message: String!
   "Where to see it: a path of the console, or for a trace and for logs the address in the installation's own tools. Empty where there is none."
   link: String!
@@ -22079,11 +22079,11 @@ type TriageEvidence {
   traceId: String!
 }
 
-"What the people of the platform need to help, without anything that a tenant would not show: typed values of a fixed list of fields, and scanned messages."
+"What the platform's staff need to help, without anything that a tenant would not show: typed values of a fixed list of fields, and scanned messages."
 type SupportBundle {
   "A name for the file."
   name: String!
-  "When it was put together."
+  "When it was created."
   madeAt: DateTime!
   "The whole file: a line of JSON for its manifest, and one for each row. At most 1 MiB."
   content: String!
@@ -22118,13 +22118,13 @@ type SupportBundleOmission {
 }
 
 extend type Query {
-  "What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request of another caller's that made no operation."
-  triage("A correlation id, or the id of an operation, an instance, a member, an allocation, a node task, an event, an entry of the audit, or anything else that the audit has an entry of. Of what several operations were about the newest is meant." id: String!): Triage!
-  "What to hand to those who help with the request that ` + "`" + `triage` + "`" + ` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, ` + "`" + `supportBundle` + "`" + `, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation."
+  "What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for another caller's request that created no operation."
+  triage("A correlation id, or the id of an operation, an instance, a member, an allocation, a node task, an event, an entry of the audit, or anything else that the audit has an entry of. Where several operations were about it, the newest is meant." id: String!): Triage!
+  "A file to give to the people who help with the request that ` + "`" + `triage` + "`" + ` reports on. Rows that need a key which the caller lacks are left out. The audit has an entry of each, ` + "`" + `supportBundle` + "`" + `, with its digest. Keys: operation.read on the operation's project; audit.read for a request that created no operation."
   supportBundle("As for triage." id: String!): SupportBundle!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/usage.graphql", Input: `"What a usage record is counted on."
+	{Name: "../../schema/usage.graphql", Input: `"What a usage record counts."
 enum UsageBasis {
   "Capacity, metered by the platform from what nodes' agents prove."
   CAPACITY
@@ -22132,7 +22132,7 @@ enum UsageBasis {
   STORAGE
   "A dimension of the app, reported by its adapter."
   APP
-  "A dimension that is shown and priced nowhere."
+  "A dimension that is shown and has no price anywhere."
   SHOWBACK
 }
 
@@ -22152,7 +22152,7 @@ type UsageRecord {
   meter: String!
   "With source and meter it is unique for ever: it is derived from what is counted."
   usageId: String!
-  "What it is counted on."
+  "What it counts."
   basis: UsageBasis!
   "The unit of the quantity."
   unit: String!
@@ -22172,15 +22172,15 @@ type UsageRecord {
   memberId: ID
   "The member's component."
   componentKey: String
-  "The operation that brought the member."
+  "The operation that added the member."
   operationId: ID
   "What was rented; of a volume its storage class, by name."
   sku: String
   "Where it is."
   region: String
-  "What a price per started minute is rounded over."
+  "The session over which a price per started minute is rounded."
   session: String!
-  "The usageId of the record that it takes back."
+  "The usageId of the record that it retracts."
   retracts: String
   "Who bears it."
   borneBy: UsageBearer!
@@ -22212,7 +22212,7 @@ type UsageRecordEdge {
 type UsageSum {
   "The hour, by where each record begins; null for the sum of all."
   hour: DateTime
-  "What it is counted on."
+  "What it counts."
   basis: UsageBasis!
   "The meter."
   meter: String!
@@ -22224,7 +22224,7 @@ type UsageSum {
   borneReason: String
   "The sum, a decimal number."
   quantity: String!
-  "How many records it is of."
+  "How many records it sums."
   records: Int!
 }
 
@@ -22234,7 +22234,7 @@ type UsageSource {
   source: ID!
   "Capacity, storage, or the app's."
   basis: UsageBasis!
-  "Until when it is recorded; null while nothing is. What came later is provisional: it is not billed."
+  "Until when it is recorded; null while nothing is. Later usage is provisional: it is not billed."
   recordedTo: DateTime
   "Until when the node's agent has proved that it runs; null of an app or a volume, and before the first heartbeat. Silence is resolved when the agent is back, and written off to the platform after an hour."
   provedTo: DateTime
@@ -22244,7 +22244,7 @@ type UsageSource {
   lastError: String!
 }
 
-"A record that an adapter reported and that was not taken."
+"A record that an adapter reported and that was not accepted."
 type QuarantinedUsage {
   "Typed id, ` + "`" + `uqr_…` + "`" + `."
   id: ID!
@@ -22256,15 +22256,15 @@ type QuarantinedUsage {
   meter: String!
   "Its id, cut to 200 bytes."
   usageId: String!
-  "Why it was not taken: a code of the catalogue of errors."
+  "Why it was not accepted: a code of the catalogue of errors."
   code: String!
   "Which of its fields is wrong; empty for the whole."
   field: String!
   "Why, for a person."
   message: String!
-  "The record as it came."
+  "The record as it was received."
   record: JSON!
-  "When it came."
+  "When it was received."
   createdAt: DateTime!
 }
 
@@ -22306,15 +22306,15 @@ input UsageReportRecordInput {
   dimension: String!
   "A decimal number; below zero only with retracts."
   quantity: String!
-  "When the stretch begins, not before the instance was made."
+  "When the stretch begins, not before the instance was created."
   from: DateTime!
   "When it ends, at most five minutes from now."
   to: DateTime!
   "The member that it is about."
   memberId: ID
-  "What a price per started minute is rounded over; left out for the member, or the instance."
+  "The session over which a price per started minute is rounded; left out for the member, or the instance."
   session: String
-  "The id of the record that this one takes back."
+  "The id of the record that this one retracts."
   retracts: String
 }
 
@@ -22326,11 +22326,11 @@ input ReportUsageInput {
   records: [UsageReportRecordInput!]!
 }
 
-"What became of reported usage."
+"The result of a report of usage."
 type UsageReport {
   "Records that are new."
   recorded: Int!
-  "Records that were there before with the same content."
+  "Records that existed already with the same content."
   known: Int!
   "Records whose id is that of other content. They are in quarantine, with the code USAGE_ID_REUSED; what was recorded first stays."
   quarantined: Int!
@@ -22343,7 +22343,7 @@ extend type Query {
   usageSums("Which." filter: UsageFilter!, "Each hour apart." hourly: Boolean! = false): [UsageSum!]!
   "Where a project's usage comes from and how far it is recorded, at most 500 that have not ended. Key: usage.read."
   usageSources("The project." projectId: ID!, "Only of this instance or allocation." instanceId: ID): [UsageSource!]!
-  "Reported records that were not taken, newest first. Key: usage.read on the project; without a project, on the platform."
+  "Reported records that were not accepted, newest first. Key: usage.read on the project; without a project, on the platform."
   usageQuarantine("The project; left out for all." projectId: ID, "Only of this instance." instanceId: ID, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): QuarantinedUsageConnection!
 }
 
@@ -22360,9 +22360,9 @@ enum StorageKind {
   LOCAL
 }
 
-"Where a volume stands."
+"The state of a volume."
 enum VolumeStatus {
-  "Instances may use it. Its files come to be with the first member."
+  "Instances may use it. Its files are created with the first member."
   READY
   "It takes no more users, until a node has proved that nothing is left of it."
   DELETING
@@ -22374,21 +22374,21 @@ enum VolumeStatus {
 enum VolumeAccess {
   "Read and write."
   READ_WRITE
-  "Read alone."
+  "Read only."
   READ_ONLY
 }
 
-"A place of a manifest for a volume of the project: files that outlast the members which have them."
+"A slot of a manifest for a volume of the project: files that outlast the members which have them."
 type VolumeSlot {
-  "Its name, which a launch gives a volume for."
+  "Its name, for which a launch names a volume."
   name: String!
   "For people."
   title: String!
   "What it is for, for people; empty for nothing."
   description: String!
-  "The components whose members have it; none for all."
+  "The components whose members have it; empty for all."
   components: [String!]!
-  "Where they have it."
+  "Its path in them."
   path: String!
   "What they may do with it."
   access: VolumeAccess!
@@ -22412,9 +22412,9 @@ type StorageClass {
   disabled: Boolean!
   "What the nodes that are online offer of it; null when none does."
   offer: StorageOffer
-  "What an hour of a volume of one GiB costs by the platform's own prices now, at most: the dearest step counts. One amount a currency; empty where it has no price. A tenant or project may have a price of its own, which planCreateVolume counts."
+  "What an hour of a volume of one GiB costs by the platform's own prices now, at most: the most expensive step counts. One amount for each currency; empty where it has no price. A tenant or project may have a price of its own, which planCreateVolume counts."
   hourlyListPrices: [Money!]!
-  "When it was made."
+  "When it was created."
   createdAt: DateTime!
   "When it was last changed."
   updatedAt: DateTime!
@@ -22442,27 +22442,27 @@ type Volume implements Node {
   projectId: ID!
   "Unique among the project's volumes that are not deleted."
   name: String!
-  "What it lies in."
+  "Its storage class."
   storageClass: StorageClass!
-  "How much it is to hold, GiB."
+  "Its size, GiB."
   sizeGiB: Int!
-  "Where it stands."
+  "Its state."
   status: VolumeStatus!
   "The newest measure of what it holds, bytes; null before there is one."
   usedBytes: Float
   "When that was measured."
   measuredAt: DateTime
-  "What a node last said of it; empty for nothing."
+  "A node's newest message about it; empty for none."
   message: String!
-  "The node of a local one, from its first use on. Null to whom the node is hidden."
+  "The node of a local one, from its first use on. Null for callers that may not see the node."
   node: ComputeNode
-  "What an hour of it costs by the price book now, at most: the dearest step counts. It is metered from a node's first proof that it exists. Null once it is deleted or lost, and where its class has no price."
+  "What an hour of it costs by the price book now, at most: the most expensive step counts. It is metered from a node's first proof that it exists. Null once it is deleted or lost, and where its class has no price."
   hourlyCost: Money
   "The instances that use it, as far as the caller may see them."
   users: [VolumeUser!]!
-  "Who made it: a person or a service account."
+  "Who created it: a person or a service account."
   createdBy: ID!
-  "When it was made."
+  "When it was created."
   createdAt: DateTime!
   "When nothing was left of it; null until then."
   deletedAt: DateTime
@@ -22476,7 +22476,7 @@ type VolumeUser {
   instanceName: String!
   "The slot of its manifest."
   slot: String!
-  "Where its members have the volume."
+  "The path of the volume in its members."
   path: String!
   "Whether they can only read it."
   readOnly: Boolean!
@@ -22500,9 +22500,9 @@ type VolumeEdge {
 
 "A new storage class."
 input CreateStorageClassInput {
-  "What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it stays."
+  "What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it cannot change."
   name: String!
-  "How far its files reach. It stays."
+  "How far its files reach. It cannot change."
   kind: StorageKind!
   "For people, 1 to 80 characters."
   title: String!
@@ -22518,7 +22518,7 @@ input UpdateStorageClassInput {
   title: String
   "What it is, for people, at most 500 characters."
   description: String
-  "Whether it takes no new volumes; those that there are stay."
+  "Whether it takes no new volumes; existing ones stay."
   disabled: Boolean
   "Why, kept in the audit."
   reason: String
@@ -22526,13 +22526,13 @@ input UpdateStorageClassInput {
 
 "A new volume."
 input CreateVolumeInput {
-  "The project that has it."
+  "The project that it belongs to."
   projectId: ID!
   "1 to 40 lower-case letters, digits and hyphens, starting with a letter; unique among the project's volumes."
   name: String!
   "The storage class, by name or id."
   storageClass: String!
-  "How much it is to hold, GiB, 1 to 1,048,576."
+  "Its size, GiB, 1 to 1,048,576."
   sizeGiB: Int!
   "Makes a repeat harmless: same key and input, same volume."
   idempotencyKey: String!
@@ -22548,27 +22548,27 @@ input ResizeVolumeInput {
   reason: String
 }
 
-"What making or growing a volume would do, before it is requested. Nothing is written."
+"What creating or growing a volume would do, before it is requested. Nothing is written."
 type VolumePlan {
-  "How it would be; one that would be made has no id that lasts."
+  "The volume as it would be; a new one has no lasting id."
   volume: Volume!
-  "What an hour of it costs now, at most; null where its class has no price, and of one that would be made."
+  "What an hour of it costs now, at most; null where its class has no price, and for a new one."
   hourlyBefore: Money
   "What an hour of it would cost, at most; null where its class has no price."
   hourlyAfter: Money
 }
 
 extend type Query {
-  "What createVolume would do: it is refused as that would be. Key: volume.create on the project."
+  "What createVolume would do; it is refused in the same cases. Key: volume.create on the project."
   planCreateVolume("The volume." input: CreateVolumeInput!): VolumePlan!
-  "What resizeVolume would do: it is refused as that would be. Key: volume.update on the project."
+  "What resizeVolume would do; it is refused in the same cases. Key: volume.update on the project."
   planResizeVolume("The size." input: ResizeVolumeInput!): VolumePlan!
   "The storage classes by name, at most 500, for everyone who is logged in."
   storageClasses: [StorageClass!]!
   "A volume. Key: volume.read."
   volume("The volume." id: ID!): Volume!
   "The volumes of a project, newest first. Key: volume.read."
-  volumes("The project." projectId: ID!, "Those of which nothing is left too." deleted: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): VolumeConnection!
+  volumes("The project." projectId: ID!, "Deleted ones too." deleted: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): VolumeConnection!
 }
 
 extend type Mutation {
@@ -22576,7 +22576,7 @@ extend type Mutation {
   createStorageClass("The storage class." input: CreateStorageClassInput!): StorageClass!
   "Change a storage class. Key: storage.class.manage on the platform."
   updateStorageClass("What changes." input: UpdateStorageClassInput!): StorageClass!
-  "Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size, BUDGET_EXCEEDED when a budget does not allow the price. Key: volume.create on the project."
+  "Create a volume. LIMIT_EXCEEDED when the project's quota does not allow the size, BUDGET_EXCEEDED when a budget does not allow the price. Key: volume.create on the project."
   createVolume("The volume." input: CreateVolumeInput!): Volume!
   "Make a volume larger, also while it is in use. Key: volume.update on the project."
   resizeVolume("The size." input: ResizeVolumeInput!): Volume!
@@ -22588,13 +22588,13 @@ extend type Mutation {
 enum WebhookStatus {
   "Served."
   ACTIVE
-  "Paused by somebody; events wait at its cursor."
+  "Paused by a caller; events wait at its cursor."
   PAUSED
   "Every delivery has failed for five days; served again when it is resumed."
   FAILING
 }
 
-"A subscription of a project to its events by HTTP, signed as Standard Webhooks says."
+"A subscription of a project to its events by HTTP, signed as Standard Webhooks specifies."
 type Webhook implements Node {
   "Typed id, ` + "`" + `whk_…` + "`" + `."
   id: ID!
@@ -22620,11 +22620,11 @@ type Webhook implements Node {
   failingSince: DateTime
   "Why the last delivery failed; empty when it did not."
   lastError: String!
-  "Who answers for it: only what this person or account may read at the moment is sent. Null for webhooks of before this was kept."
+  "The person or account responsible for it: only what they may read at the moment is sent. Null for webhooks that are older than this record."
   makerId: ID
   "The break-glass binding that it ends with; null for none."
   madeUnder: ID
-  "When it was made."
+  "When it was created."
   createdAt: DateTime!
   "When it was deleted; null while it was not."
   deletedAt: DateTime
@@ -22650,7 +22650,7 @@ type WebhookEdge {
 enum DeliveryState {
   "On its way, or waiting for its next try."
   PENDING
-  "Taken, by an answer 2xx."
+  "Accepted with a 2xx answer."
   DELIVERED
   "Given up after its last try; it can be sent again."
   DEAD
@@ -22676,7 +22676,7 @@ type WebhookDelivery implements Node {
   error: String!
   "When it is tried again; null when it is not."
   nextAttemptAt: DateTime
-  "When it was taken; null until then."
+  "When it was accepted; null until then."
   deliveredAt: DateTime
   "When it began."
   createdAt: DateTime!
@@ -22698,7 +22698,7 @@ type WebhookDeliveryEdge {
   node: WebhookDelivery!
 }
 
-"What a new webhook is made from."
+"What a new webhook is created from."
 input CreateWebhookInput {
   "The project."
   projectId: ID!
@@ -22730,7 +22730,7 @@ input UpdateWebhookInput {
 type WebhookSecretPayload {
   "The webhook."
   webhook: Webhook!
-  "The signing secret, ` + "`" + `whsec_…` + "`" + `; null when a repeat was answered."
+  "The signing secret, ` + "`" + `whsec_…` + "`" + `; null for a repeat."
   secret: String
 }
 
@@ -22742,13 +22742,13 @@ extend type Query {
 }
 
 extend type Mutation {
-  "Make a webhook; it begins with what happens from now on. Key: webhook.manage on the project; what it sends is bounded by the families that its maker may read."
-  createWebhook("What it is made from." input: CreateWebhookInput!): WebhookSecretPayload!
+  "Create a webhook; it sends what happens from now on. Key: webhook.manage on the project; what it sends is bounded by the families that its creator may read."
+  createWebhook("What it is created from." input: CreateWebhookInput!): WebhookSecretPayload!
   "Change, pause or resume a webhook. Key: webhook.manage."
   updateWebhook("What changes." input: UpdateWebhookInput!): Webhook!
   "Delete a webhook; deliveries under way are dropped. Key: webhook.manage."
   deleteWebhook("The webhook." webhookId: ID!, "Why, kept in the audit." reason: String): Webhook!
-  "Make a new signing secret; for the overlap, 0 to 604,800 seconds, both sign. Key: webhook.manage."
+  "Create a new signing secret; for the overlap, 0 to 604,800 seconds, both sign. Key: webhook.manage."
   rotateWebhookSecret("The webhook." webhookId: ID!, "Seconds for which both sign." overlapSeconds: Int! = 86400): WebhookSecretPayload!
   "Send what happened after a cursor of the project's feed again. Key: webhook.manage."
   replayWebhook("The webhook." webhookId: ID!, "A cursor of projectActivity." after: String!, "Why, kept in the audit." reason: String): Webhook!

@@ -36,7 +36,7 @@ type ActionSpec struct {
 	Name string `json:"name"`
 	// Name for people.
 	DisplayName string `json:"displayName"`
-	// The permission key it asks for.
+	// The permission key that it requires.
 	PermissionKey string `json:"permissionKey"`
 	// How risky it is.
 	Risk lifecycle.ActionRisk `json:"risk"`
@@ -190,13 +190,13 @@ type CancelOperationInput struct {
 
 // A cancel under way.
 type CancelOperationPayload struct {
-	// The operation: CANCELED at once when it was never sent, else CANCELING until the adapter has said whether it is too late.
+	// The operation: CANCELED at once when it was never sent, else CANCELING until the adapter has answered whether it is too late.
 	Operation *operation.View `json:"operation"`
 }
 
-// One logical component of an app, by the adapter's own word, with its bounds.
+// One logical component of an app, under the adapter's own name, with its bounds.
 type ComponentSpec struct {
-	// The adapter's name for it; the platform reads no meaning into it.
+	// The adapter's name for it; the platform does not interpret it.
 	Key string `json:"key"`
 	// Name for people.
 	DisplayName string `json:"displayName"`
@@ -204,7 +204,7 @@ type ComponentSpec struct {
 	Min int `json:"min"`
 	// Most members.
 	Max int `json:"max"`
-	// Members when nothing is said.
+	// Members when a launch names no count.
 	Default int `json:"default"`
 }
 
@@ -248,11 +248,11 @@ type CreateNodeEnrolmentPayload struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// What a new service-account key is made from.
+// What a new service-account key is created from.
 type CreateServiceAccountKeyInput struct {
-	// The service account it speaks for.
+	// The service account it belongs to.
 	ServiceAccountID ids.ID `json:"serviceAccountId"`
-	// When it stops working; left out for the longest life that the installation allows. It ends earlier when its maker could not make it any more.
+	// When it stops working; left out for the longest lifetime that the installation allows. It ends earlier when its creator could no longer create it.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
 
@@ -354,13 +354,13 @@ type InstancePayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
-// What an action answered.
+// The answer of an action.
 type InvokeActionPayload struct {
 	// The action's name.
 	Action string `json:"action"`
-	// What the adapter answered, by the action's schema.
+	// The adapter's answer, by the action's schema.
 	Output json.RawMessage `json:"output"`
-	// What ties together everything the action caused.
+	// The correlation id, shared by everything that the action has caused.
 	CorrelationID string `json:"correlationId"`
 }
 
@@ -380,7 +380,7 @@ type LaunchOptions struct {
 	Versions []*LaunchVersion `json:"versions"`
 	// Whether the project may launch it.
 	Entitled bool `json:"entitled"`
-	// What its members may do inside of their walls.
+	// What its members may do inside their walls.
 	Profile isolation.Profile `json:"profile"`
 	// The project's ready and free allocations with their verdicts, at most 256.
 	Allocations []*AllocationVerdict `json:"allocations"`
@@ -398,7 +398,7 @@ type LaunchVersion struct {
 	Reasons []*fault.Reason `json:"reasons"`
 }
 
-// What lint says of a manifest document.
+// What lint finds in a manifest document.
 type LintResult struct {
 	// Whether it may be published.
 	Ok bool `json:"ok"`
@@ -456,7 +456,7 @@ type MemberPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
-// The root of everything that can be done. Every mutation is one transaction; those that take an `idempotencyKey` answer a repeat with the first result.
+// The root of everything that can be done. Every mutation is one transaction; those that take an `idempotencyKey` return the first result for a repeat.
 type Mutation struct {
 }
 
@@ -600,7 +600,7 @@ type QuarantinedUsageEdge struct {
 	Node *usage.Quarantined `json:"node"`
 }
 
-// The root of everything that can be read. Every field asks for a permission key; another tenant's object is NOT_FOUND.
+// The root of everything that can be read. Every field requires a permission key; another tenant's object is NOT_FOUND.
 type Query struct {
 }
 
@@ -626,13 +626,13 @@ type RemoveMembersPayload struct {
 type ReplaceMemberPayload struct {
 	// The member that goes.
 	Member *db.Member `json:"member"`
-	// The member that comes.
+	// The new member.
 	Replacement *db.Member `json:"replacement"`
 	// The operation that replaces it.
 	Operation *operation.View `json:"operation"`
 }
 
-// The allocations that were got.
+// The allocations that were rented.
 type RequestAllocationPayload struct {
 	// One for each that was requested.
 	Allocations []*db.Allocation `json:"allocations"`
@@ -680,7 +680,7 @@ type RuntimeSecretEdge struct {
 type ScaleComponentPayload struct {
 	// The instance.
 	Instance *instance.View `json:"instance"`
-	// The members that come.
+	// The new members.
 	Added []*db.Member `json:"added"`
 	// The members that go.
 	Removed []*db.Member `json:"removed"`

@@ -124,7 +124,7 @@ func (p *python) class(name string, bases []string, doc string, lines []string) 
 
 func (p *python) byCall(name string, bases, lines []string) {
 	if len(bases) != 1 || bases[0] != "TypedDict" {
-		panic(name + " is made of fragments and has a field whose name is a word of Python")
+		panic(name + " consists of fragments and has a field whose name is a keyword of Python")
 	}
 	p.printf("\n\n%s = TypedDict(%q, {\n", name, name)
 	for _, line := range lines {

@@ -28,8 +28,8 @@ type rule struct {
 const (
 	oneQuery = "one query for an object; in a list it would be one for each element"
 	withIt   = "it is read in the round trip of the object above it, and its loader is primed"
-	loaded   = "a loader reads it for all objects that ask at once"
-	inRow    = "it is made from the object's own columns"
+	loaded   = "a loader reads it for all objects at once"
+	inRow    = "it is computed from the object's own columns"
 )
 
 // rules are the fields with resolvers that are in the tables. Any other field with a resolver is the executor's, with

@@ -273,7 +273,7 @@ func (b *bench) month(ctx context.Context) (run ids.ID, err error) {
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("look for what is due: %w", err)
+		return "", fmt.Errorf("find what is due: %w", err)
 	}
 	for _, due := range look.Due { // a transaction each, as the billing role has it
 		err := b.db.As(ctx, authz.System("bench"), func(ctx context.Context, t *tx.Tx) error {

@@ -72,7 +72,7 @@ func (s *Set) ForgetCatalog(ctx context.Context) error {
 	for _, statement := range []string{`DELETE FROM manifest WHERE app_slug = $1`, `DELETE FROM artifact WHERE name = $1`,
 		`DELETE FROM app WHERE slug = $1`} {
 		if _, err := s.Admin.Exec(ctx, statement, CatalogApp); err != nil {
-			return fmt.Errorf("forget the catalog: %w", err)
+			return fmt.Errorf("delete the catalog: %w", err)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ type Readers struct {
 // Readers logs n people in, who are different people as long as there are as many. n is at least the number of tenants.
 func (s *Set) Readers(ctx context.Context, n int) (*Readers, error) {
 	if n < s.Size.Tenants {
-		return nil, fmt.Errorf("%d callers: ask for at least one of each of the %d tenants", n, s.Size.Tenants)
+		return nil, fmt.Errorf("%d callers: at least one for each of the %d tenants is needed", n, s.Size.Tenants)
 	}
 	readers := &Readers{size: s.Size, tokens: make([][]string, s.Size.Tenants)}
 	for i := range n {

@@ -48,7 +48,7 @@ func (s *Set) Written(ctx context.Context) (w Written, err error) {
 func (s *Set) Held(ctx context.Context) (held int, err error) {
 	if err := s.Admin.QueryRow(ctx,
 		`SELECT count(*) FROM operation WHERE claimed_by IS NOT NULL`).Scan(&held); err != nil {
-		return 0, fmt.Errorf("count held operations: %w", err)
+		return 0, fmt.Errorf("count claimed operations: %w", err)
 	}
 	return held, nil
 }
@@ -82,7 +82,7 @@ func (s *Set) OnDead(ctx context.Context, address string, operations []ids.ID) e
 // DeadIsBusy reports whether a worker says that operations wait for that adapter.
 func (s *Set) DeadIsBusy(ctx context.Context) (busy bool, err error) {
 	if err := s.Admin.QueryRow(ctx, `SELECT platform.adapter_busy($1)`, deadName).Scan(&busy); err != nil {
-		return false, fmt.Errorf("ask whether an adapter is busy: %w", err)
+		return false, fmt.Errorf("read whether an adapter is busy: %w", err)
 	}
 	return busy, nil
 }
@@ -98,7 +98,7 @@ func (s *Set) Forget(ctx context.Context, operations []ids.ID) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("forget operations: %w", err)
+		return fmt.Errorf("delete operations: %w", err)
 	}
 	return nil
 }

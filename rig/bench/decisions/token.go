@@ -46,8 +46,8 @@ func measureToken(_ context.Context, b *kit.Bench) error {
 	if err != nil {
 		return err
 	}
-	b.Sheet.Within("verification of a signed token, shown again", inMicros(again), "≤ 60 µs", again <= maxVerification)
-	b.Sheet.Told("verification of a signed token at first sight", inMicros(first), "", 0)
+	b.Sheet.Within("verification of a signed token, repeated", inMicros(again), "≤ 60 µs", again <= maxVerification)
+	b.Sheet.Told("verification of a signed token, first time", inMicros(first), "", 0)
 	return nil
 }
 

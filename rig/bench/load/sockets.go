@@ -192,7 +192,7 @@ func (c *client) receive(want int) error {
 	defer c.mu.Unlock()
 	for c.seen < want {
 		if c.failure != nil || late {
-			return fmt.Errorf("%d of %d messages came: %w", c.seen, want, c.failure)
+			return fmt.Errorf("%d of %d messages arrived: %w", c.seen, want, c.failure)
 		}
 		c.changed.Wait()
 	}
@@ -238,7 +238,7 @@ func (c *client) delays(sent map[int32]int64) (Delays, error) {
 	for _, one := range c.deliveries {
 		at, ok := sent[one.number]
 		if !ok {
-			return Delays{}, fmt.Errorf("event %d came and was not sent", one.number)
+			return Delays{}, fmt.Errorf("event %d arrived but was not sent", one.number)
 		}
 		all = append(all, time.Duration(max(one.at-at, 0)))
 	}

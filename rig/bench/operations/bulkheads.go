@@ -83,7 +83,7 @@ func (b *bench) named(ctx context.Context) error {
 			return err
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return fmt.Errorf("no worker says that operations wait for the adapter that does not answer: %w", err)
+			return fmt.Errorf("no worker reports that operations wait for the adapter that does not answer: %w", err)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func measureFairness(ctx context.Context, b *bench, _ machine) error {
 		took.Round(time.Second)),
 		kit.Millis(load.Quantile(beside, 0.5))+", "+kit.Millis(load.Quantile(beside, 1))+" at most", "≤ "+kit.Millis(bar),
 		load.Quantile(beside, 0.5) <= bar)
-	b.Sheet.Told("the same while nothing else is done", kit.Millis(load.Quantile(alone, 0.5)), "", 0)
+	b.Sheet.Told("the same without other operations", kit.Millis(load.Quantile(alone, 0.5)), "", 0)
 	return nil
 }
 

@@ -78,7 +78,7 @@ func (b *bench) allWait(ctx context.Context, adapter *process.Child, dispatched 
 			return nil
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return fmt.Errorf("%d of %d operations dispatched, %d held: %w", seen.Dispatches, dispatched, held, err)
+			return fmt.Errorf("%d of %d operations dispatched, %d claimed: %w", seen.Dispatches, dispatched, held, err)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (b *bench) cost(ctx context.Context, worker, adapter *process.Child) (c cos
 func (b *bench) reportWaiting(idle, before, after cost, span time.Duration) {
 	n, extra := b.Plan.Waiting, max(before.goroutines, after.goroutines)-idle.goroutines
 	name := func(what string) string { return fmt.Sprintf("%d operations that wait for an adapter: %s", n, what) }
-	b.Sheet.Within(name("goroutines more than of none"), fmt.Sprint(extra), fmt.Sprintf("≤ %d", waitingGoroutines),
+	b.Sheet.Within(name("goroutines more than with none"), fmt.Sprint(extra), fmt.Sprintf("≤ %d", waitingGoroutines),
 		extra <= waitingGoroutines)
 	b.Sheet.Within(name("connections to the database"), fmt.Sprint(after.connections),
 		fmt.Sprintf("≤ %d", waitingConnections), after.connections <= waitingConnections)

@@ -178,7 +178,7 @@ func (c *Child) Tell(do string, arg any) error {
 		return err
 	}
 	if err := json.NewEncoder(c.in).Encode(question{Do: do, Arg: encoded}); err != nil {
-		return fmt.Errorf("tell %s to %s: %w", c.role, do, err)
+		return fmt.Errorf("send %s the command %s: %w", c.role, do, err)
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (b bench) besidePeers(ctx context.Context, q peerQuery, sides []side) error
 	if err != nil {
 		return err
 	}
-	b.Sheet.Told(q.name+" beside peers, answers shown again", came[0].hitRate(), "", 0)
+	b.Sheet.Told(q.name+" beside peers, answers from memory", came[0].hitRate(), "", 0)
 	for i, one := range sides[2:] {
 		mine, other := came[0], came[i+2]
 		rates, p99 := mine.beside(other)

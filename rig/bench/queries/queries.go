@@ -160,7 +160,7 @@ func (b bench) note(q query, came []came) {
 	rates, p99 = came[0].beside(came[2])
 	b.Sheet.AtLeast(q.name+", requests/s beside the frozen reference", came[0].rate(), came[2].rate(), rates, frozenBar)
 	b.Sheet.AtMost(q.name+", p99 beside the frozen reference", came[0].p99(), came[2].p99(), p99, 1)
-	b.Sheet.Told(q.name+", answers shown again", came[0].hitRate(), "", 0)
+	b.Sheet.Told(q.name+", answers from memory", came[0].hitRate(), "", 0)
 	rates, _ = came[3].beside(came[2])
 	b.Sheet.Told(q.name+", requests/s with nothing kept, beside the frozen reference", came[3].rate(), came[2].rate(), rates)
 }

@@ -168,7 +168,7 @@ func (b bench) sameAnswers(q query, sides []side) (size int, err error) {
 			}
 		}
 		if size = len(mine); size < smallest {
-			return 0, fmt.Errorf("the answer has next to nothing in it: %s", mine)
+			return 0, fmt.Errorf("the answer is nearly empty: %s", mine)
 		}
 	}
 	if q.everybody {
@@ -212,7 +212,7 @@ func (b bench) refused(q query, sides []side) error {
 		}
 		for _, request := range [][]byte{one.read(of), one.write(of)} {
 			if _, err := one.once(request); err == nil {
-				return fmt.Errorf("%s answers strangers", one.name)
+				return fmt.Errorf("%s answers a caller without access", one.name)
 			}
 		}
 	}

@@ -246,7 +246,7 @@ func (r *relay) slow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Sheet.AtLeast(fmt.Sprintf("bytes of a stream beside %d that nobody reads, and alone", slowReader), rate(beside),
+	r.Sheet.AtLeast(fmt.Sprintf("bytes of a stream beside %d that no one reads, and alone", slowReader), rate(beside),
 		rate(alone), beside/alone, besideBar)
 	return nil
 }

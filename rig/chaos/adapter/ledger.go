@@ -36,7 +36,7 @@ type Effect struct {
 
 // ErrTorn is returned for a line without its end: the node's disk was full, the command failed, and the rest of the
 // line was never written.
-var ErrTorn = errors.New("the line is torn")
+var ErrTorn = errors.New("the line is incomplete")
 
 // ParseEffect reads a line of an entry.
 func ParseEffect(line string) (Effect, error) {
@@ -46,7 +46,7 @@ func ParseEffect(line string) (Effect, error) {
 	}
 	parts := strings.Fields(whole)
 	if len(parts) != 3 {
-		return Effect{}, fmt.Errorf("the line %q has not three words", line)
+		return Effect{}, fmt.Errorf("the line %q does not have three words", line)
 	}
 	at, err := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil {

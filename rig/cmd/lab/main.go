@@ -56,10 +56,10 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.StringVar(&o.webhooks, "webhooks", "127.0.0.1:9000",
 		"where webhooks may be sent on this machine, by http too, as addresses separated by commas; empty for none")
 	flags.StringVar(&o.kubernetes, "kubernetes", "",
-		"folder of the compiled stand-in of RKE2, which make kubernetes writes; where it is, whole nodes and the app rke2 are offered")
+		"folder of the compiled stand-in for RKE2, from make kubernetes; with it, whole nodes and rke2 are offered")
 	flags.IntVar(&o.nodes, "nodes", 3, "number of local nodes; without namespaces there is one")
 	flags.BoolVar(&o.plain, "plain", false, "run the local node without namespaces, also as root")
-	flags.BoolVar(&o.prepare, "prepare", false, "only install what the tests need on this machine, and end")
+	flags.BoolVar(&o.prepare, "prepare", false, "only install what the tests need on this machine, and exit")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -109,7 +109,7 @@ const wholeNodes = 3
 // offerKubernetes adds the app that needs a compiled Kubernetes where the folder has one, and else says how to get it.
 func offerKubernetes(config *stack.Config, folder string, out io.Writer) error {
 	if _, err := os.Stat(filepath.Join(folder, "built")); folder == "" || errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintln(out, "rke2 is left out: no Kubernetes is compiled; make kubernetes does, in 6 to 10 minutes, once")
+		fmt.Fprintln(out, "rke2 is left out: run make kubernetes once to compile it, in 6 to 10 minutes")
 		return nil
 	} else if err != nil {
 		return err
@@ -149,8 +149,8 @@ operator   %s
            once, as the platform's operator; the platform's own apps run in APPCTL_PROJECT=%s
 automation export APPCTL_SERVER=%s APPCTL_PROJECT=%s APPCTL_TOKEN=$(cat %s)
 publisher  eval "$(cat %s)"
-           of the app %s: key %s, signs with %s; examples/publish-ci is the way
-           an app and an adapter of its own, with nobody's help: make outsider
+           of the app %s: key %s, signs with %s; see examples/publish-ci
+           an app and an adapter of its own, without help: make outsider
 registry   %s, user push, password in %s
 logs       %s
 

@@ -41,7 +41,8 @@ func Flags(state string) []string {
 
 // classes are the storage classes of a demonstration.
 var classes = []gql.CreateStorageClassInput{
-	{Name: Shared, Kind: gql.StorageKindShared, Title: "Shared file system", Description: "Files that members on all nodes have at once."},
+	{Name: Shared, Kind: gql.StorageKindShared, Title: "Shared file system",
+		Description: "Files that members on all nodes share."},
 	{Name: Local, Kind: gql.StorageKindLocal, Title: "A node's own disk", Description: "Fast, of a fixed size, and lost with its node."},
 }
 

@@ -140,7 +140,7 @@ func (c *Client) renewIfDue(ctx context.Context) {
 	}
 	fresh, err := gql.RenewOperationToken(ctx, unrenewed{c})
 	if err == nil && fresh.RenewOperationToken.Token == "" {
-		err = errors.New("the platform answered without a token")
+		err = errors.New("the platform returned no token")
 	}
 	if err != nil {
 		c.log.DebugContext(ctx, "operation token not renewed", "error", err)

@@ -62,7 +62,7 @@ func (c *Client) RedeemSecret(ctx context.Context, id string) (value string, err
 		return "", err
 	}
 	if answer.RedeemRuntimeSecret.Value == nil {
-		return "", &client.Error{Code: client.CodeInternal, Message: "the platform answered no value"}
+		return "", &client.Error{Code: client.CodeInternal, Message: "the platform returned no value"}
 	}
 	return *answer.RedeemRuntimeSecret.Value, nil
 }

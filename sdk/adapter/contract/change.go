@@ -22,8 +22,8 @@ func (d Dispatch) CheckChange() error {
 			return err
 		}
 		if to.To.Version != d.Instance.Version {
-			return Reject("VERSION_MISMATCH", "change.to.version", "is %q, but the instance is of version %q", to.To.Version,
-				d.Instance.Version)
+			return Reject("VERSION_MISMATCH", "change.to.version", "is %q, but the instance has version %q",
+				to.To.Version, d.Instance.Version)
 		}
 	case MemberReplace:
 		var by ReplaceChange

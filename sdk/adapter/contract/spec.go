@@ -81,7 +81,7 @@ func validateInstance(instance Instance, members []Member) error {
 	seen := make(map[string]bool, len(members))
 	for i, member := range members {
 		if !wire.IDPattern.MatchString(member.ID) || seen[member.ID] {
-			return Invalid(fmt.Sprintf("members[%d].id", i), "is not an id, or not the first with it")
+			return Invalid(fmt.Sprintf("members[%d].id", i), "is not an id, or is used twice")
 		}
 		seen[member.ID] = true
 	}

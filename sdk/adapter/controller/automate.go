@@ -45,15 +45,15 @@ func beside(ctx context.Context, spec Spec, account *automation.Account, log *sl
 func introduce(ctx context.Context, account *automation.Account, log *slog.Logger) {
 	own, err := account.Own()
 	if err != nil {
-		log.Warn("the adapter has no account of its own", "error", err.Error())
+		log.Warn("the adapter has no service account", "error", err.Error())
 		return
 	}
 	answer, err := gql.GetViewer(ctx, own)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		log.Warn("the platform does not know the adapter's account", "error", err.Error())
+		log.Warn("the adapter's service account could not be read from the platform", "error", err.Error())
 	default:
-		log.Info("the adapter acts by an account of its own", "service_account_id", answer.Viewer.Actor.Id)
+		log.Info("the adapter uses its own service account", "service_account_id", answer.Viewer.Actor.Id)
 	}
 }

@@ -109,14 +109,14 @@ func parse(spec Spec, args []string, stderr io.Writer) (options, error) {
 		"certificate chain to serve https with, PEM; read again for every handshake")
 	flags.StringVar(&o.tlsKey, "tls-key", "", "private key of --tls-cert, PEM")
 	flags.StringVar(&o.clientCA, "tls-client-ca", "",
-		"authority of the platform's certificate, PEM; callers that show none of its certificates are refused")
+		"CA of the platform's client certificate, PEM; callers without a certificate of this CA are refused")
 	flags.StringVar(&o.name, "name", spec.Name, "the adapter's registered name")
 	flags.StringVar(&o.platform, "platform-url", "", "the platform's URL")
 	flags.StringVar(&o.jwks, "jwks-url", "", "the platform's key set (default: platform-url/.well-known/jwks.json)")
 	flags.StringVar(&o.issuer, "issuer", "", "issuer of the platform's request tokens (default: platform-url)")
-	flags.StringVar(&o.stateDir, "state-dir", "", "directory of the journal; it must outlive restarts")
+	flags.StringVar(&o.stateDir, "state-dir", "", "directory of the journal; it must survive restarts")
 	flags.StringVar(&o.account, "service-account-file", "",
-		"file with the key of the adapter's own service account, by which it automates; read again when it is used")
+		"file with the key of the adapter's own service account, for its automation; read again at each use")
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 	flags.BoolVar(&o.printVersion, "version", false, "print the versions of build, app and contract, and exit")
 	flags.BoolVar(&o.printManifest, "print-manifest", false, "print the app manifest and exit")

@@ -17,10 +17,11 @@ func CheckCounts(app, members string, bounds []adapter.Component, counts []adapt
 		case at < 0:
 			return adapter.Reject("UNKNOWN_COMPONENT", path+".key", "%s has no component %q", app, count.Key)
 		case count.Count < bounds[at].Min:
-			return adapter.Reject("BELOW_MINIMUM", path+".count", "%d %s would be left, and %d are needed",
+			return adapter.Reject("BELOW_MINIMUM", path+".count", "%d %s would be left: the minimum is %d",
 				count.Count, members, bounds[at].Min)
 		case count.Count > bounds[at].Max:
-			return adapter.Reject("ABOVE_MAXIMUM", path+".count", "%d %s are more than %d", count.Count, members, bounds[at].Max)
+			return adapter.Reject("ABOVE_MAXIMUM", path+".count", "%d %s: the maximum is %d",
+				count.Count, members, bounds[at].Max)
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func whole(members []adapter.MemberObservation, what string) (adapter.Health, st
 	}
 	message := fmt.Sprintf("%d of %d %s", count[adapter.Healthy], len(members), what)
 	if count[adapter.HealthUnknown] > 0 {
-		message += fmt.Sprintf(", %d cannot be asked", count[adapter.HealthUnknown])
+		message += fmt.Sprintf(", %d unknown", count[adapter.HealthUnknown])
 	}
 	switch {
 	case len(members) > 0 && count[adapter.Healthy] == len(members):

@@ -21,8 +21,8 @@ func TestAnInstanceIsJudgedByItsMembers(t *testing.T) {
 		{nil, ill, "0 of 0 peers run"},
 		{[]adapter.Health{well, well}, well, "2 of 2 peers run"},
 		{[]adapter.Health{well, ill}, adapter.Degraded, "1 of 2 peers run"},
-		{[]adapter.Health{well, unknown}, adapter.Degraded, "1 of 2 peers run, 1 cannot be asked"},
-		{[]adapter.Health{ill, unknown}, unknown, "0 of 2 peers run, 1 cannot be asked"},
+		{[]adapter.Health{well, unknown}, adapter.Degraded, "1 of 2 peers run, 1 unknown"},
+		{[]adapter.Health{ill, unknown}, unknown, "0 of 2 peers run, 1 unknown"},
 		{[]adapter.Health{ill, ill}, ill, "0 of 2 peers run"},
 	} {
 		members := make([]adapter.Member, len(c.members))

@@ -26,7 +26,7 @@ func compileApps(apps []App) (map[string]*compiledApp, error) {
 	compiled := make(map[string]*compiledApp, len(apps))
 	for _, app := range apps {
 		if app.Slug == "" || compiled[app.Slug] != nil {
-			return nil, fmt.Errorf("app %q: slug is empty or not the first with it", app.Slug)
+			return nil, fmt.Errorf("app %q: slug is empty or used twice", app.Slug)
 		}
 		one, err := compileApp(app)
 		if err != nil {

@@ -267,7 +267,7 @@ func refusal(err error, log *slog.Logger) answer {
 	}
 	log.Error("request failed", "error", err)
 	return answer{http.StatusInternalServerError, contract.ErrorBody{Code: contract.CodeInternal,
-		Message: "the adapter met an internal error", Retryable: true}}
+		Message: "the adapter had an internal error", Retryable: true}}
 }
 
 func statusOf(code string) int {

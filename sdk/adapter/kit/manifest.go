@@ -27,7 +27,7 @@ func FromManifest(document []byte, actions map[string]ActionFunc) (App, error) {
 		app.Actions = append(app.Actions, AppAction{Action: action, Do: do})
 	}
 	if len(app.Actions) != len(actions) {
-		return App{}, fmt.Errorf("manifest: %d actions for %d functions", len(app.Actions), len(actions))
+		return App{}, fmt.Errorf("manifest: %d actions, but %d functions", len(app.Actions), len(actions))
 	}
 	return app, nil
 }

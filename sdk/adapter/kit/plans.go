@@ -116,7 +116,7 @@ func refusedPlan(reason contract.ErrorBody) contract.PlanAnswer {
 // bounded returns the author's answer within the bounds of the contract.
 func bounded(p contract.PlanAnswer) (contract.PlanAnswer, error) {
 	if !p.Verdict.Valid() {
-		return p, fmt.Errorf("plan: verdict %q is none of the contract", p.Verdict)
+		return p, fmt.Errorf("plan: verdict %q is not in the contract", p.Verdict)
 	}
 	if p.Verdict != contract.VerdictSafe && len(p.Reasons) == 0 {
 		return p, fmt.Errorf("plan: verdict %q has no reason", p.Verdict)

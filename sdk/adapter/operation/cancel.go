@@ -19,7 +19,7 @@ func (e *Engine) Cancel(ctx context.Context, id string, attempt int) (contract.C
 	}
 	if op == nil {
 		return contract.CancelResult{Outcome: contract.CancelUnknown, Tombstone: true,
-			Message: "no such operation has been dispatched; it is not begun any more by this attempt"}, nil
+			Message: "this operation was never dispatched; this attempt can no longer start it"}, nil
 	}
 	op.mu.Lock()
 	if attempt < op.dispatch.Attempt {
@@ -66,5 +66,5 @@ func cancelOutcome(op *operation) contract.CancelResult {
 			Message: "the operation can no longer be stopped safely"}
 	}
 	return contract.CancelResult{Outcome: contract.CancelUnknown,
-		Message: "the operation was asked to stop and has not ended yet"}
+		Message: "the operation is stopping and has not ended yet"}
 }

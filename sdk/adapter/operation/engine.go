@@ -157,7 +157,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state != engineNew {
-		return errors.New("adapter kit: started before")
+		return errors.New("adapter kit: already started")
 	}
 	journal, err := journal.Open(e.options.StateDir)
 	if err != nil {
@@ -284,7 +284,7 @@ func (e *Engine) sweepLocked() {
 			return
 		}
 		if err := e.journal.Remove(op.id); err != nil {
-			e.options.Log.Error("operation not forgotten", "operation", op.id, "error", err)
+			e.options.Log.Error("ended operation not deleted", "operation", op.id, "error", err)
 			continue
 		}
 		delete(e.operations, op.id)

@@ -193,7 +193,7 @@ func (e *Engine) end(run *Run, change func(*contract.Status)) bool {
 			return err == nil
 		}
 		if tried == 0 {
-			run.log.Error("end of operation not journalled; it is tried until it is", "error", err)
+			run.log.Error("end of operation not journalled; trying again until it is", "error", err)
 		}
 		if wire.Pause(e.ctx, endPause) != nil {
 			return false
@@ -212,7 +212,7 @@ func deadlineFirst(cause, err error) error {
 
 // errForced is the cause of a run's context when the operation was dispatched again with force: a new
 // run replaces this one, which therefore neither undoes nor ends anything.
-var errForced = errors.New("the operation begins anew with force")
+var errForced = errors.New("the operation starts again with force")
 
 // operationError turns what an operation function returned into what the platform reads. Text
 // of unexpected errors stays in the log: it may hold addresses or file names of the adapter.
@@ -233,6 +233,6 @@ func operationError(err error) *contract.OperationError {
 		return &contract.OperationError{Code: contract.CodeDeadline,
 			Message: "the deadline passed before the operation ended", Owner: contract.OwnerAdapter, Retryable: true}
 	}
-	return &contract.OperationError{Code: contract.CodeInternal, Message: "the adapter met an internal error",
+	return &contract.OperationError{Code: contract.CodeInternal, Message: "the adapter had an internal error",
 		Owner: contract.OwnerAdapter, Retryable: true}
 }

@@ -42,6 +42,6 @@ func (r *Run) reportOnce(ctx context.Context) {
 		Percent: status.Percent, Message: status.Message, Members: status.Members,
 	})
 	if err != nil && ctx.Err() == nil {
-		r.log.Debug("report not taken", "error", err)
+		r.log.Debug("the platform did not accept the report", "error", err)
 	}
 }

@@ -27,7 +27,7 @@ func (e *Engine) findOrBury(id string, attempt int) (*operation, error) {
 		return nil, nil
 	}
 	if err := e.journal.Bury(id, attempt); err != nil {
-		return nil, fmt.Errorf("bury %s: %w", id, err)
+		return nil, fmt.Errorf("write tombstone of %s: %w", id, err)
 	}
 	e.tombstones[id] = journal.Tombstone{Attempt: attempt, At: time.Now()}
 	if len(e.tombstones) > maxTombstones {
@@ -43,7 +43,7 @@ func (e *Engine) exhumeLocked() {
 			continue
 		}
 		if err := e.journal.Exhume(id); err != nil {
-			e.options.Log.Error("tombstone not forgotten", "operation", id, "error", err)
+			e.options.Log.Error("expired tombstone not deleted", "operation", id, "error", err)
 			continue
 		}
 		delete(e.tombstones, id)

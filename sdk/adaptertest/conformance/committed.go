@@ -50,7 +50,7 @@ func Committed(t TB, r Report, path string, update bool) {
 		t.Fatalf("conformance: %s: %v", path, err)
 	}
 	if digest, err := kept.Digested.Digest(); err != nil || digest != kept.Digest || digest != r.Digest {
-		t.Errorf("%s says %s of build %s, and this run %s of build %s: run this test with -update and read the difference",
+		t.Errorf("%s has %s of build %s, this run %s of build %s: run this test with -update and read the difference",
 			path, kept.Digest, kept.Digested.Adapter.Build, r.Digest, r.Digested.Adapter.Build)
 	}
 }
@@ -60,7 +60,7 @@ func Committed(t TB, r Report, path string, update bool) {
 func CommittedBoth(t TB, r Report, update bool) {
 	t.Helper()
 	if left := r.Count(NotRun); left > 0 {
-		t.Fatalf("conformance: %d clauses were not run: every clause can be on a program that the suite starts", left)
+		t.Fatalf("conformance: %d clauses were not run: let the suite start the program, so that all run", left)
 	}
 	Committed(t, r, "conformance.json", update)
 	tenancy, err := r.Of("tenancy")

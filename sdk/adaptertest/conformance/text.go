@@ -43,7 +43,7 @@ func explainResult(r Result, b *strings.Builder) {
 		for _, line := range exchange.SentDiff {
 			fmt.Fprintf(b, "         differs: %s\n", line)
 		}
-		fmt.Fprintf(b, "  came   %s\n", text.Clip(exchange.Came, maxShown))
+		fmt.Fprintf(b, "  answer %s\n", text.Clip(exchange.Came, maxShown))
 		for _, line := range exchange.CameDiff {
 			fmt.Fprintf(b, "         differs: %s\n", line)
 		}

@@ -63,7 +63,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var req request
 	if err := decode(r.Body, &req); err != nil {
-		s.refuse(w, r, http.StatusBadRequest, &Fault{Code: "REQUEST_INVALID", Message: "the body is no GraphQL request"})
+		s.refuse(w, r, http.StatusBadRequest, &Fault{Code: "REQUEST_INVALID", Message: "not a GraphQL request"})
 		return
 	}
 	ready, err := s.prepare(req)

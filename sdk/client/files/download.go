@@ -27,7 +27,7 @@ func (v *Volume) Download(ctx context.Context, path, to string) error {
 			return false, err
 		}
 		if info.Size < 0 {
-			return false, errors.New("the platform does not say how large the file is")
+			return false, errors.New("the platform does not state how large the file is")
 		}
 		part := v.part(path, to, info)
 		file, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600)
@@ -85,7 +85,7 @@ func (v *Volume) take(ctx context.Context, path string, file *os.File, info Info
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if from > 0 && resp.StatusCode != http.StatusPartialContent {
-		return from, broken(errors.New("the rest was asked for, and all of it answered"))
+		return from, broken(errors.New("the rest of the file was requested, but all of it was returned"))
 	}
 	return from, v.receive(resp, file, sum, from, info.Size)
 }
@@ -101,15 +101,15 @@ func (v *Volume) receive(resp *http.Response, file *os.File, sum hash.Hash, from
 	case err != nil:
 		return broken(err)
 	case from+n != size:
-		return broken(fmt.Errorf("%d of %d bytes came", from+n, size))
+		return broken(fmt.Errorf("%d of %d bytes arrived", from+n, size))
 	}
 	wanted, err := volumefiles.ParseDigest(resp.Trailer.Get(volumefiles.ReprDigest))
 	if err != nil {
-		return broken(errors.New("the digest did not come"))
+		return broken(errors.New("the answer has no digest"))
 	}
 	if found := volumefiles.Digest(sum.Sum(nil)); found != wanted {
 		return &client.Error{Code: client.CodeDigestMismatch, Message: fmt.Sprintf(
-			"what arrived has the digest %s and not %s; nothing is kept: download the file again", found, wanted)}
+			"the file that arrived has the digest %s and not %s, and is deleted: download it again", found, wanted)}
 	}
 	return nil
 }

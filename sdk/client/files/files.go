@@ -67,7 +67,7 @@ func (v *Volume) reason(ctx context.Context, path string, err error) error {
 		return why
 	}
 	_ = resp.Body.Close()
-	return broken(errors.New("the file is served since: try again"))
+	return broken(errors.New("the file can be read now: try again"))
 }
 
 // refused reports whether the platform or a node has refused a request for a reason of its own.
@@ -176,7 +176,7 @@ func (v *Volume) tries(ctx context.Context, try func() (moved bool, err error)) 
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w; it goes on where it was when it is begun again", ctx.Err())
+			return fmt.Errorf("%w; start it again, and it continues where it was", ctx.Err())
 		}
 		delay = min(2*delay, mostDelay)
 	}

@@ -51,7 +51,7 @@ func (v *Volume) uploaded(ctx context.Context, path string, header http.Header) 
 func (v *Volume) bring(ctx context.Context, file *os.File, path string, mode os.FileMode, digest volumefiles.Digest,
 	part volumefiles.Part) error {
 	if part.Length < 0 {
-		return fmt.Errorf("the volume has %d bytes of an upload of %d", part.From, part.Total)
+		return fmt.Errorf("the volume has %d bytes of this upload, which has only %d", part.From, part.Total)
 	}
 	header := http.Header{volumefiles.ReprDigest: {digest.String()}, "Expect": {"100-continue"}}
 	if part.Length < part.Total {

@@ -114,7 +114,7 @@ class Client:
             headers["Authorization"] = f"Bearer {token}"
         if correlation_id:
             if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", correlation_id):
-                raise ValueError("correlation_id has other characters than A-Z a-z 0-9 . _ - or is longer than 64")
+                raise ValueError("correlation_id must be at most 64 of A-Z a-z 0-9 . _ -")
             headers["X-Correlation-ID"] = correlation_id
         status, fields, raw = self._post(json.dumps({"query": text, "variables": variables}).encode(), headers)
         wait = _seconds(fields.get("Retry-After"))

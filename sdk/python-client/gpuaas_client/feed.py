@@ -74,7 +74,7 @@ class Feed(Generic[Data]):
         except PlatformError as error:
             if not self._client.falls_back(self._subscription.document, error, text):
                 raise
-            raise PlatformError("NETWORK", "asked again as an older platform knows it", retryable=True) from error
+            raise PlatformError("NETWORK", "sent again in the form of an older platform", retryable=True) from error
         finally:
             self._socket.close()
 
@@ -96,7 +96,7 @@ class Feed(Generic[Data]):
             return _PING_EVERY
         left = self._ends - time.monotonic()
         if left <= 0:
-            raise TimeoutError("the feed was read for as long as it was to be")
+            raise TimeoutError("the time limit of the feed has passed")
         return min(left, _PING_EVERY)
 
 
@@ -128,15 +128,15 @@ class _Socket:
         """items subscribes and returns the data of each item until the platform completes the subscription."""
         token = self._client.credential()
         self._say({"type": "connection_init", "payload": {"authorization": f"Bearer {token}"} if token else {}})
-        heard = time.monotonic()
+        received = time.monotonic()
         while not closed():
             message = self._hear()
             if message is None:
-                if time.monotonic() - heard > _SILENCE:
-                    raise PlatformError("NETWORK", "the platform is silent", retryable=True)
+                if time.monotonic() - received > _SILENCE:
+                    raise PlatformError("NETWORK", "the platform sends nothing", retryable=True)
                 self._say({"type": "ping"})
                 continue
-            heard = time.monotonic()
+            received = time.monotonic()
             kind, said = message.get("type"), message.get("payload")
             if kind == "connection_ack":
                 self._say({"id": "1", "type": "subscribe", "payload": payload})
@@ -187,5 +187,5 @@ class _Socket:
         except ValueError:
             message = None
         if not isinstance(message, dict):
-            raise PlatformError("NETWORK", "the platform sent what is no message", retryable=True)
+            raise PlatformError("NETWORK", "the platform sent an invalid message", retryable=True)
         return message

@@ -50,5 +50,5 @@ class OperationHandle:
         operation = self.get()  # the feed may complete before it shows the end
         if has_ended(operation["state"]):
             return operation
-        message = "the platform ended the operation's feed before the operation"
+        message = "the platform ended the feed before the operation ended"
         raise PlatformError("UNAVAILABLE", message, retryable=True)

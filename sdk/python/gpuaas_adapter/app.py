@@ -227,19 +227,19 @@ def check_counts(app: App, asked: Asked) -> None:
     bounds = {str(c["key"]): c for c in app.components}
     for n, member in enumerate(asked.members):
         if member.component not in bounds:
-            text = f"no component is called {member.component!r}"
+            text = f"component {member.component!r} does not exist"
             raise refuse("UNKNOWN_COMPONENT", f"members[{n}].componentKey", text)
     if asked.kind == "instance.decommission":
         return
     for n, (key, count) in enumerate(asked.instance.components.items()):
         at = f"instance.components[{n}]"
         if key not in bounds:
-            raise refuse("UNKNOWN_COMPONENT", f"{at}.key", f"no component is called {key!r}")
+            raise refuse("UNKNOWN_COMPONENT", f"{at}.key", f"component {key!r} does not exist")
         least, most = bounds[key]["min"], bounds[key]["max"]
         if count < least:
-            raise refuse("BELOW_MINIMUM", f"{at}.count", f"{count} would be left, and {least} are needed")
+            raise refuse("BELOW_MINIMUM", f"{at}.count", f"{count} would be left: the minimum is {least}")
         if count > most:
-            raise refuse("ABOVE_MAXIMUM", f"{at}.count", f"{count} are more than {most}")
+            raise refuse("ABOVE_MAXIMUM", f"{at}.count", f"{count} is more than the maximum of {most}")
 
 
 def observe_members(call: Call, what: str, one: Callable[[Member], tuple[Health, str]]) -> dict[str, Json]:
@@ -254,7 +254,7 @@ def observe_members(call: Call, what: str, one: Callable[[Member], tuple[Health,
     counts = {health: sum(1 for found, _ in seen.values() if found == health) for health in ("healthy", "unknown")}
     message = f"{counts['healthy']} of {len(seen)} {what}"
     if counts["unknown"]:
-        message += f", {counts['unknown']} cannot be asked"
+        message += f", {counts['unknown']} unknown"
     health: Health = "unhealthy"
     if seen and counts["healthy"] == len(seen):
         health = "healthy"
@@ -273,7 +273,7 @@ def plan_of_work(work: list[dict[str, Json]], silent: list[str], *, lost: bool, 
     said = f"{len(work)} {what} {'are lost' if lost else 'are waited for'}" if work else f"no {what} there"
     reasons = [{"code": "WORK_LOST" if lost else "WORK_AWAITED", "message": said}] if work else []
     for name in silent:
-        reasons.append({"code": "NODE_UNREACHABLE", "message": f"{name} cannot be asked", "path": "members"})
+        reasons.append({"code": "NODE_UNREACHABLE", "message": f"{name} does not answer", "path": "members"})
     verdict = "unsafe" if work and lost else "unknown" if silent else "safe"
     return {"verdict": verdict, "reversible": reversible, "reasons": reasons, "workLost": work if lost else [],
             "message": said}

@@ -87,13 +87,13 @@ def _flags(name: str) -> argparse.ArgumentParser:
     flags.add_argument("--jwks-url", default="",
                        help="the platform's key set (default platform-url/.well-known/jwks.json)")
     flags.add_argument("--issuer", default="", help="issuer of the platform's request tokens (default platform-url)")
-    flags.add_argument("--state-dir", default="", help="directory of the journal; it must outlive restarts")
+    flags.add_argument("--state-dir", default="", help="directory of the journal; it must survive restarts")
     flags.add_argument("--log-level", default="info", help="debug, info, warn or error (default %(default)s)")
     flags.add_argument("--tls-cert", default="",
                        help="certificate chain to serve https with, PEM; read for every handshake")
     flags.add_argument("--tls-key", default="", help="private key of --tls-cert, PEM")
-    flags.add_argument("--tls-client-ca", default="", help="authority of the platform's certificate, PEM; callers that "
-                       "show none of its certificates are refused")
+    flags.add_argument("--tls-client-ca", default="", help="CA of the platform's client certificate, PEM; callers "
+                       "without a certificate of this CA are refused")
     flags.add_argument("--print-manifest", action="store_true", help="print the app manifest and exit")
     return flags
 

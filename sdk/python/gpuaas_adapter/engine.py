@@ -200,7 +200,7 @@ class Engine:
         op = self._find_or_bury(operation, attempt)
         if op is None:
             return {"outcome": "unknown", "tombstone": True,
-                    "message": "no such operation has been dispatched; it is not begun any more by this attempt"}
+                    "message": "this operation was never dispatched; this attempt can no longer start it"}
         with op.lock:
             if attempt < op.attempt:
                 raise stale_fence(op)
@@ -310,7 +310,7 @@ class Engine:
                 break
             except OSError as failure:
                 if not tried:
-                    run.log.error("end of operation not journalled; it is tried until it is", error=str(failure))
+                    run.log.error("end of operation not journalled; trying again until it is", error=str(failure))
                 tried = True
                 if self._scope.ended:
                     return

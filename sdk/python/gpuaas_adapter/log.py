@@ -91,7 +91,7 @@ def new_log(level: str = "info", out: TextIO | None = None, **fields: Any) -> Lo
     """new_log returns the log of a program, on standard error."""
     number = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40}.get(level.lower())
     if number is None:
-        raise ValueError(f"log level {level!r} is none of debug, info, warn, error")
+        raise ValueError(f"log level {level!r} is not one of debug, info, warn, error")
     logger = logging.Logger("gpuaas_adapter", number)  # not the global one: two adapters of one process share no logger
     handler = logging.StreamHandler(out or sys.stderr)
     handler.setFormatter(Formatter())

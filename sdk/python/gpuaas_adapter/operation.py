@@ -137,7 +137,7 @@ def reason_of(why: Why | None, error: BaseException) -> Failure:
         return Failure("DEADLINE_EXCEEDED", "the deadline passed before the operation ended")
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return Failure("INTERNAL", "the disk of the adapter's state is full")
-    return Failure("INTERNAL", "the adapter met an internal error")
+    return Failure("INTERNAL", "the adapter had an internal error")
 
 
 def cancel_answer(operation: Operation) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def cancel_answer(operation: Operation) -> dict[str, Any]:
         return {"outcome": "too_late", "message": f"the operation has {state}"}
     if operation.committed:
         return {"outcome": "too_late", "message": "the operation can no longer be stopped safely"}
-    return {"outcome": "unknown", "message": "the operation was asked to stop and has not ended yet"}
+    return {"outcome": "unknown", "message": "the operation is stopping and has not ended yet"}
 
 
 def stale_fence(operation: Operation) -> Refusal:

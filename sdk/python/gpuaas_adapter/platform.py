@@ -147,7 +147,7 @@ class Client:
         do not write it anywhere else."""
         value = self.persist(REDEEM, {"secretId": secret_id})["redeemRuntimeSecret"]["value"]
         if not value:
-            raise ApiError("INTERNAL", "the platform answered no value", False)
+            raise ApiError("INTERNAL", "the platform returned no value", False)
         hide(value)
         return str(value)
 
@@ -236,7 +236,7 @@ def _data(status: int, raw: bytes) -> Any:
         errors = answer.get("errors") or []
         data = answer.get("data")
     except (ValueError, AttributeError) as error:
-        raise ApiError("INTERNAL", f"the platform answers {status} and no JSON", False) from error
+        raise ApiError("INTERNAL", f"the platform answers {status} without JSON", False) from error
     if errors:
         said = errors[0].get("extensions") or {}
         raise ApiError(str(said.get("code", "INTERNAL")), str(errors[0].get("message", "")),

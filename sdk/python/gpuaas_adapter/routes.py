@@ -209,7 +209,7 @@ class Routes:
             except Exception as error:
                 raise call_refusal(error) from error
         if any(one["health"] not in HEALTHS for one in [seen, *seen["members"]]):
-            raise ValueError("observe: a health is not a word of the contract")
+            raise ValueError("observe: a health is not in the contract")
         return 200, {"observedAt": write_time(time.time()), **seen, "instanceId": instance}
 
     def _usage(self, request: Request, instance: str) -> Answer:
@@ -254,7 +254,7 @@ def _bounded(plan: Mapping[str, Any]) -> dict[str, Any]:
     """_bounded fills in what a plan omits, and cuts it to the bounds of the contract."""
     verdict, reasons = plan["verdict"], list(plan.get("reasons", []))[:MAX_REASONS]
     if verdict not in VERDICTS:
-        raise ValueError(f"plan: verdict {verdict!r} is none of the contract")
+        raise ValueError(f"plan: verdict {verdict!r} is not in the contract")
     if verdict != "safe" and not reasons:
         raise ValueError(f"plan: verdict {verdict!r} has no reason")
     lost = list(plan.get("workLost", []))

@@ -121,7 +121,7 @@ class Run:
                detail: Mapping[str, Json] | None = None) -> None:
         """member reports the state of a member; detail is an object of at most 4 KiB."""
         if status not in MEMBER_STATUSES or health not in HEALTHS:
-            raise ValueError(f"member {member_id}: {status!r}, {health!r} are not words of the contract")
+            raise ValueError(f"member {member_id}: {status!r}, {health!r} are not in the contract")
         update: dict[str, Json] = {"id": member_id, "status": status, "health": health}
         if detail is not None:
             if size_of(detail) > MAX_DETAIL:
@@ -210,7 +210,7 @@ class Run:
                 with using(Scope(self.scope, _REPORT_SECONDS)):
                     self.client.report(self.op.status)
             except (ApiError, TimeoutError, Interrupted) as error:
-                self.log.debug("report not taken", error=str(error))
+                self.log.debug("the platform did not accept the report", error=str(error))
             self._over.wait(_REPORT_PAUSE)
 
     # -- node tasks

@@ -133,7 +133,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return refusal.status, refusal.body()
         except Exception as error:  # an interruption, too, is not the caller's fault
             log.error("request failed", exc_info=error)
-            return 500, Refusal(500, "INTERNAL", "the adapter met an internal error", retryable=True).body()
+            return 500, Refusal(500, "INTERNAL", "the adapter had an internal error", retryable=True).body()
 
     def _read(self) -> bytes:
         too_large = Refusal(413, "DOCUMENT_TOO_LARGE", "the body is larger than 1 MiB")
@@ -149,7 +149,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return body
         length = self.headers.get("Content-Length", "0")
         if not length.isdecimal():
-            raise Refusal(400, "INVALID_ARGUMENT", "Content-Length is no number", "Content-Length")
+            raise Refusal(400, "INVALID_ARGUMENT", "Content-Length is not a number", "Content-Length")
         if int(length) > MAX_BODY:
             raise too_large
         body = self.rfile.read(int(length))

@@ -152,7 +152,7 @@ class Verifier:
         if not isinstance(header, dict) or not isinstance(claims, dict) or header.get("alg") != "EdDSA":
             raise Unsigned("not an EdDSA JWT")
         if "crit" in header:
-            raise Unsigned("the token's header asks for what this adapter does not know")
+            raise Unsigned("the token's header has crit, which this adapter does not support")
         try:
             self._keys.key(str(header.get("kid", ""))).verify(signed.encode(), raw)
         except KeyError as error:

@@ -218,7 +218,7 @@ def read_time(value: Json, path: str) -> float:
     try:
         when = datetime.datetime.fromisoformat(text)
     except ValueError as error:
-        raise malformed(path, "is no time") from error
+        raise malformed(path, "is not a time") from error
     if when.tzinfo is None:
         raise malformed(path, "has no time zone")
     return when.timestamp()
@@ -279,7 +279,7 @@ def read_members(value: Json) -> tuple[Member, ...]:
         o = read_object(item, at)
         own = read_id(o.get("id"), f"{at}.id")
         if own in seen:
-            raise malformed(f"{at}.id", "is not the first with it")
+            raise malformed(f"{at}.id", "is used twice")
         seen.add(own)
         members.append(Member(
             id=own, component=read_text(o.get("componentKey"), f"{at}.componentKey"),

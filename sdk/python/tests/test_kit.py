@@ -177,7 +177,7 @@ class OperationTest(KitTest):
         adapter = self.start()
         self.put(adapter, self.platform.dispatch("op_1", "member.label", self.app))
         error = self.platform.await_end(adapter, "op_1")["error"]
-        self.assertEqual(("INTERNAL", "the adapter met an internal error"), (error["code"], error["message"]))
+        self.assertEqual(("INTERNAL", "the adapter had an internal error"), (error["code"], error["message"]))
 
 
 class PlatformTest(KitTest):

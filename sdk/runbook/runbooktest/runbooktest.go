@@ -26,14 +26,14 @@ func Check(t testing.TB, book runbook.Runbook, page string) {
 	}
 	written, err := os.ReadFile(filepath.Clean(page))
 	require.NoError(t, err)
-	require.Equal(t, text, string(written), "the page is not what its runbook says: run the test with -update")
+	require.Equal(t, text, string(written), "the page differs from its runbook: run the test with -update")
 	for _, check := range book.Checks {
 		for _, edge := range check.Edges {
 			place := check.Key + "/" + edge.Key
 			require.NotEmpty(t, edge.Act.String(), "%s has no action", place)
-			require.True(t, edge.Person != "" || len(edge.Conditions()) > 0, "%s: nothing takes it", place)
+			require.True(t, edge.Person != "" || len(edge.Conditions()) > 0, "%s: no condition takes it", place)
 			for _, condition := range edge.Conditions() {
-				require.True(t, runbook.IsKnown(condition.Fact), "%s: no such fact as %s", place, condition.Fact)
+				require.True(t, runbook.IsKnown(condition.Fact), "%s: fact %s does not exist", place, condition.Fact)
 				for _, value := range condition.Values {
 					if condition.Fact == runbook.FactCode {
 						found, _, _ := book.Walk(runbook.Facts{condition.Fact: {value}})

@@ -45,7 +45,7 @@ export class OperationHandle {
     for await (const operation of this.watch(signal)) if (hasEnded(operation.state)) return operation;
     const operation = await this.get(); // the feed may complete before it shows the end
     if (hasEnded(operation.state)) return operation;
-    const message = "the platform ended the operation's feed before the operation";
+    const message = "the platform ended the feed before the operation ended";
     throw new PlatformError(plainFault('UNAVAILABLE', message, '', true));
   }
 }

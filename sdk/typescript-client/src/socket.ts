@@ -73,7 +73,7 @@ class Connection {
 
   /** A peer that has sent nothing for long counts as lost, even if the network has not noticed. */
   private ping(): void {
-    if (Date.now() - this.heardAt > silence) this.end(() => this.sink.error(new Error('the platform is silent')));
+    if (Date.now() - this.heardAt > silence) this.end(() => this.sink.error(new Error('the platform sends nothing')));
     else this.send({ type: 'ping' });
   }
 

@@ -155,7 +155,7 @@ function hold(check: Check | undefined, value: unknown, path: string, code: stri
 export function checkCounts(components: readonly Component[], asked: Asked): void {
   const known = new Map(components.map((c) => [c.key, c]));
   const unknown = (path: string, key: string): Error =>
-    refuse("UNKNOWN_COMPONENT", path, `no component is called ${JSON.stringify(key)}`);
+    refuse("UNKNOWN_COMPONENT", path, `component ${JSON.stringify(key)} does not exist`);
   asked.members.forEach((m, n) => {
     if (!known.has(m.componentKey)) throw unknown(`members[${n}].componentKey`, m.componentKey);
   });
@@ -165,8 +165,8 @@ export function checkCounts(components: readonly Component[], asked: Asked): voi
     const bounds = known.get(key);
     if (bounds === undefined) throw unknown(`${at}.key`, key);
     const { min, max } = bounds;
-    if (count < min) throw refuse("BELOW_MINIMUM", `${at}.count`, `${count} would be left, and ${min} are needed`);
-    if (count > max) throw refuse("ABOVE_MAXIMUM", `${at}.count`, `${count} are more than ${max}`);
+    if (count < min) throw refuse("BELOW_MINIMUM", `${at}.count`, `${count} would be left: the minimum is ${min}`);
+    if (count > max) throw refuse("ABOVE_MAXIMUM", `${at}.count`, `${count} is more than the maximum of ${max}`);
   });
 }
 
@@ -182,7 +182,7 @@ export async function observeMembers(call: Call, what: string,
   });
   const count = (health: Health): number => members.filter((m) => m.health === health).length;
   const [healthy, unknown] = [count("healthy"), count("unknown")];
-  const rest = unknown > 0 ? `, ${unknown} cannot be asked` : "";
+  const rest = unknown > 0 ? `, ${unknown} unknown` : "";
   const bad = healthy > 0 ? "degraded" : unknown > 0 ? "unknown" : "unhealthy";
   const health = members.length > 0 && healthy === members.length ? "healthy" : bad;
   return { health, message: `${healthy} of ${members.length} ${what}${rest}`, members };
@@ -198,7 +198,7 @@ export function planOfWork(work: readonly Work[], silent: readonly string[], o: 
   const message = work.length > 0 ? some : `no ${o.what} there`;
   const reasons: PlanReason[] = work.length > 0 ? [{ code: o.lost ? "WORK_LOST" : "WORK_AWAITED", message }] : [];
   for (const name of silent) {
-    reasons.push({ code: "NODE_UNREACHABLE", message: `${name} cannot be asked`, path: "members" });
+    reasons.push({ code: "NODE_UNREACHABLE", message: `${name} does not answer`, path: "members" });
   }
   const verdict = work.length > 0 && o.lost ? "unsafe" : silent.length > 0 ? "unknown" : "safe";
   return { verdict, reversible: o.reversible, reasons, workLost: o.lost ? [...work] : [], message };

@@ -13,7 +13,7 @@ import { Verifier } from "./verify.js";
 
 const usage = `usage: --platform-url URL --state-dir DIR [flags]
   --platform-url    the platform's URL
-  --state-dir       directory of the journal; it must outlive restarts
+  --state-dir       directory of the journal; it must survive restarts
   --name            the adapter's registered name
   --listen          HOST:PORT to listen on (default 127.0.0.1:0)
   --jwks-url        the platform's key set (default platform-url/.well-known/jwks.json)
@@ -22,7 +22,7 @@ const usage = `usage: --platform-url URL --state-dir DIR [flags]
   --log-level       debug, info, warn or error (default info)
   --tls-cert        certificate chain to serve https with, PEM
   --tls-key         private key of --tls-cert, PEM
-  --tls-client-ca   authority of the platform's certificate, PEM; callers that show none of its certificates are refused
+  --tls-client-ca   CA of the platform's client certificate, PEM; callers without a certificate of this CA are refused
   --print-manifest  print the app manifest and exit`;
 
 /** Program describes one adapter: the default of --name, its build, which a conformance report names, its manifest, and

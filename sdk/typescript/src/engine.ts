@@ -224,7 +224,7 @@ export class Engine implements Keeper {
         this.instances.settle(run.op.dispatch, run.op.status);
         break;
       } catch (failure) {
-        if (!tried) run.log.error("the end is not journalled; it is tried until it is", { error: String(failure) });
+        if (!tried) run.log.error("the end is not journalled; trying again until it is", { error: String(failure) });
         await sleep(bounds.endPause, undefined, { signal: this.stopped }).catch(() => undefined);
       }
     }
@@ -289,7 +289,7 @@ export class Engine implements Keeper {
       this.tombstones.set(id, { attempt, at: Date.now() });
       if (this.tombstones.size > bounds.tombstones) this.exhume();
     }
-    const message = "no such operation has been dispatched; it is not begun any more by this attempt";
+    const message = "this operation was never dispatched; this attempt can no longer start it";
     return { outcome: "unknown", tombstone: true, message };
   }
 

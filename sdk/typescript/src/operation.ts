@@ -178,7 +178,7 @@ function reasonOf(why: Why | undefined, error: unknown): Failure {
     return new Failure("DEADLINE_EXCEEDED", "adapter", true, "the deadline passed before the operation ended");
   }
   if (isFull(error)) return new Failure("INTERNAL", "adapter", true, "the disk of the adapter's state is full");
-  return new Failure("INTERNAL", "adapter", true, "the adapter met an internal error");
+  return new Failure("INTERNAL", "adapter", true, "the adapter had an internal error");
 }
 
 /** cancelAnswer returns the outcome of a request to cancel. */
@@ -187,7 +187,7 @@ export function cancelAnswer(op: Operation): CancelResult {
   if (state === "canceled") return { outcome: "canceled", message: "the operation was stopped" };
   if (op.ended) return { outcome: "too_late", message: `the operation has ${state}` };
   if (op.committed) return { outcome: "too_late", message: "the operation can no longer be stopped safely" };
-  return { outcome: "unknown", message: "the operation was asked to stop and has not ended yet" };
+  return { outcome: "unknown", message: "the operation is stopping and has not ended yet" };
 }
 
 /** staleFence returns the refusal of an attempt that is lower than the highest. */

@@ -146,7 +146,7 @@ export class PlatformClient {
   async redeemSecret(secretId: string): Promise<string> {
     type Redeemed = { redeemRuntimeSecret: { value: string | null } };
     const { value } = (await this.persist<Redeemed>(documents.redeem, { secretId })).redeemRuntimeSecret;
-    if (value === null || value === "") throw new ApiError("INTERNAL", "the platform answered no value", false);
+    if (value === null || value === "") throw new ApiError("INTERNAL", "the platform returned no value", false);
     hide(value);
     return value;
   }
@@ -218,7 +218,7 @@ function dataOf<T>(status: number, text: string): T {
   try {
     answer = JSON.parse(text) as Envelope<T>;
   } catch {
-    throw new ApiError("INTERNAL", `the platform answers ${status} and no JSON`, false);
+    throw new ApiError("INTERNAL", `the platform answers ${status} without JSON`, false);
   }
   const refused = answer.errors?.[0];
   if (refused !== undefined) {

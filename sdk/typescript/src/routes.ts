@@ -177,7 +177,7 @@ export class Routes {
     const none = { health: "unknown" as const, message: "this adapter does not observe", members: [] };
     const seen = look === undefined ? none : await limited(r, callSeconds, () => look(call));
     if ([seen, ...seen.members].some((one) => !healths.has(one.health))) {
-      throw new Error("observe: a health is not a word of the contract");
+      throw new Error("observe: a health is not in the contract");
     }
     return { status: 200, body: { observedAt: new Date().toISOString(), ...seen, instanceId: id } };
   }
@@ -189,7 +189,7 @@ export class Routes {
     if (Buffer.byteLength(after) > maxKey) throw malformed("after", `must be at most ${maxKey} bytes`);
     const read = app.functions.usage;
     const page = read === undefined ? { cursor: after, records: [] } : await limited(r, callSeconds, () => read(call, after));
-    if (page.records.length > maxUsageRecords) throw new Error("usage: more records than a page may hold");
+    if (page.records.length > maxUsageRecords) throw new Error("usage: more records than a page may have");
     return { status: 200, body: page };
   }
 }
@@ -231,7 +231,7 @@ function freshKey(kind: string): string { return `${kind}.${randomBytes(12).toSt
 function bounded(plan: Planned | undefined): PlanAnswer {
   const { verdict, reversible = false, workLost = [], workTotal = 0, message = "" } = plan ?? { verdict: "unknown" };
   const reasons = (plan?.reasons ?? []).slice(0, maxReasons);
-  if (!verdicts.has(verdict)) throw new Error(`plan: verdict ${verdict} is not a word of the contract`);
+  if (!verdicts.has(verdict)) throw new Error(`plan: verdict ${verdict} is not in the contract`);
   if (verdict !== "safe" && reasons.length === 0) throw new Error(`plan: verdict ${verdict} has no reason`);
   return {
     verdict, reversible, reasons, workLost: boundWork(workLost), workTotal: Math.max(workTotal, workLost.length),

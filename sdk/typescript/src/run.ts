@@ -92,7 +92,7 @@ export class Run {
   /** member reports the state of a member; detail is an object of at most 4 KiB. */
   member(id: string, status: MemberStatus, health: Health, detail?: object): void {
     if (!memberStatuses.has(status) || !healths.has(health)) {
-      throw new Error(`member ${id}: ${status}, ${health} are not words of the contract`);
+      throw new Error(`member ${id}: ${status}, ${health} are not in the contract`);
     }
     if (detail !== undefined && sizeOf(detail) > maxDetail) {
       throw new Error(`detail of member ${id} is larger than ${maxDetail} bytes`);
@@ -269,7 +269,7 @@ export class Run {
       this.reporting = undefined;
       if (this.signal.aborted) return;
       using(this.signal, () => within(reportSeconds, () => this.client.report(this.op.status)))
-        .catch((error: unknown) => this.log.debug("report not taken", { error: String(error) }));
+        .catch((error: unknown) => this.log.debug("the platform did not accept the report", { error: String(error) }));
     }, reportPause);
   }
 }

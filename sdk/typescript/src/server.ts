@@ -77,7 +77,7 @@ export class Server {
 
   private async handle(req: http.IncomingMessage, res: http.ServerResponse, log: Log): Promise<Answer> {
     const gone = new AbortController();
-    res.on("close", () => gone.abort(new Error("the caller went away")));
+    res.on("close", () => gone.abort(new Error("the caller closed the connection")));
     const target = req.url ?? "/";
     const claims = await this.verifier.open(req.headers.authorization);
     const body = await read(req);
@@ -104,7 +104,7 @@ function secured(files: Tls, options: http.ServerOptions, serve: http.RequestLis
     try {
       server.setSecureContext(secure(files));
     } catch (error) {
-      log.error("the certificate was not read again", { error: String(error) });
+      log.error("the certificate could not be read again; the last one stays in use", { error: String(error) });
     }
   });
   return server;
@@ -133,5 +133,5 @@ function refused(error: unknown, log: Log): Answer {
     return { status: error.status, body: { ...error.body, message: clip(error.body.message, maxMessage) } };
   }
   log.error("request failed", { error });
-  return { status: 500, body: { code: "INTERNAL", message: "the adapter met an internal error", retryable: true } };
+  return { status: 500, body: { code: "INTERNAL", message: "the adapter had an internal error", retryable: true } };
 }

@@ -200,6 +200,6 @@ export class FakeAdapter {
       const page = await this.call<{ cursor: string }>("GET", `/v1/operations?wait=1&after=${cursor}`);
       cursor = page.body.cursor;
     }
-    throw new Error(`operation ${operationId} did not come to that`);
+    throw new Error(`operation ${operationId} did not reach the expected state`);
   }
 }

@@ -86,7 +86,7 @@ function readMembers(value: unknown): Member[] {
     const at = `members[${n}]`;
     const o = object(item, at);
     const own = id(o["id"], `${at}.id`);
-    if (seen.has(own)) throw malformed(`${at}.id`, "is not the first with it");
+    if (seen.has(own)) throw malformed(`${at}.id`, "is used twice");
     seen.add(own);
     return {
       id: own, componentKey: text(o["componentKey"], `${at}.componentKey`), index: whole(o["index"], `${at}.index`),
@@ -134,7 +134,7 @@ export function readDispatch(value: unknown, pathId: string): Dispatch {
   if (operationId !== pathId) throw malformed("operationId", "is not the id of the path");
   const attempt = readAttempt(o);
   const deadline = text(o["deadline"], "deadline");
-  if (Number.isNaN(Date.parse(deadline))) throw malformed("deadline", "is missing or no time");
+  if (Number.isNaN(Date.parse(deadline))) throw malformed("deadline", "is missing or not a time");
   return { ...readAsked(o), operationId, attempt, deadline, traceparent: text(o["traceparent"], "traceparent") };
 }
 

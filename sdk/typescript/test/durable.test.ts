@@ -62,7 +62,7 @@ test("a folder has one user", () => {
   assert.throws(() => lock(dir), /in use by process 1/);
 });
 
-test("a killed process that nobody has reaped holds no folder", async () => {
+test("a killed process that no one has reaped locks no folder", async () => {
   // The child ends once its parent is a program that reaps no child: a shell may reap one that ends before.
   const parent = spawn("sh", ["-c", "exec 3<&0; { read go <&3; } & echo $!; exec sleep 60"]);
   const [said] = (await once(parent.stdout, "data")) as [Buffer];

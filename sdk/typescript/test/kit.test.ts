@@ -190,7 +190,7 @@ test("an unexpected error stays in the log", async (t) => {
   const adapter = await bench.start(bench.state, new Log("info", {}, (line) => lines.push(line)));
   await adapter.put(bench.platform.dispatch("op_1", "member.label", app));
   const { error } = await adapter.end("op_1");
-  assert.deepEqual([error?.code, error?.message], ["INTERNAL", "the adapter met an internal error"]);
+  assert.deepEqual([error?.code, error?.message], ["INTERNAL", "the adapter had an internal error"]);
   assert.match(lines.join(""), /in \/home\/of\/somebody/);
 });
 
@@ -264,7 +264,7 @@ test("an output that breaks its schema is the adapter's fault", async (t) => {
   assert.deepEqual([code, body["code"]], [500, "INTERNAL"]);
 });
 
-test("the account of a requester is told where it is sent", async (t) => {
+test("the account of a requester is read where it is sent", async (t) => {
   const bench = await Bench.open(t);
   const who = { id: "u", kind: "user" };
   const read = (posix?: object) =>

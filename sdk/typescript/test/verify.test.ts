@@ -41,7 +41,7 @@ test("a token of the platform for this request is taken, also twice", async () =
   await verify(good);
 });
 
-test("any other token is refused without a reason for whoever sent it", async () => {
+test("any other token is refused without a reason for the caller", async () => {
   const now = Math.floor(Date.now() / 1000);
   const bad: (string | undefined)[] = [
     undefined, "Bearer x", "Basic eA==", await token({}, others.privateKey), await token({}, keys.privateKey, "k2"),

@@ -215,7 +215,7 @@ func (c *counter) describe(ctx context.Context, sums []*sum) error {
 		return nil
 	})
 	if err == nil && tag.RowsAffected() != int64(len(sums)) {
-		err = fmt.Errorf("%d of %d records are where they were", tag.RowsAffected(), len(sums))
+		err = fmt.Errorf("%d of %d records were found again", tag.RowsAffected(), len(sums))
 	}
 	return err
 }

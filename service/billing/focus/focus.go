@@ -128,7 +128,7 @@ func sku(c *Charge) string {
 // Version reads a version that is written. INVALID_ARGUMENT at focus otherwise.
 func Version(text string) (string, error) {
 	if text != "1.2" && text != "1.3" {
-		return "", fault.New(fault.InvalidArgument, "%.10q is not a version of FOCUS that is written: want 1.2 or 1.3",
+		return "", fault.New(fault.InvalidArgument, "%.10q is not a supported version of FOCUS: use 1.2 or 1.3",
 			text).At("focus")
 	}
 	return text, nil

@@ -83,7 +83,7 @@ type Question struct {
 // operation. Faults: NOT_FOUND for what the caller cannot see, INVALID_ARGUMENT at records.
 func Line(ctx context.Context, db *tx.DB, q Question) (out *Explanation, err error) {
 	if q.Records < 1 || q.Records > maxRecords {
-		return nil, fault.New(fault.InvalidArgument, "must be 1 to %d", maxRecords).At("records")
+		return nil, fault.New(fault.InvalidArgument, "records must be 1 to %d", maxRecords).At("records")
 	}
 	err = db.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		if err := require(ctx, t, q.ProjectID); err != nil {

@@ -82,7 +82,7 @@ func createApp(ctx context.Context, t *tx.Tx, in CreateAppInput) (*db.App, error
 		SetPermissionFamily(in.PermissionFamily).SetNillablePublisherTenantID(publisher).
 		SetNillablePublisherProjectID(in.PublisherProjectID).SetSystem(in.System).SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "app_slug_key") {
-		return nil, fault.New(fault.Conflict, "an app %q exists", in.Slug).At("input.slug").Retry(false)
+		return nil, fault.New(fault.Conflict, "an app %q exists already", in.Slug).At("input.slug").Retry(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create app: %w", err)
@@ -98,8 +98,9 @@ func ownInstead(err error) error {
 	if !is || refused.Code != fault.Forbidden {
 		return err
 	}
-	return refused.With(fault.Reason{Code: fault.Forbidden, Message: "the platform's staff creates apps for all; for your own " +
-		"project createSandboxApp (appctl apps create) adds one, by sandbox.manage on the project"})
+	return refused.With(fault.Reason{Code: fault.Forbidden,
+		Message: "only the platform's staff creates apps for all projects; for your own project, use " +
+			"createSandboxApp (appctl apps create), which needs sandbox.manage on the project"})
 }
 
 // publisherOf returns the tenant of the project that publishes an app; nil for no project. NOT_FOUND when the project

@@ -65,7 +65,7 @@ func openApp(ctx context.Context, t *tx.Tx, in OpenAppInput) (*db.App, error) {
 		return nil, fmt.Errorf("load app %s: %w", in.AppSlug, err)
 	}
 	if !row.Sandbox {
-		return nil, fault.New(fault.FailedPrecondition, "app %q is in no sandbox: it is open already", in.AppSlug).
+		return nil, fault.New(fault.FailedPrecondition, "app %q is not in a sandbox: it is open already", in.AppSlug).
 			At("input.appSlug")
 	}
 	versions, err := t.Manifest.Query().Where(dbmanifest.AppID(row.ID), dbmanifest.StageNEQ(lifecycle.StageRetired)).
@@ -100,8 +100,9 @@ func ready(ctx context.Context, t *tx.Tx, versions []*db.Manifest) error {
 	var adapters []string
 	for _, version := range versions {
 		if version.Stage == lifecycle.StageCanary {
-			return fault.New(fault.FailedPrecondition, "version %s is the canary of one project: its publisher takes it to ACTIVE "+
-				"or back to STAGED first", version.Version).At("input.appSlug")
+			return fault.New(fault.FailedPrecondition,
+				"version %s is the canary of one project: its publisher must promote it "+
+					"to ACTIVE or take it back to STAGED first", version.Version).At("input.appSlug")
 		}
 		adapters = append(adapters, version.AdapterName)
 	}
@@ -113,8 +114,9 @@ func ready(ctx context.Context, t *tx.Tx, versions []*db.Manifest) error {
 	if len(boxed) == 0 {
 		return nil
 	}
-	return fault.New(fault.FailedPrecondition, "adapter %q is in a sandbox: register it for all first, by registerAdapter "+
-		"(appctl admin adapter register %s %s)", boxed[0].Name, boxed[0].Name, boxed[0].URL).At("input.appSlug")
+	return fault.New(fault.FailedPrecondition, "adapter %q is in a sandbox: register it for all projects first, by "+
+		"registerAdapter (appctl admin adapter register %s %s)", boxed[0].Name, boxed[0].Name,
+		boxed[0].URL).At("input.appSlug")
 }
 
 // trusted refuses versions that other tenants would get on their publisher's word alone.
@@ -140,8 +142,9 @@ func trusted(ctx context.Context, t *tx.Tx, app *db.App, versions []*db.Manifest
 	for i, text := range lacking {
 		reasons[i] = fault.Reason{Code: fault.EvidenceMissing, Message: text, Path: "input.appSlug"}
 	}
-	return fault.New(fault.EvidenceMissing, "other tenants would get versions on their publisher's word alone: have what is "+
-		"missing signed, or set it aside with input.override").With(reasons...)
+	return fault.New(fault.EvidenceMissing,
+		"other tenants would get versions without signed evidence: have what is missing "+
+			"signed, or set it aside with input.override").With(reasons...)
 }
 
 // lacksOnboarding is what of onboarding the versions lack, where the app's terms require it for what every tenant gets.

@@ -51,13 +51,13 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 			return fmt.Errorf("count the runners: %w", err)
 		}
 		if count >= maxRunners {
-			return fault.New(fault.LimitExceeded, "at most %d runners: revoke one first", maxRunners)
+			return fault.New(fault.LimitExceeded, "there may be at most %d runners: revoke one first", maxRunners)
 		}
 		out, err = t.EvidenceRunner.Create().SetID(ids.New(ids.Runner)).SetName(in.Name).SetPublicKey(in.PublicKey).
 			SetCreatedBy(string(t.Actor.ID)).SetCreatedAt(t.Now).Save(ctx)
 		if tx.Violates(err, "evidence_runner_name_key") || tx.Violates(err, "evidence_runner_public_key_key") {
 			return fault.New(fault.Conflict,
-				"a runner of this name or key is registered: revoked ones keep theirs").At("input.name").Retry(false)
+				"a runner with this name or key exists already: a revoked one keeps both").At("input.name").Retry(false)
 		}
 		if err != nil {
 			return fmt.Errorf("register a runner: %w", err)
@@ -133,6 +133,6 @@ func SignedBy(ctx context.Context, t *tx.Tx, kind lifecycle.EvidenceKind, digest
 		}
 	}
 	return "", fault.New(fault.SignatureUntrusted,
-		"the signature is not of a registered runner over this kind and digest").
+		"no registered runner made this signature of the kind and the digest").
 		At("input.signature").Retry(false)
 }

@@ -35,19 +35,20 @@ type SmokeInput struct {
 func (in SmokeInput) read() (*evidence.SmokeReport, error) {
 	var input check.Input
 	if !digest.Valid(in.Digest) {
-		input.Bad("input.digest", "sha256: and 64 hexadecimal digits")
+		input.Bad("input.digest", "must be sha256: and 64 hexadecimal digits")
 	}
 	if len(in.Report) > evidence.MaxSmoke {
-		input.Bad("input.report", "at most %d bytes", evidence.MaxSmoke)
+		input.Bad("input.report", "must have at most %d bytes", evidence.MaxSmoke)
 	}
 	if in.Signature == "" {
-		input.Bad("input.signature", "a registered runner's signature: a smoke that no runner signed does not count")
+		input.Bad("input.signature",
+			"must be a registered runner's signature: a smoke that no runner signed does not count")
 	}
 	if err := input.Err(); err != nil {
 		return nil, err
 	}
 	if own := digest.Of([]byte(in.Report)); own != in.Digest {
-		return nil, fault.New(fault.DigestMismatch, "the report's bytes are %s", own).At("input.digest")
+		return nil, fault.New(fault.DigestMismatch, "the report has digest %s", own).At("input.digest")
 	}
 	return evidence.ParseSmoke([]byte(in.Report))
 }
@@ -92,7 +93,8 @@ func submitSmoke(ctx context.Context, t *tx.Tx, in SmokeInput, said *evidence.Sm
 		}
 	}
 	if len(before) >= maxSmokes {
-		return nil, fault.New(fault.LimitExceeded, "at most %d reports for one artifact", maxSmokes).At("input.artifactId")
+		return nil, fault.New(fault.LimitExceeded, "an artifact may have at most %d reports",
+			maxSmokes).At("input.artifactId")
 	}
 	encoded, err := json.Marshal(said)
 	if err != nil {

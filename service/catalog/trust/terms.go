@@ -36,7 +36,7 @@ func (in TermsInput) check() error {
 		{"input.graceHours", in.GraceHours, rollout.MaxHours},
 	} {
 		if one.value < 0 || one.value > one.max {
-			input.Bad(one.path, "from 0 to %d", one.max)
+			input.Bad(one.path, "must be 0 to %d", one.max)
 		}
 	}
 	return input.Err()

@@ -28,7 +28,7 @@ func onceAgain(ctx context.Context, t *tx.Tx, locked *change.Locked) error {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look for retries of %s: %w", locked.Asked.RetryOf, err)
+		return fmt.Errorf("find retries of %s: %w", locked.Asked.RetryOf, err)
 	}
 	return fault.New(fault.Conflict,
 		"the operation was retried already: %s is %s; follow that one, or retry it once it has failed", first, state).

@@ -175,7 +175,7 @@ func wakeShared(ctx context.Context, t *tx.Tx, launched *db.Instance) error {
 		AND ended_at IS NULL`,
 		launched.ProjectID)
 	if err != nil {
-		return fmt.Errorf("look for control planes that %s shares: %w", launched.ProjectID, err)
+		return fmt.Errorf("find control planes that %s shares: %w", launched.ProjectID, err)
 	}
 	var host ids.ID
 	_, err = pgx.ForEachRow(found, []any{&host}, func() error {

@@ -39,10 +39,10 @@ func enforce(v *verdict.Verdicts, said *answers) error {
 
 // stale refuses a plan's hash: what was planned is another request, or something has moved.
 func stale(hash, planned string) error {
-	message := "something that the plan rested on has changed since: plan again"
+	message := "what the plan was computed from has changed: plan again"
 	if len(planned) == len(hash) && planned[:requestDigits] != hash[:requestDigits] {
-		message = "the plan showed another request: plan again with the same target, force, deadline, outcome at the " +
-			"deadline and capacity that the change is sent with"
+		message = "the plan is for another request: plan again with the same target, force, deadline, outcome at the " +
+			"deadline and capacity as the change"
 	}
 	return fault.New(fault.PlanStale, "%s", message).At("input.planHash")
 }

@@ -70,7 +70,7 @@ func again(try func() error) error {
 			return err
 		}
 	}
-	return fault.New(fault.Conflict, "others change the component's members just now: try again").At("input.count")
+	return fault.New(fault.Conflict, "another request is changing the component's members: try again").At("input.count")
 }
 
 // AcceptAs accepts a change that the platform makes by itself, as actor: without a plan, and without an idempotency

@@ -156,7 +156,7 @@ func (e *Engine) askBoth(ctx context.Context, v *verdict.Verdicts, by asking) (o
 // ask calls the adapter about the change. Whatever keeps it from answering is an unknown verdict.
 func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, by asking, force bool) (*adapter.PlanAnswer, error) {
 	if e.Calls == nil || v.Adapter == nil {
-		message := fmt.Sprintf("no adapter %q is registered that could be asked", v.Instance.RuntimeBackend)
+		message := fmt.Sprintf("adapter %q is not registered, so it cannot judge the plan", v.Instance.RuntimeBackend)
 		return &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{
 			{Code: string(fault.AdapterUnavailable), Message: message},
 		}}, nil
@@ -253,7 +253,7 @@ func applyAdapterAnswers(plan *change.Plan, said *answers) {
 			totalOf(said.atDeadline)
 	}
 	if plan.Reversible && answer.Verdict != adapter.VerdictUnknown && !answer.Reversible {
-		plan.Reversible, plan.Reversal = false, "the adapter says that it cannot be taken back"
+		plan.Reversible, plan.Reversal = false, "the adapter reports that it cannot be undone"
 	}
 }
 

@@ -55,7 +55,7 @@ func (v *Verdicts) homeless() error {
 		if at >= 0 {
 			path = fmt.Sprintf("input.components.%d.intent", at)
 		}
-		message := fmt.Sprintf("component %q has nowhere to live: name allocations, or say in its intent what to request",
+		message := fmt.Sprintf("component %q has no capacity: name allocations, or state in its intent what to request",
 			component.Key)
 		return fault.New(fault.InvalidArgument, "%s", message).
 			With(fault.Reason{Code: fault.Required, Message: message, Path: path})

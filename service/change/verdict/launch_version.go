@@ -108,7 +108,7 @@ func (v *Verdicts) chosenManifest(ctx context.Context, t *tx.Tx, read Documents)
 			return stored, nil
 		}
 	}
-	return nil, fault.New(fault.Conflict, "versions of app %q were promoted while this was under way", app).
+	return nil, fault.New(fault.Conflict, "versions of app %q were promoted during this request: try again", app).
 		At("input.appSlug")
 }
 

@@ -66,7 +66,7 @@ func (v *Verdicts) choose() ([]*db.Allocation, error) {
 	wanted := v.AllocationIDs
 	if v.Kind == lifecycle.MemberReplace && len(wanted) == 0 && v.Intent == nil {
 		if v.Member.AllocationID == nil {
-			return nil, fault.New(fault.InvalidArgument, "the member has no allocation whose place a new one could take").
+			return nil, fault.New(fault.InvalidArgument, "the member has no allocation that the new member could use").
 				With(fault.Reason{Code: fault.Required, Message: "name an allocation", Path: "input.allocationId"})
 		}
 		wanted = []ids.ID{*v.Member.AllocationID}

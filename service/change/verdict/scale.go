@@ -16,7 +16,7 @@ import (
 
 // ErrMoved says that a component has another number of wanted members than when its scaling was settled: the request
 // has to begin again.
-var ErrMoved = errors.New("the wanted number of members has changed")
+var ErrMoved = errors.New("the desired number of members has changed")
 
 // scale checks a scaling against what there is now, and chooses the members that leave.
 func (v *Verdicts) scale() error {
@@ -30,7 +30,7 @@ func (v *Verdicts) scale() error {
 	case v.Wanted[v.ComponentKey] != v.Scale.From:
 		return ErrMoved
 	case v.Count == 0:
-		return fault.New(fault.FailedPrecondition, "component %q is wanted with %d members already", v.ComponentKey,
+		return fault.New(fault.FailedPrecondition, "component %q already has %d desired members", v.ComponentKey,
 			v.Scale.To).At("input.count")
 	case v.Kind == lifecycle.MemberRemove:
 		return v.chooseGoing()
@@ -51,9 +51,8 @@ func (v *Verdicts) chooseGoing() error {
 		if inTheWay != nil {
 			return operation.InTheWay(inTheWay)
 		}
-		return fault.New(fault.FailedPrecondition, "%d members are to leave component %q, and %d can", v.Count,
-			v.ComponentKey,
-			len(candidates)).At("input.count")
+		return fault.New(fault.FailedPrecondition, "%d members are to be removed from component %q, and only %d can be",
+			v.Count, v.ComponentKey, len(candidates)).At("input.count")
 	}
 	var chosen []ids.ID
 	for _, one := range scaling.Order(candidates, v.Scale.Preferred)[:v.Count] {

@@ -17,7 +17,7 @@ import (
 // canary.
 func hold(ctx context.Context, t *tx.Tx, stored *db.Manifest) error {
 	if err := t.QueryRow(ctx, `SELECT platform.hold_manifest($1)`, stored.ID).Scan(&stored.Stage); err != nil {
-		return fmt.Errorf("hold manifest %s: %w", stored.ID, err)
+		return fmt.Errorf("lock manifest %s: %w", stored.ID, err)
 	}
 	if stored.Stage != lifecycle.StageCanary {
 		return nil

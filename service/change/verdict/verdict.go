@@ -146,7 +146,7 @@ func (v *Verdicts) hints(source lifecycle.VerdictSource) []fault.Reason {
 func (v *Verdicts) skip(sources ...lifecycle.VerdictSource) {
 	for _, source := range sources {
 		v.List = append(v.List, Verdict{Source: source, Outcome: lifecycle.VerdictUnknown, Reasons: []fault.Reason{
-			{Code: fault.FailedPrecondition, Message: "was not asked, since the state refuses the change"}}})
+			{Code: fault.FailedPrecondition, Message: "was not checked, since the state refuses the change"}}})
 	}
 }
 
@@ -198,7 +198,7 @@ func (v *Verdicts) ApplyAdapterAnswer(answer *adapter.PlanAnswer) {
 		one.Outcome = lifecycle.VerdictAllowed
 	case answer.Verdict == adapter.VerdictUnsafe:
 		one.Outcome = lifecycle.VerdictRefused
-		one.Refusal = fault.New(fault.AdapterRejected, "the adapter says that this is not safe: %s", answer.Message).
+		one.Refusal = fault.New(fault.AdapterRejected, "the adapter reports that this is not safe: %s", answer.Message).
 			With(one.Reasons...)
 	}
 	v.List = append(v.List, one)

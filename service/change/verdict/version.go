@@ -122,7 +122,7 @@ func (v *Verdicts) chooseGeneration(ctx context.Context, t *tx.Tx) error {
 		return fault.New(fault.FailedPrecondition, "the instance runs generation %d already", number).At("input.generation")
 	}
 	if number < 1 && v.Generation == nil {
-		return fault.New(fault.FailedPrecondition, "generation %d is the first one: there is none to go back to",
+		return fault.New(fault.FailedPrecondition, "generation %d is the first one: nothing earlier to roll back to",
 			v.Instance.Generation).At("input.generation")
 	}
 	wanted, err := t.Generation.Query().Where(dbgeneration.InstanceID(v.Instance.ID), dbgeneration.Number(number)).
@@ -161,7 +161,7 @@ func torn(ctx context.Context, t *tx.Tx, instanceID ids.ID) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for the newest change of version: %w", err)
+		return false, fmt.Errorf("find the newest change of version: %w", err)
 	}
 	return last.EndedAt != nil && last.State != lifecycle.OperationSucceeded && last.DispatchAttempt > 0, nil
 }
@@ -181,7 +181,8 @@ func (v *Verdicts) versionFits() error {
 			With(reasons...)
 	}
 	if reasons := v.rebuilt(); len(reasons) > 0 {
-		return fault.New(fault.Incompatible, "the walls of the instance's members do not fit version %s", v.Target.Version).
+		return fault.New(fault.Incompatible, "the isolation of the instance's members does not fit version %s",
+			v.Target.Version).
 			With(reasons...)
 	}
 	if reasons := change.KeptVolumes(v.Instance.Volumes, v.Next); len(reasons) > 0 {

@@ -30,7 +30,8 @@ func Chosen(ctx context.Context, t *tx.Tx, id ids.ID, in authz.Object, path stri
 	}
 	if err := authz.RequireDelegate(t.Actor, row.PermissionKeys, in.TenantID, in.ProjectID); err != nil {
 		if refused, ok := fault.As(err); ok && refused.Code == fault.Forbidden {
-			return nil, fault.New(fault.Forbidden, "the adapter would act by what you may not give: %s", refused.Message).At(path).
+			return nil, fault.New(fault.Forbidden, "the adapter would act with keys that you may not give: %s",
+				refused.Message).At(path).
 				With(refused.Reasons...).Because(err)
 		}
 		return nil, err
@@ -52,7 +53,8 @@ func within(actor *authz.Actor, row *db.ServiceAccount, path string) error {
 	if len(wider) == 0 {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "service account %s is limited less than you are: choose one that is bound as much",
+	return fault.New(fault.Forbidden,
+		"service account %s has wider limits than you have: choose one with limits as narrow",
 		row.Name).At(path).With(fault.Reason{Code: fault.AccountLimit, Message: "limits." + wider[0]})
 }
 
@@ -65,7 +67,7 @@ func Live(ctx context.Context, t *tx.Tx, id, projectID ids.ID, path string) erro
 	}
 	row, err := query.Only(ctx)
 	if db.IsNotFound(err) {
-		return fault.New(fault.NotFound, "there is no service account %.40q that the adapter could act by", id).At(path)
+		return fault.New(fault.NotFound, "there is no service account %.40q that the adapter could use", id).At(path)
 	}
 	if err != nil {
 		return fmt.Errorf("load service account %s: %w", id, err)
@@ -75,6 +77,6 @@ func Live(ctx context.Context, t *tx.Tx, id, projectID ids.ID, path string) erro
 			return nil
 		}
 	}
-	return fault.New(fault.FailedPrecondition, "service account %s does not hold adapter.act: add it "+
+	return fault.New(fault.FailedPrecondition, "service account %s does not have adapter.act: add it "+
 		"(updateServiceAccount), or choose another one", row.Name).At(path)
 }

@@ -47,7 +47,7 @@ func (w *Want) Check(wrong *check.Input, path string) {
 	switch w.Shape {
 	case lifecycle.ShapeBaremetal:
 		if w.GPUCount != nil {
-			wrong.Bad(path+".gpuCount", "leave it out for BAREMETAL, which takes all of a node's")
+			wrong.Bad(path+".gpuCount", "must be left out for BAREMETAL, which takes all GPUs of a node")
 		}
 	case lifecycle.ShapeGPUSlice:
 		if w.GPUCount == nil || *w.GPUCount < 1 || *w.GPUCount > maxGPUs {

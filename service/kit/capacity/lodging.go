@@ -37,7 +37,7 @@ func (l *Lodging) columns() (names, kinds []string) {
 func (l *Lodging) text() string {
 	text := strings.Join(l.Volumes, ", ")
 	if l.Node != "" {
-		return text + " (one of them is on one node's own disk)"
+		return text + " (one of them is on the disk of one node)"
 	}
 	return text
 }

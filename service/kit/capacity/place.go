@@ -100,7 +100,7 @@ func (d *Draft) full(ctx context.Context, t *tx.Tx, walls isolation.Want, classe
 	err := t.QueryRow(ctx, `SELECT platform.any_walls($1, $2, $3)`, classes, walls.Demanding(),
 		d.Want.Profile).Scan(&exists)
 	if err != nil {
-		return fmt.Errorf("look for nodes with such walls: %w", err)
+		return fmt.Errorf("find nodes with such isolation: %w", err)
 	}
 	if exists || (!walls.Demanding() && d.Want.Profile == "") {
 		return d.short(ctx, t, walls, classes)
@@ -110,5 +110,5 @@ func (d *Draft) full(ctx context.Context, t *tx.Tx, walls isolation.Want, classe
 		what += " with the profile " + string(d.Want.Profile)
 	}
 	return fault.New(fault.ClassUnavailable,
-		"no node of the platform offers %s: demand less, or ask the operator for such nodes", what)
+		"no node of the platform offers %s: request less, or ask the operator for such nodes", what)
 }

@@ -60,7 +60,7 @@ func GPUs(ctx context.Context, t *tx.Tx, project *db.Project, path string) error
 	if err != nil || held <= *project.MaxGpus {
 		return err
 	}
-	return fault.New(fault.LimitExceeded, "the project may hold %d GPUs, and this would make %d", *project.MaxGpus,
+	return fault.New(fault.LimitExceeded, "the project may have %d GPUs, and this would make %d", *project.MaxGpus,
 		held).At(path)
 }
 

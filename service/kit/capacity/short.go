@@ -33,7 +33,7 @@ func (d *Draft) short(ctx context.Context, t *tx.Tx, walls isolation.Want, class
 		together := *want.GPUCount * d.Lodging.Together
 		want.GPUCount = &together
 	}
-	return fault.New(fault.CapacityUnavailable, "no node has room just now").With(want.shortage(list)...)
+	return fault.New(fault.CapacityUnavailable, "no node has enough free capacity now").With(want.shortage(list)...)
 }
 
 // free reads what could be placed now within policy, on nodes that serve what the lodging says.
@@ -45,7 +45,7 @@ func (d *Draft) free(ctx context.Context, t *tx.Tx, walls isolation.Want, classe
 		FROM platform.capacity_now($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, skus.Only, skus.Not, regions.Only, regions.Not,
 		classes, walls.Demanding(), d.Want.Profile, storages, kinds, lodging.Node)
 	if err != nil {
-		return nil, fmt.Errorf("look for free capacity: %w", err)
+		return nil, fmt.Errorf("find free capacity: %w", err)
 	}
 	return list, nil
 }
@@ -63,7 +63,7 @@ func (w *Want) shortage(list []free) []fault.Reason {
 			share, whole = max(share, one.Share), whole+one.Whole
 		}
 	}
-	short := fault.Reason{Code: fault.CapacityShort, Message: w.text() + " is wanted, and " + w.most(share, whole)}
+	short := fault.Reason{Code: fault.CapacityShort, Message: w.text() + " is requested, and " + w.most(share, whole)}
 	return []fault.Reason{short, w.alternatives(list)}
 }
 
@@ -105,13 +105,13 @@ func (w *Want) text() string {
 func (w *Want) most(share, whole int) string {
 	switch {
 	case w.Shape == lifecycle.ShapeGPUSlice && share == 0:
-		return "no GPU of it is free"
+		return "no such GPU is free"
 	case w.Shape == lifecycle.ShapeGPUSlice:
 		return fmt.Sprintf("the largest share that is free on one node is %s", gpus(share))
 	case whole == 0:
-		return "none of it is free whole"
+		return "no such node is entirely free"
 	}
-	return fmt.Sprintf("%d of it are free whole", whole)
+	return fmt.Sprintf("%d such nodes are entirely free", whole)
 }
 
 // fitting spells what of one SKU in one region would be accepted instead; empty for nothing.
@@ -157,6 +157,6 @@ func Exhausted(err error, number, of int, path string) error {
 	if len(reasons) > 0 {
 		short = ": " + reasons[0].Message
 	}
-	return fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now%s", number, of,
-		short).With(reasons...)
+	return fault.New(fault.CapacityUnavailable, "no node has enough free capacity for allocation %d of %d now%s",
+		number, of, short).With(reasons...)
 }

@@ -19,16 +19,16 @@ func TestAShortageSaysWhatIsShortAndWhatWouldFit(t *testing.T) {
 		short, fits string
 	}{
 		"another region": {Want{Shape: lifecycle.ShapeGPUSlice, GPUCount: &four, SKU: "large", Region: "eu"}, there,
-			"a share of 4 GPUs of SKU large in region eu is wanted, and the largest share that is free on one node is 2 GPUs",
+			"a share of 4 GPUs of SKU large in region eu is requested, and the largest share that is free on one node is 2 GPUs",
 			"would fit now: GPU_SLICE of 2 GPUs of SKU large in region eu; GPU_SLICE of 8 GPUs or 1 BAREMETAL of SKU large in region us"},
 		"no such SKU": {Want{Shape: lifecycle.ShapeGPUSlice, GPUCount: &four, SKU: "tiny"}, there[:1],
-			"a share of 4 GPUs of SKU tiny is wanted, and no GPU of it is free",
+			"a share of 4 GPUs of SKU tiny is requested, and no such GPU is free",
 			"would fit now: GPU_SLICE of 2 GPUs of SKU large in region eu"},
 		"whole nodes": {Want{Shape: lifecycle.ShapeBaremetal, Region: "eu"}, there[:1],
-			"a whole node in region eu is wanted, and none of it is free whole",
+			"a whole node in region eu is requested, and no such node is entirely free",
 			"would fit now: GPU_SLICE of 2 GPUs of SKU large in region eu"},
 		"nothing at all": {Want{Shape: lifecycle.ShapeBaremetal}, nil,
-			"a whole node is wanted, and none of it is free whole",
+			"a whole node is requested, and no such node is entirely free",
 			"nothing would fit now: release an allocation, or try again later"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,8 @@ func (in *Input) Bad(path, format string, args ...any) {
 // Slug wants 2 to 40 lower-case letters, digits and hyphens, starting with a letter.
 func (in *Input) Slug(path, value string) {
 	if !slug.MatchString(value) {
-		in.Bad(path, "2 to 40 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen")
+		in.Bad(path, "must have 2 to 40 lower-case letters, digits and hyphens, starting with a letter and not ending "+
+			"with a hyphen")
 	}
 }
 
@@ -37,12 +38,12 @@ func (in *Input) Slug(path, value string) {
 func (in *Input) Text(path, value string, least, most int) {
 	n := utf8.RuneCountInString(value)
 	if n < least || n > most || !utf8.ValidString(value) {
-		in.Bad(path, "%d to %d characters", least, most)
+		in.Bad(path, "must have %d to %d characters", least, most)
 		return
 	}
 	for _, r := range value {
 		if unicode.IsControl(r) {
-			in.Bad(path, "must not hold control characters")
+			in.Bad(path, "must not contain control characters")
 			return
 		}
 	}
@@ -51,7 +52,7 @@ func (in *Input) Text(path, value string, least, most int) {
 // Reason wants at most MaxReason characters.
 func (in *Input) Reason(path, value string) {
 	if utf8.RuneCountInString(value) > MaxReason {
-		in.Bad(path, "at most %d characters", MaxReason)
+		in.Bad(path, "must have at most %d characters", MaxReason)
 	}
 }
 
@@ -59,7 +60,7 @@ func (in *Input) Reason(path, value string) {
 func (in *Input) Email(path, value string) {
 	parsed, err := mail.ParseAddress(value)
 	if err != nil || parsed.Address != value || len(value) > 254 {
-		in.Bad(path, "an e-mail address such as person@example.com")
+		in.Bad(path, "must be an e-mail address such as person@example.com")
 	}
 }
 

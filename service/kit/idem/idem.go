@@ -71,7 +71,7 @@ func recall(ctx context.Context, t *tx.Tx, id string, input, result any) error {
 		return fault.New(fault.Conflict, "the same idempotency key is in use by another call").At("input.idempotencyKey")
 	}
 	if err != nil {
-		return fmt.Errorf("recall an idempotency key: %w", err)
+		return fmt.Errorf("read an idempotency key: %w", err)
 	}
 	same, err := sameInput(known, input)
 	if err != nil {
@@ -82,7 +82,7 @@ func recall(ctx context.Context, t *tx.Tx, id string, input, result any) error {
 			"the idempotency key was used with other input").At("input.idempotencyKey")
 	}
 	if err := json.Unmarshal(stored, result); err != nil {
-		return fmt.Errorf("recall an idempotency key: %w", err)
+		return fmt.Errorf("read an idempotency key: %w", err)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func check(value string) error {
 	for _, r := range value {
 		if r < 0x21 || r > 0x7e {
 			return fault.New(fault.InvalidArgument,
-				"the idempotency key may hold printable ASCII without spaces").At("input.idempotencyKey")
+				"the idempotency key must be printable ASCII without spaces").At("input.idempotencyKey")
 		}
 	}
 	return nil

@@ -55,7 +55,8 @@ func InUse(attached []Attached, path string) *fault.Fault {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return fault.New(fault.ControlPlaneInUse,
-		"%d other projects use this control plane: %s. Let them leave, or force with a reason", len(attached), text).
+		"%d other projects use this control plane: %s; have them leave it, or use force with a reason",
+		len(attached), text).
 		With(reasons[:min(len(reasons), fault.MaxReasons)]...)
 }
 

@@ -97,7 +97,7 @@ func (s *Source) withhold(ctx context.Context, t *tx.Tx, tenantID *ids.ID, ref s
 func Load(ctx context.Context, t *tx.Tx, id ids.ID, tenantID *ids.ID, ref string) (*Source, error) {
 	out, err := one(ctx, t, `SELECT `+columns+` FROM artifact_source s WHERE s.disabled_at IS NULL AND s.id = $1`, id)
 	if err == nil && out == nil {
-		err = fault.New(fault.SourceUnknown, "the artifact's source is switched off, or not to be used here")
+		err = fault.New(fault.SourceUnknown, "the artifact's source is switched off, or may not be used here")
 	}
 	if err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ func (l *Limits) Within(want Wanted) error {
 	var reasons []fault.Reason
 	if want.Version != "" && len(l.Versions) > 0 && !policy.Admits(l.Versions, want.Version) {
 		reasons = append(reasons, fault.Reason{Code: fault.VersionDenied, Path: want.VersionPath,
-			Message: fmt.Sprintf("the entitlement does not reach to version %s", want.Version)})
+			Message: fmt.Sprintf("the entitlement does not include version %s", want.Version)})
 	}
 	for _, one := range []struct {
 		most *int
@@ -127,6 +127,6 @@ func (l *Limits) Within(want Wanted) error {
 	if len(reasons) == 0 {
 		return nil
 	}
-	return fault.New(fault.NotEntitled, "the project's entitlement does not go as far: %s",
+	return fault.New(fault.NotEntitled, "the project's entitlement does not allow this: %s",
 		reasons[0].Message).With(reasons...)
 }

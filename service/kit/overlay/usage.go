@@ -54,10 +54,10 @@ func Count(ctx context.Context, t *tx.Tx, projectID ids.ID, appSlug string, lock
 	out := &Usage{}
 	rows, err := t.Query(ctx, usageSQL, projectID, appSlug, lock)
 	if err != nil {
-		return nil, fmt.Errorf("count what %s has: %w", projectID, err)
+		return nil, fmt.Errorf("count the usage of %s: %w", projectID, err)
 	}
 	if err := out.scan(rows); err != nil {
-		return nil, fmt.Errorf("count what %s has: %w", projectID, err)
+		return nil, fmt.Errorf("count the usage of %s: %w", projectID, err)
 	}
 	return out, nil
 }

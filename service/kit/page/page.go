@@ -52,7 +52,7 @@ func (a Args) Decode(list string, values ...any) error {
 	if a.After == "" {
 		return nil
 	}
-	invalid := fault.New(fault.CursorInvalid, "the cursor was not made by this list").At("after")
+	invalid := fault.New(fault.CursorInvalid, "the cursor is not from this list").At("after")
 	if len(a.After) > maxCursor {
 		return invalid
 	}

@@ -41,7 +41,7 @@ func Own(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Identity, error) {
 	var called []string
 	if err := t.QueryRow(ctx, `SELECT ARRAY[split_part(email, '@', 1), display_name] FROM person WHERE id = $1
 		UNION ALL SELECT ARRAY[name] FROM service_account WHERE id = $1`, t.Actor.ID).Scan(&called); err != nil {
-		return nil, fmt.Errorf("read what %s is called: %w", t.Actor.ID, err)
+		return nil, fmt.Errorf("read the name of %s: %w", t.Actor.ID, err)
 	}
 	wished := posix.Name(called...)
 	found, err = scan(t.QueryRow(ctx, `SELECT name, uid FROM platform.give_posix($1, $2, $3)`, tenant, wished,

@@ -46,8 +46,8 @@ func (p Place) Named(name, path string) error {
 	if strings.HasPrefix(name, p.slug+"-") {
 		return nil
 	}
-	return fault.New(fault.InvalidArgument, "a name in a sandbox begins with %q, the tenant's short name and a hyphen: "+
-		"other names are given by the platform's staff", p.slug+"-").At(path)
+	return fault.New(fault.InvalidArgument, "a name in a sandbox must begin with %q, the tenant's short name and a "+
+		"hyphen: only the platform's staff gives other names", p.slug+"-").At(path)
 }
 
 // Room locks what the tenant has in sandboxes against another addition at the same time, and refuses one too many:
@@ -64,7 +64,7 @@ func (p Place) Room(ctx context.Context, t *tx.Tx, what, query string) error {
 	if held >= Most {
 		return fault.New(fault.LimitExceeded,
 			"a tenant may have %d %s in sandboxes: have one opened by the platform's staff, "+
-				"or use one again", Most, what).At("input.projectId")
+				"or reuse one", Most, what).At("input.projectId")
 	}
 	return nil
 }

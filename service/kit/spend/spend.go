@@ -80,7 +80,8 @@ func (o *over) refusal() string {
 	const remedy = ": raise the budget, or release capacity that is not needed"
 	switch {
 	case o.spent.Add(o.held).Cmp(o.amount) > 0:
-		return fmt.Sprintf("the %s's budget %s is %s %s: %s is spent, and what is rented holds %s, this included",
+		return fmt.Sprintf(
+			"the %s's budget %s is %s %s: %s is spent, and rented capacity reserves %s, including this request",
 			o.scope.Noun(), o.id, o.amount, o.currency,
 			o.spent, o.held) + remedy
 	case o.unpriced > 0:

@@ -51,7 +51,8 @@ func Find(ctx context.Context, t *tx.Tx, rules *policy.Effective, instanceID ids
 		return nil, err
 	case out == nil:
 		return nil, fault.New(fault.NotFound,
-			"the instance's manifest pins no artifact %.80s, and its tenant has none of it in use", digest).At(path)
+			"the instance's manifest does not pin artifact %.80s, and its tenant has none with this digest in use",
+			digest).At(path)
 	case out.quarantined:
 		return nil, Quarantined(digest, out.whyQuarantined).At(path)
 	}
@@ -68,7 +69,7 @@ func Look(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) (*Art
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for artifact %s: %w", digest, err)
+		return nil, fmt.Errorf("find artifact %s: %w", digest, err)
 	}
 	return out, nil
 }

@@ -33,7 +33,8 @@ const maxKinds = 8
 func List(ctx context.Context, d *tx.DB, projectID ids.ID, kinds []string, args page.Args) (*page.Page[*db.AuditEntry],
 	error) {
 	if len(kinds) > maxKinds {
-		return nil, fault.New(fault.InvalidArgument, "at most %d kinds of actor", maxKinds).At("actorKinds")
+		return nil, fault.New(fault.InvalidArgument, "actorKinds may have at most %d kinds of actor",
+			maxKinds).At("actorKinds")
 	}
 	if kinds == nil {
 		kinds = []string{}

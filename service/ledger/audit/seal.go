@@ -54,7 +54,7 @@ func (s *Sealer) Seal(ctx context.Context) (out Sealed, err error) {
 }
 
 // errOvertaken says that the link that was to be followed is not the last any more.
-var errOvertaken = errors.New("the chain has another end now")
+var errOvertaken = errors.New("another process extended the chain")
 
 // head is the chain's end: its last link, and the place of that entry in the order of commits.
 type head struct {
@@ -91,7 +91,7 @@ func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 		WHERE xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 		AND xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)`).Scan(&held)
 	if err != nil {
-		return Sealed{}, fmt.Errorf("look for what is held back: %w", err)
+		return Sealed{}, fmt.Errorf("find entries that wait for open transactions: %w", err)
 	}
 	found, err := t.Query(ctx, waitingSQL, end.xid, end.id, maxSealed)
 	if err != nil {

@@ -41,14 +41,14 @@ func (f Filter) check() error {
 		"permissionKey": f.PermissionKey,
 		"action":        f.Action, "correlationId": f.CorrelationID} {
 		if text != nil && (len(*text) > maxSought || strings.ContainsRune(*text, 0)) {
-			wrong.Bad("filter."+path, "at most %d bytes, without NUL", maxSought)
+			wrong.Bad("filter."+path, "must have at most %d bytes, without NUL", maxSought)
 		}
 	}
 	if len(f.ActorKinds) > maxKinds {
-		wrong.Bad("filter.actorKinds", "at most %d kinds of actor", maxKinds)
+		wrong.Bad("filter.actorKinds", "must have at most %d kinds of actor", maxKinds)
 	}
 	if f.From != nil && f.To != nil && !f.From.Before(*f.To) {
-		wrong.Bad("filter.to", "must lie after from")
+		wrong.Bad("filter.to", "must be after from")
 	}
 	return wrong.Err()
 }

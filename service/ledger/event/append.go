@@ -54,7 +54,8 @@ func AppendWith(ctx context.Context, t *tx.Tx, instance *db.Instance, columns []
 // Begin is Append for an instance that the transaction has created, with the number of the drafts as its Revision.
 func Begin(t *tx.Tx, instance *db.Instance, drafts ...Draft) error {
 	if instance.Revision != len(drafts) {
-		return fmt.Errorf("%s begins with %d events, and was made for %d", instance.ID, len(drafts), instance.Revision)
+		return fmt.Errorf("%s begins with %d events, and was created for %d", instance.ID, len(drafts),
+			instance.Revision)
 	}
 	return queue(t.Last(), t, instance, instance.Revision, drafts)
 }

@@ -139,7 +139,7 @@ func TestATimelineBeginsWithWhatItsInstanceWasMadeFor(t *testing.T) {
 	err := b.DB.Write(b.ctx, func(_ context.Context, w *tx.Tx) error {
 		return event.Begin(w, &made, event.Draft{Type: lifecycle.EventInstanceRequested, Message: "one of two"})
 	})
-	require.ErrorContains(t, err, "begins with 1 events, and was made for 2")
+	require.ErrorContains(t, err, "begins with 1 events, and was created for 2")
 	require.Empty(t, b.seqs())
 	require.NoError(t, b.DB.Write(b.ctx, func(_ context.Context, w *tx.Tx) error {
 		return event.Begin(w, &made, event.Draft{Type: lifecycle.EventInstanceRequested, Message: "a"},

@@ -161,7 +161,7 @@ func (h *Hub) notify(ctx context.Context) {
 		case <-h.signal:
 		}
 		if err := h.send(ctx); err != nil && ctx.Err() == nil {
-			h.log.Warn("other processes could not be woken; they look again by themselves", "error", err)
+			h.log.Warn("other processes could not be woken; they poll by themselves", "error", err)
 		}
 		pause.Reset(coalesce)
 		select {

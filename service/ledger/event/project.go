@@ -58,7 +58,7 @@ func (*Feeds) Cursor(p Position) string {
 
 // Parse reads a cursor. CURSOR_INVALID at `after` when it is not one.
 func (*Feeds) Parse(cursor string) (Position, error) {
-	invalid := fault.New(fault.CursorInvalid, "the cursor was not made by a project's feed").At("after")
+	invalid := fault.New(fault.CursorInvalid, "the cursor is not from a project's feed").At("after")
 	text, ok := strings.CutPrefix(cursor, "p")
 	parts := strings.Split(text, ".")
 	if !ok || len(cursor) > 80 || len(parts) != 3 {
@@ -84,7 +84,8 @@ func (*Feeds) Parse(cursor string) (Position, error) {
 // Expired refuses a cursor of events that the database does not have.
 func Expired() error {
 	return fault.New(fault.CursorExpired,
-		"the cursor is of a past that the database does not have: begin again without one").At("after")
+		"the database lacks the history of this cursor, after a restore or failover: begin again without one").
+		At("after")
 }
 
 // keptSQL reports whether the database still has the past that a position names.
@@ -205,7 +206,7 @@ func (f *Feeds) ResumeInstance(ctx context.Context, instanceID ids.ID, cursor st
 	case place.Generation != 0 && place.Generation != generation:
 		return Position{}, Expired()
 	case generation == 0:
-		return Position{}, fault.New(fault.CursorInvalid, "the cursor lies beyond the timeline's end").At("after")
+		return Position{}, fault.New(fault.CursorInvalid, "the cursor is beyond the timeline's end").At("after")
 	}
 	place.Generation = generation
 	return place, nil

@@ -31,7 +31,7 @@ func ParseInstanceCursor(cursor string) (p Position, err error) {
 	if cursor == "" {
 		return Position{}, nil
 	}
-	invalid := fault.New(fault.CursorInvalid, "the cursor was not made by an instance's timeline").At("after")
+	invalid := fault.New(fault.CursorInvalid, "the cursor is not from an instance's timeline").At("after")
 	text, ok := strings.CutPrefix(cursor, "s")
 	digits, generation, named := strings.Cut(text, ".")
 	p.Order, err = strconv.ParseInt(digits, 10, 64)

@@ -31,10 +31,11 @@ func AppendShared(ctx context.Context, t *tx.Tx, shareID ids.ID, instance *db.In
 		string(draft.Type),
 		draft.Message, encoded, correlation, t.Now).Scan(&revision)
 	if err != nil {
-		return fmt.Errorf("tell %s of its share %s: %w", instance.ID, shareID, err)
+		return fmt.Errorf("append to %s the event of its share %s: %w", instance.ID, shareID, err)
 	}
 	if revision == nil {
-		return fmt.Errorf("tell %s of its share %s: it is out of reach", instance.ID, shareID)
+		return fmt.Errorf("append to %s the event of its share %s: the caller does not reach the share", instance.ID,
+			shareID)
 	}
 	instance.Revision, instance.UpdatedAt = *revision, t.Now
 	t.Wake(InstanceTopic(instance.ID), ProjectTopic(instance.ProjectID))

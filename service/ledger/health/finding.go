@@ -66,7 +66,7 @@ func lockInstance(ctx context.Context, t *tx.Tx, memberID ids.ID) (*db.Instance,
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for member %s: %w", memberID, err)
+		return nil, fmt.Errorf("find member %s: %w", memberID, err)
 	}
 	instance, err := t.Instance.Query().Where(dbinstance.ID(of)).ForUpdate().Only(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func atRest(ctx context.Context, t *tx.Tx, instanceID ids.ID, finding Finding) (
 	}
 	var ended *time.Time
 	if err := t.QueryRow(ctx, endedSQL, instanceID, finding.MemberID).Scan(&ended); err != nil {
-		return false, fmt.Errorf("look for operations on member %s: %w", finding.MemberID, err)
+		return false, fmt.Errorf("find operations on member %s: %w", finding.MemberID, err)
 	}
 	return ended == nil || ended.Before(t.Now.Add(-finding.Age-slack)), nil
 }

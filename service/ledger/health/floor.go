@@ -107,7 +107,7 @@ func bound(list []standing, least map[string]int) Bound {
 			said = append(said, fmt.Sprintf("%d %s failed", one.Failed, one.Key))
 		}
 		if one.Unheard > 0 {
-			said = append(said, fmt.Sprintf("%d %s on nodes that are not heard", one.Unheard, one.Key))
+			said = append(said, fmt.Sprintf("%d %s on nodes that do not report", one.Unheard, one.Key))
 		}
 	}
 	out.Message = strings.Join(said, ", ")

@@ -34,7 +34,7 @@ func FailReported(ctx context.Context, t *tx.Tx, instance *db.Instance, seen []a
 		}
 		mine, err := t.Member.Query().Where(dbmember.ID(ids.ID(one.ID)), dbmember.InstanceID(instance.ID)).Exist(ctx)
 		if err != nil {
-			return fmt.Errorf("look for member %s: %w", one.ID, err)
+			return fmt.Errorf("find member %s: %w", one.ID, err)
 		}
 		if !mine {
 			continue

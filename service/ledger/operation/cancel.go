@@ -27,7 +27,7 @@ var marked = map[lifecycle.OperationKind]bool{
 // instead is what to do about an operation that cannot be stopped.
 var instead = map[lifecycle.OperationKind]string{
 	lifecycle.InstanceDecommission: "a teardown cannot be stopped: let it end and launch again",
-	lifecycle.AllocationRelease:    "a release cannot be stopped: let it end and ask for capacity again",
+	lifecycle.AllocationRelease:    "a release cannot be stopped: let it end and request capacity again",
 }
 
 // Cancel requests an operation to stop, if that is still safe. One that was never claimed and has left nothing behind
@@ -105,7 +105,7 @@ func cancelable(op *db.Operation) error {
 func cancel(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, reason string) error {
 	before := op.State
 	draft := event.Draft{Type: lifecycle.EventOperationCanceling, OperationID: op.ID,
-		Message:       "asked to stop by " + t.Actor.Name,
+		Message:       "stop requested by " + t.Actor.Name,
 		CorrelationID: op.CorrelationID, Payload: map[string]any{"kind": op.Kind, "reason": reason}}
 	write := ask
 	if op.State == lifecycle.OperationPending && op.ClaimedBy == nil && op.DispatchAttempt == 0 && !marked[op.Kind] {

@@ -103,7 +103,7 @@ func AllOpen(ctx context.Context, t *tx.Tx, instanceID ids.ID, locked bool) ([]*
 	}
 	open, err := query.All(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for open operations: %w", err)
+		return nil, fmt.Errorf("find open operations: %w", err)
 	}
 	return open, nil
 }

@@ -98,7 +98,7 @@ func Compensate(ctx context.Context, t *tx.Tx, op *db.Operation, failure Failure
 		= $4,
 		error_retryable = $5 WHERE id = $1`, op.ID, failure.Code, failure.Message, failure.Owner, failure.Retryable)
 	if err != nil {
-		return fmt.Errorf("take %s back: %w", op.ID, err)
+		return fmt.Errorf("roll back %s: %w", op.ID, err)
 	}
 	op.State = lifecycle.OperationCompensating
 	op.ErrorCode, op.ErrorMessage, op.ErrorOwner, op.ErrorRetryable = failure.Code, failure.Message, failure.Owner,

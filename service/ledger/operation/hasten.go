@@ -34,5 +34,6 @@ func Hasten(ctx context.Context, t *tx.Tx, op *db.Operation, reason string) (eve
 	op.ForcedAt = &t.Now
 	t.Wake(event.OperationTopic(op.ID), event.WordTopic(op.ID), event.QueueTopic)
 	return event.Draft{Type: lifecycle.EventOperationProgress, OperationID: op.ID, CorrelationID: op.CorrelationID,
-		Message: t.Actor.Name + " lets it go on by force", Payload: map[string]any{"forced": true, "reason": reason}}, nil
+		Message: t.Actor.Name + " continues it with force",
+		Payload: map[string]any{"forced": true, "reason": reason}}, nil
 }

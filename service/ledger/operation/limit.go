@@ -38,7 +38,8 @@ func withinLimit(ctx context.Context, t *tx.Tx, project ids.ID) error {
 		return nil
 	}
 	again := oldest.Add(limitWindow)
-	refused := fault.New(fault.RateLimited, "the service account may begin %d operations an hour, and has: the next at %s",
+	refused := fault.New(fault.RateLimited,
+		"the service account may begin %d operations an hour, and has done so: try again at %s",
 		most, again.UTC().Format(time.RFC3339)).
 		With(fault.Reason{Code: fault.AccountLimit, Message: fmt.Sprintf("operationsPerHour is %d; try again in %d seconds",
 			most, int(again.Sub(t.Now).Seconds())+1)})

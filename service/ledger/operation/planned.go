@@ -51,13 +51,13 @@ func (p PlannedAnswer) Worse(now PlannedAnswer, forced bool) string {
 	}
 	switch {
 	case now.Verdict != p.Verdict && now.Verdict != adapter.VerdictSafe && !forced:
-		return fmt.Sprintf("the adapter calls it %s, and called it %s", now.Verdict, p.Verdict)
+		return fmt.Sprintf("the adapter judges it %s now, and judged it %s in the plan", now.Verdict, p.Verdict)
 	case len(more) > 0:
 		return "work would be lost that the plan did not show: " + strings.Join(more[:min(len(more), shownWork)], ", ")
 	case now.Total > p.Total:
 		return fmt.Sprintf("%d pieces of work would be lost, and the plan showed %d", now.Total, p.Total)
 	case p.Reversible && !now.Reversible && now.Verdict == adapter.VerdictSafe:
-		return "the adapter says that it cannot be taken back any more"
+		return "the adapter reports that it cannot be undone any more"
 	}
 	return ""
 }

@@ -77,24 +77,24 @@ func (in *ReportInput) check() error {
 		reasons = append(reasons, fault.Reason{Code: fault.BadValue, Message: fmt.Sprintf(format, args...), Path: path})
 	}
 	if in.Phase != nil && len(*in.Phase) > maxReportPhase {
-		bad("input.phase", "at most %d characters", maxReportPhase)
+		bad("input.phase", "must have at most %d bytes", maxReportPhase)
 	}
 	if in.Message != nil && len(*in.Message) > maxReportMessage {
-		bad("input.message", "at most %d characters", maxReportMessage)
+		bad("input.message", "must have at most %d bytes", maxReportMessage)
 	}
 	if in.Percent != nil && (*in.Percent < 0 || *in.Percent > 100) {
-		bad("input.percent", "0 to 100")
+		bad("input.percent", "must be 0 to 100")
 	}
 	if len(in.Members) > maxReportMembers {
-		bad("input.members", "at most %d", maxReportMembers)
+		bad("input.members", "must have at most %d entries", maxReportMembers)
 	}
 	for i, member := range in.Members[:min(len(in.Members), maxReportMembers)] {
 		at := fmt.Sprintf("input.members.%d", i)
 		if member.Message != nil && len(*member.Message) > maxReportMessage {
-			bad(at+".message", "at most %d characters", maxReportMessage)
+			bad(at+".message", "must have at most %d bytes", maxReportMessage)
 		}
 		if len(member.Detail) > maxReportDetail {
-			bad(at+".detail", "at most %d bytes", maxReportDetail)
+			bad(at+".detail", "must have at most %d bytes", maxReportDetail)
 		}
 	}
 	if len(reasons) > 0 {
@@ -135,7 +135,7 @@ func lockReported(ctx context.Context, t *tx.Tx, in ReportInput) (*db.Instance, 
 	}
 	if t.Actor.Kind != authz.KindOperation || t.Actor.ID != op.ID {
 		return nil, nil, audit.Refused(t, verb, authz.OperationReport, object, op.ID,
-			fault.New(fault.Forbidden, "an operation is reported by its own token"))
+			fault.New(fault.Forbidden, "an operation can be reported only with its own token"))
 	}
 	var instance *db.Instance
 	if op.InstanceID != nil {

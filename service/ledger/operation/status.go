@@ -108,7 +108,7 @@ func TellLast(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) e
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("tell the last line of %s: %w", id, err)
+		return fmt.Errorf("report the last progress of %s: %w", id, err)
 	}
 	return event.Append(ctx, t, instance, p.event(op))
 }

@@ -25,11 +25,11 @@ func WakeRelease(ctx context.Context, t *tx.Tx, allocation ids.ID) error {
 func wakeFound(ctx context.Context, t *tx.Tx, sql string, of ids.ID) error {
 	found, err := t.Query(ctx, sql, of)
 	if err != nil {
-		return fmt.Errorf("look for releases that wait for %s: %w", of, err)
+		return fmt.Errorf("find releases that wait for %s: %w", of, err)
 	}
 	waiting, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
 	if err != nil {
-		return fmt.Errorf("look for releases that wait for %s: %w", of, err)
+		return fmt.Errorf("find releases that wait for %s: %w", of, err)
 	}
 	return Wake(ctx, t, waiting...)
 }

@@ -54,7 +54,7 @@ func Recount(ctx context.Context, t *tx.Tx, instanceID ids.ID) error {
 		return err
 	}
 	if err := t.SendBatch(ctx, writes).Close(); err != nil {
-		return fmt.Errorf("keep the roles of %s: %w", instanceID, err)
+		return fmt.Errorf("store the roles of %s: %w", instanceID, err)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func WantMore(ctx context.Context, t *tx.Tx, instance *db.Instance, key string, 
 		return fmt.Errorf("change the roles of %s: %w", instance.ID, err)
 	}
 	if _, err := t.Exec(ctx, `UPDATE instance SET roles = $2 WHERE id = $1`, instance.ID, roles); err != nil {
-		return fmt.Errorf("keep the roles of %s: %w", instance.ID, err)
+		return fmt.Errorf("store the roles of %s: %w", instance.ID, err)
 	}
 	if err := Recount(ctx, t, instance.ID); err != nil {
 		return err

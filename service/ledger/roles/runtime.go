@@ -50,7 +50,7 @@ func KeepRuntime(ctx context.Context, t *tx.Tx, instanceID ids.ID, said map[stri
 		return false, fmt.Errorf("encode the roles of %s: %w", instanceID, err)
 	}
 	if _, err := t.Exec(ctx, `UPDATE instance SET roles = $2 WHERE id = $1`, instanceID, encoded); err != nil {
-		return false, fmt.Errorf("keep the roles of %s: %w", instanceID, err)
+		return false, fmt.Errorf("store the roles of %s: %w", instanceID, err)
 	}
 	return true, nil
 }

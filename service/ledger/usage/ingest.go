@@ -70,11 +70,11 @@ func Add(ctx context.Context, t *tx.Tx, records []metering.Record) (*Added, erro
 	}
 	found, err := t.Query(ctx, reusedSQL)
 	if err != nil {
-		return nil, fmt.Errorf("look for ids that were used: %w", err)
+		return nil, fmt.Errorf("find ids that were used: %w", err)
 	}
 	reused, err := pgx.CollectRows(found, pgx.RowTo[int])
 	if err != nil {
-		return nil, fmt.Errorf("look for ids that were used: %w", err)
+		return nil, fmt.Errorf("find ids that were used: %w", err)
 	}
 	if _, err := t.Exec(ctx, `TRUNCATE pg_temp.usage_incoming`); err != nil {
 		return nil, err

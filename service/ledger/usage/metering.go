@@ -169,7 +169,7 @@ type Incoming struct {
 func Read(raw []byte) Incoming {
 	in := Incoming{Raw: raw}
 	if err := json.Unmarshal(raw, &in.Sent); err != nil {
-		in.Wrong = &fault.Reason{Code: fault.BadValue, Message: "the record is not one of the contract: its types differ"}
+		in.Wrong = &fault.Reason{Code: fault.BadValue, Message: "a field of the record does not have its type"}
 		var id struct{ ID, Dimension string }
 		_ = json.Unmarshal(raw, &id) // what can be read of it names it
 		in.Sent = metering.Sent{ID: id.ID, Dimension: id.Dimension}
@@ -204,7 +204,7 @@ func Take(ctx context.Context, t *tx.Tx, m *metering.Metering, incoming []Incomi
 	}
 	for _, n := range added.Reused {
 		refuse(from[n], fault.Reason{Code: fault.UsageIDReused, Path: "id",
-			Message: "id is that of a record with other content"})
+			Message: "id belongs to a record with other content"})
 	}
 	fresh, err := Quarantine(ctx, t, refused)
 	return &Taken{Recorded: added.Recorded, Known: added.Known, Quarantined: len(refused), Fresh: fresh}, err

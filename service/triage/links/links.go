@@ -48,7 +48,7 @@ type Values struct {
 // around is how much earlier and later than the request and its end a page begins and ends.
 const around = 5 * time.Minute
 
-// Check reports which template cannot be used, by its flag: an address must be https, or http of this machine alone,
+// Check reports which template cannot be used, by its flag: an address must be https, or http to this machine alone,
 // without a user, and have known placeholders outside of the host's name.
 func (t Templates) Check() error {
 	for _, one := range []struct{ flag, template string }{
@@ -70,7 +70,7 @@ func check(template string) error {
 	}
 	for _, found := range placeholder.FindAllStringSubmatch(template, -1) {
 		if !slices.Contains(placeholders, found[1]) {
-			return fmt.Errorf("{%s} is not a placeholder: use {%s}, and write a brace that is none as %%7B and %%7D",
+			return fmt.Errorf("{%s} is not a placeholder: use {%s}, and write any other brace as %%7B or %%7D",
 				found[1], strings.Join(placeholders, "}, {"))
 		}
 	}
@@ -83,13 +83,13 @@ func check(template string) error {
 	case err != nil || address.Host != plain.Host || address.Scheme != plain.Scheme:
 		return fmt.Errorf("a placeholder cannot be in the host's name")
 	case address.User != nil:
-		return fmt.Errorf("the address has a user: leave it out, the tool asks for one itself")
+		return fmt.Errorf("the address has a user: leave it out, as the tool has its own login")
 	case address.Host == "":
 		return fmt.Errorf("the address names no host")
 	case address.Scheme == "https", address.Scheme == "http" && loopback(address.Hostname()):
 		return nil
 	}
-	return fmt.Errorf("the address must be https, or http of this machine")
+	return fmt.Errorf("the address must be https, or http to this machine")
 }
 
 func loopback(host string) bool {

@@ -42,7 +42,7 @@ export class Live {
   private current: LiveStatus = { state: 'idle', epoch: 0 };
   private pongTimer: ReturnType<typeof setTimeout> | undefined;
   private quietTimer: ReturnType<typeof setTimeout> | undefined;
-  private heardAt = Date.now();
+  private answeredAt = Date.now();
 
   /** Nothing is opened until the first feed is followed. webSocketImpl is for tests outside of a browser. */
   constructor(
@@ -62,14 +62,14 @@ export class Live {
       on: {
         connected: () => this.set({ state: 'open', epoch: this.current.epoch + 1 }),
         message: () => {
-          this.heardAt = Date.now();
+          this.answeredAt = Date.now();
         },
         closed: (event) => this.closed(event),
         ping: (received) => {
           if (!received) this.expectPong();
         },
         pong: (received) => {
-          if (received) this.heard();
+          if (received) this.answered();
         },
       },
     });
@@ -99,7 +99,7 @@ export class Live {
   /** The browser has lost its network: the connection is down, though no packet has shown it yet. */
   offline(): void {
     if (this.current.state !== 'open') return;
-    this.set({ state: 'reconnecting', epoch: this.current.epoch, asOf: this.heardAt });
+    this.set({ state: 'reconnecting', epoch: this.current.epoch, asOf: this.answeredAt });
     this.client.terminate();
   }
 
@@ -130,7 +130,7 @@ export class Live {
     const wanted = !(isClose(event) && event.code === 1000 && event.wasClean === true);
     this.set(
       wanted
-        ? { state: 'reconnecting', epoch: this.current.epoch, asOf: this.current.asOf ?? this.heardAt }
+        ? { state: 'reconnecting', epoch: this.current.epoch, asOf: this.current.asOf ?? this.answeredAt }
         : { state: 'idle', epoch: this.current.epoch },
     );
   }
@@ -139,16 +139,16 @@ export class Live {
   private expectPong(): void {
     if (this.pongTimer !== undefined) return; // the answer to an earlier ping is still expected
     this.quietTimer = setTimeout(
-      () => this.set({ state: 'reconnecting', epoch: this.current.epoch, asOf: this.heardAt }),
+      () => this.set({ state: 'reconnecting', epoch: this.current.epoch, asOf: this.answeredAt }),
       quietAfter,
     );
     this.pongTimer = setTimeout(() => this.client.terminate(), pongWithin);
   }
 
   /** The peer has answered. What it sent meanwhile arrived before the answer, so nothing needs to be read again. */
-  private heard(): void {
+  private answered(): void {
     this.expectNothing();
-    this.heardAt = Date.now();
+    this.answeredAt = Date.now();
     if (this.current.state === 'reconnecting') this.set({ state: 'open', epoch: this.current.epoch });
   }
 

@@ -148,7 +148,7 @@ function Smokes({ artifact }: { artifact: Artifact }) {
       <Status
         state={artifact.smoked ? 'SUCCEEDED' : 'PENDING'}
         bare
-        label={artifact.smoked ? 'Passed' : 'None that counts'}
+        label={artifact.smoked ? 'Passed' : 'No valid report'}
       />
       {newest !== undefined && (
         <span className="small faint">

@@ -51,7 +51,7 @@ export function PromoteArtifactDialog({
           unsmoked && (
             <div className="stack">
               <Notice tone="warn" icon="info">
-                <b>No smoke of its kind counts.</b> Every tenant may pin it: a registered runner runs{' '}
+                <b>It has no valid smoke report.</b> Every tenant may pin it, so a registered runner must run{' '}
                 <code>appctl artifact smoke</code> first.
               </Notice>
               {staff && <OverrideField value={override} onChange={setOverride} error={errors.get('override')} />}

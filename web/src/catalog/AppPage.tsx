@@ -63,14 +63,14 @@ function AppView({ app }: { app: App }) {
       />
       {app.sandbox && (
         <Notice tone="idle" icon="info">
-          This app is in a sandbox: only the project that made it can launch it, and no other tenant sees it, until the
-          platform’s staff opens it.
+          This app is in a sandbox: only the project that created it can launch it, and no other tenant sees it, until
+          the platform’s staff opens it.
         </Notice>
       )}
       {app.system && (
         <Notice tone="idle" icon="info">
-          This is a system app: the platform’s operator runs it, in the platform’s own tenant. No tenant sees it, and
-          nobody is billed for it.
+          This is a system app: the platform’s operator runs it, in the platform’s own tenant. No tenant sees it, and no
+          one is billed for it.
         </Notice>
       )}
       {!app.entitled && !app.system && (

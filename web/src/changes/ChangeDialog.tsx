@@ -161,7 +161,7 @@ function StaleNotice({ messages, ready }: { messages: readonly string[]; ready: 
       <p>
         {ready
           ? 'Below is the new plan. Read it, and continue if it is still what you want.'
-          : 'A new plan is being made.'}
+          : 'A new plan is being created.'}
       </p>
     </Notice>
   );

@@ -70,7 +70,7 @@ const effects: Readonly<Record<Line['effect'], string>> = {
   RENTED: 'would be rented',
   KEPT: 'stays in use',
   LEFT: 'stays rented, unused',
-  RELEASED: 'would be given back',
+  RELEASED: 'would be released',
 };
 
 const lineColumns = [

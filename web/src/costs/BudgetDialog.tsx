@@ -41,8 +41,7 @@ export function BudgetDialog({
         fields: ['scope', 'targetId', 'amount', 'currency', 'span', 'atLimit', 'thresholds'],
         reasonNeeded: true,
         wrong: wrongBudget({ scope, targetId: whose, amount, thresholds }),
-        intro:
-          'It bounds what may be spent from now on. What is rented already is held of it, for an hour at its price.',
+        intro: 'It limits what may be spent from now on. The price of an hour of what is rented is reserved from it.',
         send: ({ reason }) =>
           tell(SetBudgetDocument, {
             input: {
@@ -93,7 +92,7 @@ export function BudgetDialog({
                 data-autofocus
               />
               <Select
-                label="For what time"
+                label="Period"
                 data={entries(spans)}
                 value={span}
                 allowDeselect={false}
@@ -110,8 +109,8 @@ export function BudgetDialog({
               />
             </div>
             <TagsInput
-              label="Told at these percents"
-              description="An event of the project, and so a webhook's delivery, at each"
+              label="Reported at these percentages"
+              description="At each, the project gets an event, which its webhooks can deliver"
               value={thresholds}
               onChange={setThresholds}
               maxTags={10}

@@ -59,7 +59,7 @@ export function Budgets({
         )}
       </header>
       {budgets.length === 0 ? (
-        <div className="card-body soft">None is set: nothing bounds what may be spent.</div>
+        <div className="card-body soft">No budget is set: nothing limits what may be spent.</div>
       ) : (
         <DataTable
           label="Budgets"
@@ -81,7 +81,7 @@ export function Budgets({
           onClose={close}
           onDone={refresh}
         >
-          What it was for may spend again without a bound of its own.
+          This budget then no longer limits what may be spent.
         </AskDialog>
       )}
     </section>
@@ -112,7 +112,7 @@ const budgetColumns = [
     cell: (row: BudgetBitsFragment) => (
       <span>
         {amount(row.spent, row.currency)}
-        <span className="sub">{amount(row.held, row.currency)} held</span>
+        <span className="sub">{amount(row.held, row.currency)} reserved</span>
       </span>
     ),
   },
@@ -124,8 +124,8 @@ const budgetColumns = [
         {outcomes[row.atLimit]}
         <span className="sub">
           {row.largestOvershoot === null
-            ? 'what runs goes on'
-            : `passed by at most ${amount(row.largestOvershoot, row.currency)}`}
+            ? 'what runs continues'
+            : `exceeded by at most ${amount(row.largestOvershoot, row.currency)}`}
           {row.trouble !== '' && `; ${row.trouble}`}
         </span>
       </span>

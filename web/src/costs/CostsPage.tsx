@@ -53,7 +53,7 @@ function Costs({ data, refresh }: { data: ProjectCostsQuery; refresh: () => void
       </section>
       <Budgets budgets={data.budgets} currency={currency} refresh={refresh} />
       <ShareTable title="By app" none="what no instance used" shares={data.byApp} />
-      <ShareTable title="By person" none="nobody in particular" shares={data.byPerson} />
+      <ShareTable title="By person" none="no one in particular" shares={data.byPerson} />
       <ShareTable title="By workload" none="what no instance used" shares={data.byInstance} />
       <ShareTable title="By what is metered" none="" shares={data.byMeter} />
     </div>

@@ -3,10 +3,10 @@ import type { BudgetOutcome, BudgetScope, BudgetSpan } from '../generated/graphq
 
 /** What happens at the limit, in words. */
 export const outcomes: Readonly<Record<BudgetOutcome, string>> = {
-  TELL: 'it is only told',
-  REFUSE: 'what is new is refused',
+  TELL: 'it is only reported',
+  REFUSE: 'new costs are refused',
   DRAIN: 'members are drained',
-  DECOMMISSION: 'capacity is given back',
+  DECOMMISSION: 'capacity is released',
 };
 
 /** What an amount is for, in words. */
@@ -33,12 +33,12 @@ export function wrongBudget(given: Given): Map<string, string> {
   const wrong = new Map<string, string>();
   if (given.targetId === '') wrong.set('targetId', 'Choose whose budget it is.');
   if (!/^\d{1,18}(\.\d{1,6})?$/.test(given.amount.trim()) || /^[0.]*$/.test(given.amount.trim()))
-    wrong.set('amount', 'An amount above 0, such as 250 or 99.50.');
+    wrong.set('amount', 'Enter an amount above 0, such as 250 or 99.50.');
   if (
     given.thresholds.length > 10 ||
     given.thresholds.some((each) => !/^\d{1,4}$/.test(each) || !inRange(Number(each)))
   )
-    wrong.set('thresholds', 'At most ten whole percents, each from 1 to 1000.');
+    wrong.set('thresholds', 'Enter at most ten whole percentages, each from 1 to 1000.');
   return wrong;
 }
 

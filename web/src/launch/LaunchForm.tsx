@@ -78,7 +78,7 @@ export function LaunchForm({
       </Section>
       <Section
         title="Capacity"
-        text="The allocations it is launched into. Only those that are ready and free are listed. Choose none to request below what each component's members live in."
+        text="The allocations it is launched into. Only those that are ready and free are listed. Choose none to request capacity for each component below."
       >
         <AllocationPicker
           verdicts={options.allocations}
@@ -112,8 +112,8 @@ export function LaunchForm({
         title="Requested capacity"
         text={
           form.chosen.length === 0
-            ? 'What each member lives in. The launch requests one allocation for each: they belong to the workload, and go back when it is torn down. A scaling that names no place requests the same.'
-            : 'What members that are added later live in. It is kept with the workload, and a scaling that names no place requests it.'
+            ? 'The capacity for each member. The launch requests one allocation for each: they belong to the workload, and are released when it is torn down. A scaling that names no capacity requests the same.'
+            : 'The capacity for members that are added later. It is stored with the workload, and a scaling that names no capacity requests it.'
         }
       >
         {manifest.components
@@ -131,11 +131,11 @@ export function LaunchForm({
             />
           ))}
         {form.chosen.length > 0 && manifest.components.every((each) => each.max === each.min) && (
-          <p className="soft">Its components always have as many members.</p>
+          <p className="soft">The number of members of its components is fixed.</p>
         )}
       </Section>
       {manifest.volumes.length > 0 && (
-        <Section title="Files" text="The volumes of the project that it uses. They stay when the workload is gone.">
+        <Section title="Files" text="The volumes of the project that it uses. They outlast the workload.">
           <VolumeSelects
             projectId={form.projectId}
             slots={manifest.volumes}
@@ -364,7 +364,7 @@ function complaints(
   if (bad !== undefined) found.set('name', bad);
   const stated = options.manifest.components.filter((each) => furtherOf(further[each.key]) !== null);
   if (chosen.length === 0 && stated.length === 0)
-    found.set('allocationIds', 'Choose at least one allocation, or state below what each component lives in.');
+    found.set('allocationIds', 'Choose at least one allocation, or request capacity for each component below.');
   for (const { key, min, max } of options.manifest.components) {
     const count = Number(counts[key]);
     if (counts[key] === '' || !Number.isInteger(count) || count < min || count > max)

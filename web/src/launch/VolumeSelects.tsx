@@ -39,7 +39,7 @@ export function VolumeSelects({
             description={[slot.description, slot.access === 'READ_ONLY' ? 'The app only reads it.' : '']
               .join(' ')
               .trim()}
-            placeholder={slot.required ? 'Choose a volume' : 'None: these files end with the members'}
+            placeholder={slot.required ? 'Choose a volume' : 'None: these files are deleted with the members'}
             data={data}
             value={chosen[slot.name] ?? null}
             onChange={(next) => onChange(slot.name, next ?? '')}

@@ -39,7 +39,7 @@ it('lists the versions of every stage, and says why one cannot be launched', () 
 
 it('asks where the members of every component live once one of them says what to request', () => {
   const slice = { shape: 'GPU_SLICE', gpuCount: 1, sku: '', region: '' } as const;
-  const wrong = 'Say what each of its members is to live in.';
+  const wrong = 'State the capacity for each of its members.';
   expect([
     homeless({ chosen: 0, stated: 1, count: 1 }, undefined),
     homeless({ chosen: 0, stated: 1, count: 1 }, slice),

@@ -78,7 +78,7 @@ export function homeless(
   further: Further | undefined,
 ): string | undefined {
   return launch.chosen === 0 && launch.stated > 0 && launch.count > 0 && furtherOf(further) === null
-    ? 'Say what each of its members is to live in.'
+    ? 'State the capacity for each of its members.'
     : undefined;
 }
 

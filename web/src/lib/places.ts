@@ -101,7 +101,7 @@ export const places = [
   {
     path: '/gaps',
     title: 'Gaps',
-    lede: 'What was found missing in the platform while apps were brought to it: by hand, or by a condition of onboarding that failed.',
+    lede: 'What the platform lacks for apps: raised by people, or found by a condition of onboarding that failed.',
     icon: 'warn',
     group: 'Publishing',
     needs: ['gap.read'],

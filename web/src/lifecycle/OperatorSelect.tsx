@@ -27,7 +27,7 @@ export function OperatorSelect({
   return (
     <Select
       label="Operator account"
-      description="The service account that the app may act by on its own, with its keys, on this workload alone"
+      description="The service account that the app may act as on its own, with the keys of that account, on this workload only"
       placeholder="None: the app acts in operations only"
       data={accounts}
       value={value === '' ? null : value}

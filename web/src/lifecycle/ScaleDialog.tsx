@@ -117,7 +117,7 @@ export function ScaleDialog({ workload, onClose, onDone }: InstanceDialogProps) 
           'deadlineSeconds',
         ],
         intro:
-          'State how many members the component is to have. What is missing is added; what is too many is drained and removed, and the plan shows which members that would be.',
+          'State how many members the component is to have. Missing members are added; surplus members are drained and removed, and the plan shows which ones.',
         wrong: scaleProblems(count, of, placeProblem(place), may),
         plan: () =>
           ask(PlanScaleComponentDocument, { input: what }).then((answer) =>
@@ -155,7 +155,7 @@ export function ScaleDialog({ workload, onClose, onDone }: InstanceDialogProps) 
                   onChange={setPlace}
                   errors={errors}
                   instanceId={workload.id}
-                  sameName="As the launch said"
+                  sameName="As the launch requested"
                   {...(kept === null
                     ? {}
                     : { same: `${intentWord(kept)} for each member, requested with the change.` })}

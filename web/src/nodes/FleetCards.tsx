@@ -48,9 +48,9 @@ export function FleetCards() {
         </Card>
       )}
       {stuck.length > 0 && (
-        <Card title="Operations that do not go on" pad={false}>
+        <Card title="Operations that make no progress" pad={false}>
           <DataTable<Stuck>
-            label="Operations that do not go on"
+            label="Operations that make no progress"
             columns={stuckColumns}
             rows={stuck}
             keyOf={(row) => row.id}

@@ -67,7 +67,7 @@ export function NodePage({ id }: { id: string }) {
       </Card>
       <Card title="Members" pad={false}>
         {lodgers.length === 0 ? (
-          <Empty icon="check" title="Nobody lives here">
+          <Empty icon="check" title="No members">
             No member of any tenant is on this node.
           </Empty>
         ) : (
@@ -77,14 +77,14 @@ export function NodePage({ id }: { id: string }) {
       <Card title="Details">
         <dl className="facts">
           <Fact term="Where">{[node.region, node.sku].filter(Boolean).join(' · ') || '—'}</Fact>
-          <Fact term="Agent last heard">
+          <Fact term="Last heartbeat">
             <Ago at={node.lastSeenAt} />
           </Fact>
           <Fact term="Booted">{node.bootedAt === null ? 'not since it was enrolled' : <Ago at={node.bootedAt} />}</Fact>
           {node.drain !== null && (
             <Fact term="Drain">
               requested by {node.drain.by} <Ago at={node.drain.since} />
-              {node.drain.ending && ', being taken back'}
+              {node.drain.ending && ', being ended'}
             </Fact>
           )}
         </dl>
@@ -155,7 +155,7 @@ function waits(row: Lodger): string {
 const texts: Readonly<Record<Verb, { act: string; text: string; confirm: string }>> = {
   cordon: {
     act: 'Cordon',
-    text: 'New members and allocations are kept away; what is there goes on.',
+    text: 'It takes no new members and allocations; those on it stay.',
     confirm: 'Keep new members away',
   },
   uncordon: {
@@ -170,7 +170,7 @@ const texts: Readonly<Record<Verb, { act: string; text: string; confirm: string 
   },
   force: {
     act: 'Drain by force',
-    text: 'Members that are still at work lose it at once.',
+    text: 'Members that still work lose that work at once.',
     confirm: 'Their work is lost',
   },
   retire: {
@@ -180,8 +180,8 @@ const texts: Readonly<Record<Verb, { act: string; text: string; confirm: string 
   },
   lost: {
     act: 'Retire as lost',
-    text: 'Its machine is gone with all that was on it: its allocations and members become failed.',
-    confirm: 'What was on it is gone',
+    text: 'Its machine is lost with all that was on it: its allocations and members become failed.',
+    confirm: 'What was on it is lost',
   },
 };
 

@@ -32,7 +32,7 @@ export function Walls({ row }: { row: Row }) {
       <span className="sub">{[walls.profiles.map(words).join(' and '), runtime].filter(Boolean).join(' · ')}</span>
       {walls.gaps.length > 0 && (
         <details className="fold">
-          <summary>{plural(walls.gaps.length, 'wall')} not held</summary>
+          <summary>{plural(walls.gaps.length, 'wall')} not effective</summary>
           <ul>
             {walls.gaps.map((gap) => (
               <li key={gap.wall}>

@@ -25,8 +25,8 @@ export function RaiseGapDialog({ app, onClose, onDone }: Dialog & { app: string 
   const [evidence, setEvidence] = useState('');
   const wrong = new Map<string, string>();
   if (appSlug.trim() === '') wrong.set('appSlug', 'Name the app.');
-  if (title.trim() === '') wrong.set('title', 'Say in a line what is missing.');
-  if (description.trim() === '') wrong.set('description', 'Say what it was needed for.');
+  if (title.trim() === '') wrong.set('title', 'State in a line what is missing.');
+  if (description.trim() === '') wrong.set('description', 'State what it was needed for.');
   return (
     <ChangeDialog
       onClose={onClose}
@@ -91,14 +91,14 @@ export function RaiseGapDialog({ app, onClose, onDone }: Dialog & { app: string 
             />
             <TextInput
               label="Workload"
-              description="Its id, where it was found with one"
+              description="Its id, if the gap was found with one"
               value={instance}
               onChange={(event) => setInstance(event.currentTarget.value)}
               error={errors.get('instanceId')}
             />
             <Textarea
               label="Evidence"
-              description="Ids and links, one a line"
+              description="Ids and links, one per line"
               autosize
               value={evidence}
               onChange={(event) => setEvidence(event.currentTarget.value)}
@@ -181,7 +181,7 @@ export function CloseGapDialog({ gap, onClose, onDone }: Dialog & { gap: GapBits
             />
             <TextInput
               label="Version of the app"
-              description="Its id, where one has what was missing"
+              description="Its id, if a version has what was missing"
               value={manifest}
               onChange={(event) => setManifest(event.currentTarget.value)}
               error={errors.get('manifestId')}

@@ -50,7 +50,7 @@ export function GapsPage({ app, id }: { app: string | undefined; id: string | un
         columns={columns}
         empty={
           <Empty icon="check" title="Nothing is missing">
-            Nobody has raised a gap here.
+            No one has raised a gap here.
           </Empty>
         }
       >

@@ -44,7 +44,7 @@ function OnboardingView({ found, refresh }: { found: Onboarding; refresh: () => 
     <div className="page" data-onboarding={found.passed ? 'passed' : 'lacking'}>
       <PageHead
         title={`Onboarding of ${found.appSlug} ${found.version}`}
-        lede="What was recorded of this version against the seven conditions that every app meets before all tenants get it."
+        lede="What is recorded about this version for the seven conditions that every app meets before all tenants get it."
         crumbs={
           <>
             <Link to="/catalog/$slug" params={{ slug: found.appSlug }}>
@@ -124,7 +124,7 @@ function Records({ records }: { records: readonly RecordBitsFragment[] }) {
     <Card title="Checks that were kept" label="Records" pad={false}>
       {records.length === 0 ? (
         <Empty icon="policy" title="None yet">
-          A check that is kept has its date, and notes in the gap log what failed.
+          A check that is kept is stored with its date, and what failed is noted in the gap log.
         </Empty>
       ) : (
         <DataTable

@@ -10,14 +10,14 @@ import { Json, useNow } from '../ui/parts';
 import type { OperationView } from './useOperation';
 import { hasEnded } from './useOperation';
 
-/** State, message and bar. `told` is the failure message already shown elsewhere; `waiting`: it waits for something. */
+/** State, message and bar. `seen` is the failure message already shown elsewhere; `waiting`: it waits for something. */
 export function OperationProgress({
   operation,
-  told,
+  seen,
   waiting = false,
 }: {
   operation: OperationView;
-  told?: string | undefined;
+  seen?: string | undefined;
   waiting?: boolean;
 }) {
   const now = useNow(1_000);
@@ -54,7 +54,7 @@ export function OperationProgress({
       {operation.message !== '' && !says(operation.error, operation.message) && (
         <p className="soft wrap-any said">{operation.message}</p>
       )}
-      {operation.state !== 'CANCELED' && operation.error?.message !== told && <FailureNotice operation={operation} />}
+      {operation.state !== 'CANCELED' && operation.error?.message !== seen && <FailureNotice operation={operation} />}
     </div>
   );
 }

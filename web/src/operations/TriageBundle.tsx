@@ -18,8 +18,8 @@ export function BundleCard({ id }: { id: string }) {
     <Card title="Support bundle">
       <div className="stack">
         <p className="soft">
-          A file for those who help you: ids, states, codes and times of this request. It has nothing of what your
-          people, apps and machines have written, except messages of events and blockers, word by word checked.
+          A file for the people who help you: ids, states, codes and times of this request. It has nothing that your
+          people, apps and machines have written, except messages of events and blockers, checked word by word.
         </p>
         <div className="row">
           <Button variant="default" onClick={() => setOpen(true)}>

@@ -111,8 +111,8 @@ function NextDialog({ next, onClose, onDone }: DialogProps) {
           <>
             <p>
               <code>{next.mutation}</code> of <span className="mono">{next.value}</span>
-              {next.force && ', by force'}: it clears what this report is about. Without a reason of yours, the audit
-              has this one: {reasonOf(next)}
+              {next.force && ', by force'}: it clears what this report is about. If you give no reason, the audit has
+              this one: {reasonOf(next)}
             </p>
             {next.mutation === 'releaseAllocation' && <Release allocationId={next.value} />}
           </>

@@ -38,7 +38,7 @@ export function CanaryCard({
   if (problem?.code === 'FORBIDDEN')
     return (
       <Card title="Canary">
-        <p className="soft">How its canary does is shown to the app’s publisher and to the platform’s staff.</p>
+        <p className="soft">The results of its canary are shown to the app’s publisher and to the platform’s staff.</p>
       </Card>
     );
   if (data === undefined)

@@ -20,7 +20,7 @@ export function OverrideField({
   return (
     <TextInput
       label="Set the terms aside, because"
-      description="Left empty, the step is held to its terms. The history and the audit log keep what you write"
+      description="If empty, the terms apply to the step. The history and the audit log keep what you write"
       maxLength={500}
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}

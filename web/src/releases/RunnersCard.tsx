@@ -63,7 +63,7 @@ export function RunnersCard() {
           onClose={() => setRevoking(undefined)}
           onDone={refresh}
         >
-          No report that it signed counts any more, from now on. Versions keep their stages.
+          Reports that it signed no longer count. Versions keep their stages.
         </AskDialog>
       )}
     </Card>
@@ -121,7 +121,7 @@ function RegisterDialog({ onClose, onDone }: { onClose: () => void; onDone: () =
         wrong,
         reasonNeeded: true,
         intro:
-          'Reports that it signs count for every tenant. Its private key stays on its machine; register no key that a publisher holds.',
+          'Reports that it signs count for every tenant. Its private key stays on its machine; do not register a key that a publisher has.',
         send: ({ reason }) =>
           tell(RegisterRunnerDocument, { input: { name: name.trim(), publicKey: key.trim(), reason: reason ?? '' } }),
         form: (errors) => (

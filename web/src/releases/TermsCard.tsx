@@ -19,8 +19,8 @@ function wanted(stage: Stage, kind: string, terms: Terms): readonly string[] {
   const active = [
     terms.minLaunches > 0 ? `${plural(terms.minLaunches, 'launch', 'launches')} by others than its publisher` : '',
     terms.minMinutes > 0 ? `${plural(terms.minMinutes, 'minute')} as the canary` : '',
-    terms.requireOnboarding ? 'All conditions of onboarding, in a check that was kept' : '',
-    terms.secondApprover ? 'Somebody else than who took the steps before' : '',
+    terms.requireOnboarding ? 'All conditions of onboarding, in a recorded check' : '',
+    terms.secondApprover ? 'A person who took none of the steps before' : '',
   ];
   const of: Partial<Record<Stage, readonly string[]>> = {
     STAGED: both,
@@ -64,7 +64,7 @@ export function TermsCard({
       }
     >
       {terms.length === 0 ? (
-        <p className="small faint">This app’s terms ask for nothing more.</p>
+        <p className="small faint">This app’s terms require nothing more.</p>
       ) : (
         <ul className="stack-s small">
           {terms.map((each) => (

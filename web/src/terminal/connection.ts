@@ -83,7 +83,7 @@ export function connect(
         ? plain('UNAVAILABLE', 'The connection to the platform broke, and the command has ended.', '')
         : plain(
             'UNAVAILABLE',
-            'The platform did not take the connection. Load the page again: your login may have ended.',
+            'The platform did not accept the connection. Load the page again: your login may have ended.',
             '',
           ),
     }),

@@ -30,7 +30,7 @@ export function ClassesCard({ mayManage }: { mayManage: boolean }) {
       {data === undefined && problem === undefined && <Loading />}
       {data?.storageClasses.length === 0 && (
         <Empty icon="nodes" title="No storage classes">
-          An operator makes a class for each storage that nodes serve.
+          An operator creates a class for each storage that nodes serve.
         </Empty>
       )}
       {data !== undefined && data.storageClasses.length > 0 && (
@@ -144,7 +144,7 @@ function ClassDialog({
             />
             <Select
               label="Reach"
-              description="It stays"
+              description="It cannot be changed later"
               required
               disabled={of !== undefined}
               data={[

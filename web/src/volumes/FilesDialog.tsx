@@ -157,7 +157,7 @@ function Bring({
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <Button type="submit" variant="default" disabled={name === '' || name === '.' || name === '..'}>
-          Make it
+          Create the folder
         </Button>
       </form>
       {problem !== undefined && <ProblemNotice problem={problem} />}
@@ -276,7 +276,7 @@ function Removal({
     <Modal opened onClose={onClose} title={<b>Delete {entry.name}</b>} centered>
       <div className="stack">
         <p className="soft">
-          {folder ? 'The folder is deleted with all that is in it.' : 'The file is deleted.'} It cannot be brought back.
+          {folder ? 'The folder is deleted with all that is in it.' : 'The file is deleted.'} This cannot be undone.
         </p>
         {problem !== undefined && <ProblemNotice problem={problem} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>

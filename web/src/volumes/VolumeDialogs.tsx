@@ -50,7 +50,7 @@ export function CreateVolumeDialog({ onClose, onDone }: Ends) {
         reasonNeeded: false,
         reasonKept: false,
         wrong,
-        intro: 'Its files come to be when the first workload uses it, and stay until you delete it.',
+        intro: 'Its files are created when the first workload uses it, and stay until you delete it.',
         send: () => send({ projectId, name, storageClass, sizeGiB: Number(sizeGiB) }),
         form: (errors) => (
           <div className="form-grid">
@@ -102,7 +102,7 @@ export function ResizeVolumeDialog({ volume, onClose, onDone }: Ends & { volume:
         fields: ['sizeGiB'],
         reasonNeeded: false,
         wrong: new Map(wrong === undefined ? [] : [['sizeGiB', wrong]]),
-        intro: `It has ${volume.sizeGiB} GiB. What uses it goes on meanwhile. A volume does not shrink again.`,
+        intro: `It has ${volume.sizeGiB} GiB. Workloads that use it keep running. A volume cannot shrink again.`,
         send: ({ reason }) =>
           tell(ResizeVolumeDocument, { input: { volumeId: volume.id, sizeGiB: Number(sizeGiB), reason } }),
         form: (errors) => <SizeInput value={sizeGiB} set={setSize} error={errors.get('sizeGiB')} cost={hourly(cost)} />,
@@ -133,10 +133,10 @@ export function DeleteVolumeDialog({ volume, onClose, onDone }: Ends & { volume:
 
 function Consequence({ volume }: { volume: VolumeBitsFragment }) {
   if (volume.users.length === 0)
-    return <>Its files are deleted, and cannot be brought back. It is gone once a node has proved it.</>;
+    return <>Its files are deleted for good. The volume is deleted once a node has proved it.</>;
   return (
     <>
-      <b>{volume.users.map((user) => user.instanceName).join(', ')}</b> still have it, so that it cannot be deleted:
+      <b>{volume.users.map((user) => user.instanceName).join(', ')}</b> still use it, so it cannot be deleted:
       decommission them first.
     </>
   );

@@ -169,7 +169,7 @@ function Size({ row }: { row: VolumeBitsFragment }) {
 }
 
 function Users({ row }: { row: VolumeBitsFragment }) {
-  if (row.users.length === 0) return <span className="faint">Nobody</span>;
+  if (row.users.length === 0) return <span className="faint">None</span>;
   return (
     <>
       {row.users.map((user) => (

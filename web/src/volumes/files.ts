@@ -114,7 +114,7 @@ async function offsetOf({ address, signal }: Upload, digest: string, total: numb
   // A refused upload starts at 0, so that a PUT reports the reason: an answer to HEAD has no body.
   const from = known.problem === undefined ? Number(known.response.headers.get('Upload-Offset') ?? Number.NaN) : 0;
   if (!Number.isSafeInteger(from) || from < 0 || from > total)
-    return { problem: plain('INTERNAL', 'The platform does not state how much of the file is there.', '') };
+    return { problem: plain('INTERNAL', 'The platform does not report how much of the file it has.', '') };
   return { data: from };
 }
 

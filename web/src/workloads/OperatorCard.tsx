@@ -30,7 +30,7 @@ export function OperatorCard({ workload, refresh }: { workload: Workload; refres
       }
     >
       <dl className="facts" data-operator={chosen ?? ''}>
-        <Fact term="The app acts as">{name ?? 'nobody: in operations only'}</Fact>
+        <Fact term="The app acts as">{name ?? 'no account: in operations only'}</Fact>
       </dl>
       {asked && <OperatorDialog workload={workload} onClose={() => setAsked(false)} onDone={refresh} />}
     </Card>
@@ -61,7 +61,7 @@ function OperatorDialog({
       onDone={onDone}
     >
       <div className="stack">
-        <p>You need each key of the account. What the app does by the former one ends at once.</p>
+        <p>You need each key of the account. What the app does as the previous one ends at once.</p>
         <OperatorSelect projectId={workload.projectId} value={account} onChange={setAccount} />
       </div>
     </AskDialog>

@@ -93,8 +93,8 @@ function RepairDialog({
       onDone={onDone}
     >
       {automatic
-        ? 'A lost member is recovered on its node, and after two recoveries that do not help replaced into capacity like its own, within quota and policy.'
-        : 'Lost members stay as they are until somebody acts. Those that a restart of their node ended come back all the same.'}
+        ? 'A failed member is recovered on its node. After two recoveries that do not help, it is replaced in capacity like its own, within quota and policy.'
+        : 'Failed members stay as they are until a person acts. Members that a restart of their node ended are still brought back.'}
     </AskDialog>
   );
 }

@@ -31,7 +31,7 @@ export function StopDialog({
         danger: true,
         fields: [],
         reasonNeeded: false,
-        intro: 'The app stops it. What it has not stored is lost; what waits for it goes on at once.',
+        intro: 'The app stops it. What it has not stored is lost; what waits for it continues at once.',
         send: ({ reason }) => send({ instanceId, projectId: null, action, input, reason }),
         form: () => null,
       }}

@@ -148,7 +148,7 @@ function Known({ source }: { source: Source }) {
 function Quarantine({ rows }: { rows: readonly Refused[] }) {
   const columns = [
     {
-      head: 'Not taken',
+      head: 'Not accepted',
       cell: (row: Refused) => (
         <span data-refused={row.code}>
           <span className="strong">{row.meter === '' ? 'a record' : row.meter}</span>
@@ -165,16 +165,16 @@ function Quarantine({ rows }: { rows: readonly Refused[] }) {
         </span>
       ),
     },
-    { head: 'Came', right: true, cell: (row: Refused) => <Ago at={row.createdAt} /> },
+    { head: 'Received', right: true, cell: (row: Refused) => <Ago at={row.createdAt} /> },
   ];
   return (
     <>
       <div className="card-body">
         <Notice tone="warn" icon="warn">
-          The app reported records that were not taken. They are kept here, and count nowhere.
+          The app reported records that were not accepted. They are kept here and not counted.
         </Notice>
       </div>
-      <DataTable label="Records that were not taken" columns={columns} rows={rows} keyOf={(row) => row.id} />
+      <DataTable label="Records that were not accepted" columns={columns} rows={rows} keyOf={(row) => row.id} />
     </>
   );
 }

@@ -142,7 +142,7 @@ function List({
                     {column.title}
                   </th>
                 ))}
-                <th scope="col">Do</th>
+                <th scope="col">Actions</th>
               </tr>
             </thead>
             <tbody>

@@ -119,7 +119,7 @@ function WorkloadView({
             {operation !== null && (
               <OperationCard
                 operation={operation}
-                told={workload.failure?.message}
+                seen={workload.failure?.message}
                 waiting={workload.blockers.some((each) => !isUnderWay(each.code))}
               />
             )}
@@ -165,11 +165,11 @@ function Failed({ workload }: { workload: Workload }) {
 
 function OperationCard({
   operation,
-  told,
+  seen,
   waiting,
 }: {
   operation: OperationView;
-  told: string | undefined;
+  seen: string | undefined;
   waiting: boolean;
 }) {
   const over = hasEnded(operation.state);
@@ -192,7 +192,7 @@ function OperationCard({
       }
     >
       <div className="stack" data-operation={operation.id} data-state={operation.state}>
-        <OperationProgress operation={operation} told={told} waiting={waiting} />
+        <OperationProgress operation={operation} seen={seen} waiting={waiting} />
         {shown && <Steps steps={operation.steps} over={operation.state} waiting={waiting} error={operation.error} />}
       </div>
     </Card>

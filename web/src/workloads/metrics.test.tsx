@@ -44,7 +44,7 @@ describe('a chart', () => {
   it('goes up to what a member may use, and is said in a sentence', () => {
     expect(topOf(cpu, points)).toBe(2);
     expect(sentenceOf(cpu, points)).toBe(
-      'CPU. CPU: last 0.25 CPU, on average 0.58 CPU, at most 1.5 CPU. The most there can be is 2 CPU.',
+      'CPU. CPU: last 0.25 CPU, on average 0.58 CPU, at most 1.5 CPU. The limit is 2 CPU.',
     );
     expect(sentenceOf(cpu, [])).toBe('CPU: nothing was measured.');
   });

@@ -161,7 +161,7 @@ export function sentenceOf(chart: Chart, points: readonly Point[]): string {
       : [`${summary.name}: last ${summary.now}, on average ${summary.average}, at most ${summary.max}.`];
   });
   if (said.length === 0) return `${chart.title}: nothing was measured.`;
-  const limit = chart.limit === null ? '' : ` The most there can be is ${chart.text(chart.limit)}.`;
+  const limit = chart.limit === null ? '' : ` The limit is ${chart.text(chart.limit)}.`;
   return `${chart.title}. ${said.join(' ')}${limit}`;
 }
 

@@ -47,7 +47,7 @@ type checkFlags struct {
 // standard error, so that standard output stays the report.
 func check(t *command.Tool) *cobra.Command {
 	var f checkFlags
-	cmd := t.Command("check [URL]", "Exercise an adapter and report which rules of the contract it keeps",
+	cmd := t.Command("check [URL]", "Exercise an adapter and report which rules of the contract it meets",
 		func(ctx context.Context, args []string) error { return f.run(ctx, t, args) })
 	cmd.Long = checkHelp
 	cmd.Example = `  appctl adapter check --name pulse --start 'bin/pulse --platform-url $PLATFORM_URL --listen $ADAPTER_LISTEN --state-dir $ADAPTER_STATE_DIR'
@@ -57,7 +57,8 @@ func check(t *command.Tool) *cobra.Command {
 	flags.StringSliceVar(&o.Refusable, "refusable", nil,
 		"actions that the app may refuse with 422 on a new instance, such as a failover")
 	flags.StringVar(&f.work, "work", "",
-		`what begins work that a drain waits for: an action, name=JSON with {member}, {component}, {index}; or sh:COMMAND, run in the member`)
+		"how to start work that a drain waits for: an action, name=JSON with {member}, {component}, {index}; "+
+			"or sh:COMMAND, run in the member")
 	flags.StringSliceVar(&o.Only, "only", nil,
 		"only these clauses or groups, such as cancel or feed.waits, with those they need")
 	flags.StringVar(&f.report, "json", "", `file for the machine-readable report; "-" writes it to standard output`)
@@ -65,8 +66,8 @@ func check(t *command.Tool) *cobra.Command {
 		"PEM file with a runner's Ed25519 private key: signs the report of --json into that file's name with .sig")
 	flags.StringVar(&f.kind, "kind", "conformance", "what the signed report shows: conformance or tenancy")
 	flags.BoolVar(&f.digest, "digest", false, "write only the digest of the report")
-	flags.DurationVar(&o.Bounds.Overall, "timeout", 20*time.Minute, "bound of the whole run")
-	flags.DurationVar(&o.Bounds.Settle, "settle", time.Second, "how long to watch that nothing more happens")
+	flags.DurationVar(&o.Bounds.Overall, "timeout", 20*time.Minute, "time limit of the whole run")
+	flags.DurationVar(&o.Bounds.Settle, "settle", time.Second, "how long to watch for events that must not come")
 	return cmd
 }
 
@@ -82,7 +83,7 @@ func (f *checkFlags) common(cmd *cobra.Command) {
 	flags.StringVar(&o.App, "app", "", "app to exercise, where the adapter describes several")
 	flags.StringVar(&o.Version, "app-version", "", "manifest version sent with each instance (1.0.0)")
 	flags.StringVar(&f.config, "config", "",
-		`JSON file with the instance config; "-" reads standard input; made from the schema if not given`)
+		`JSON file with the instance config; "-" reads standard input; generated from the schema if not given`)
 	flags.StringVar(&f.profile, "runtime-profile", "",
 		`JSON or YAML file with the manifest's runtimeProfile; "-" reads standard input`)
 	flags.StringArrayVar(&f.artifacts, "artifact", nil,
@@ -91,29 +92,31 @@ func (f *checkFlags) common(cmd *cobra.Command) {
 		"members of an instance, key=count, separated by commas; the described defaults if not given")
 	flags.IntVar(&o.Nodes, "nodes", 3, "how many nodes the members are spread over, 1 to 16")
 	flags.BoolVar(&o.Namespaces, "namespaces", false,
-		"give each member mount, PID and IPC namespaces over this machine's root, and really boot it; needs root")
+		"run and boot each member in mount, PID and IPC namespaces on top of this machine's root; needs root")
 	flags.StringVar(&o.Address, "node-address", "",
-		"address of every node, for apps that will not do with 127.0.0.1, 127.0.0.2 and so on")
+		"address of every node, for apps that cannot use 127.0.0.1, 127.0.0.2 and so on")
 	flags.StringArrayVar(&f.inputs, "input", nil,
-		"input of an action, name=JSON; repeat for more; made from the schema if not given")
+		"input of an action, name=JSON; repeat for more; generated from the schema if not given")
 	flags.StringVar(&f.manifest, "manifest", "",
-		"the app's manifest: check holds the description against it and lints it where a platform is known, dev runs its readiness probes")
-	flags.DurationVar(&o.Bounds.Operation, "operation-timeout", time.Minute, "bound of one operation of the app")
+		"the app's manifest: check compares the description with it, and lints it if you are logged in; "+
+			"dev runs its readiness probes")
+	flags.DurationVar(&o.Bounds.Operation, "operation-timeout", time.Minute, "time limit of one operation of the app")
 	command.Need(cmd, "name")
 }
 
-const checkHelp = `Acts as the platform towards an adapter: signs requests, serves the key set and the public API, really carries out the
-node tasks the adapter asks for (as plain processes of this machine, or with --namespaces in members that have
-namespaces), and checks what came of it, clause by clause.
+const checkHelp = `Act as the platform for an adapter: sign requests, serve the key set and the public API, carry out
+the node tasks that the adapter requests (as plain processes of this machine, or with --namespaces in members that have
+namespaces), and check the results, clause by clause.
 
-The adapter must trust the check as its platform. With --start the check starts the adapter itself, and can also kill it in
-the middle of its work; the command finds in its environment PLATFORM_URL (issuer, public API, and key set at
+The adapter must trust the check as its platform. With --start the check starts the adapter itself, and can also kill it
+in the middle of its work; the environment of the command has PLATFORM_URL (issuer, public API, and key set at
 /.well-known/jwks.json), ADAPTER_NAME, ADAPTER_LISTEN (host:port) and ADAPTER_STATE_DIR. Without --start give
 --issuer-listen, and start the adapter with that address as its platform; clauses that need a crash are then "not run",
-which is never "passed".
+which never counts as "passed".
 
-Exit code 0: no clause failed. 1: a clause failed; the report says what was sent, what came and what to do. 2: the options are
-wrong. 3: the adapter does not describe the app. 4: it refuses the check's request tokens. 7: it does not answer.`
+Exit code 0: no clause failed. 1: a clause failed; the report says what was sent, what was received and what to do. 2:
+the options are wrong. 3: the adapter does not describe the app. 4: it refuses the check's request tokens. 7: it does
+not answer.`
 
 // run runs the suite and shows the report.
 func (f *checkFlags) run(ctx context.Context, t *command.Tool, args []string) error {
@@ -208,7 +211,7 @@ func (f *checkFlags) lint(ctx context.Context, t *command.Tool) error {
 		return nil
 	}
 	if _, token, err := t.Target(); err != nil || token == "" {
-		t.Remark("the manifest is not linted, since no platform is known: appctl manifest lint %s does it", f.manifest)
+		t.Remark("the manifest is not linted: log in to a platform and run appctl manifest lint %s", f.manifest)
 		return nil
 	}
 	_, err := parts.Lint(ctx, t, f.manifest, f.options.Manifest)

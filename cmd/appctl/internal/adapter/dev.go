@@ -24,26 +24,26 @@ const maxLine = 1 << 20
 func develop(t *command.Tool) *cobra.Command {
 	var f checkFlags
 	var scenario string
-	cmd := t.Command("dev [URL]", "Run an adapter with a platform of its own: operations and faults on request, told live",
+	cmd := t.Command("dev [URL]", "Run an adapter with its own platform: start operations and faults, see the events",
 		func(ctx context.Context, args []string) error { return f.develop(ctx, t, args, scenario) })
 	cmd.Long = devHelp + dev.Help()
 	cmd.Example = `  appctl adapter dev --name pulse --manifest manifest.json --start 'bin/pulse --platform-url $PLATFORM_URL --listen $ADAPTER_LISTEN --state-dir $ADAPTER_STATE_DIR'
   appctl adapter dev --name pulse --start … --scenario killed.json`
 	f.common(cmd)
 	cmd.Flags().StringVar(&scenario, "scenario", "",
-		`JSON file with {"steps": ["launch peer=2", "expect succeeded"]}, or a line each; "-" reads standard input`)
+		`file with one step a line, or JSON {"steps": ["launch peer=2", "expect succeeded"]}; "-" reads standard input`)
 	return cmd
 }
 
-const devHelp = `Starts the adapter and a platform for it alone, as adapter check does, and leaves both running: node tasks are really
-carried out in members of this machine. Type a verb a line; what happens is told as it happens: operations, members,
-node tasks, faults, and how the platform would judge each end. quit, the end of the input or Ctrl-C ends the adapter and
-every process of every member, and deletes what they wrote.
+const devHelp = `Start the adapter and a platform for it alone, as adapter check does, and keep both running: node
+tasks are carried out in members on this machine. Type one verb a line; each event is shown as it happens: operations,
+members, node tasks, faults, and how the platform would judge each end. quit, the end of the input or Ctrl-C ends the
+adapter and every process of every member, and deletes their files.
 
 An operation waits for the one before it. A member is named COMPONENT-INDEX, a node node-1, node-2 and so on.
 
-With --scenario, or where standard input is no terminal, the first line that fails ends the session: exit code 1 where
-something is not as expect says, 2 where a line cannot be carried out. With -o json each event is a line of JSON.
+With --scenario, or if standard input is not a terminal, the first line that fails ends the session: exit code 1 if a
+result is not what expect names, 2 if a line cannot be carried out. With -o json each event is a line of JSON.
 
 Verbs:
 `

@@ -22,7 +22,7 @@ type skeleton struct {
 // initialise returns the command that writes the skeleton of an adapter. It needs no platform.
 func initialise(t *command.Tool) *cobra.Command {
 	var o scaffold.Options
-	cmd := command.Verb(t, "init NAME", "Write the skeleton of an adapter, which runs and keeps the contract",
+	cmd := command.Verb(t, "init NAME", "Write the skeleton of an adapter that runs and meets the contract",
 		func(made skeleton) command.View {
 			text := fmt.Sprintf("%d files are in %s; its README.md says how to run them, ci.sh runs its tests and the check",
 				len(made.Files), made.Dir)
@@ -37,13 +37,14 @@ func initialise(t *command.Tool) *cobra.Command {
 			}
 			return skeleton{Dir: o.Dir, Files: written}, nil
 		})
-	cmd.Long = `Writes a folder with an adapter for a small app of that name, its manifest, tests, and ci.sh, a recipe for CI that
-runs the tests and appctl adapter check. Change the app from there. In Python and TypeScript the kit is part of it.`
+	cmd.Long = `Write a folder with an adapter for a small app of that name, its manifest, tests, and ci.sh, a recipe
+for CI that runs the tests and appctl adapter check. Change the app from there. In Python and TypeScript it includes
+the kit.`
 	cmd.Example = `  appctl adapter init --lang python pulse
   appctl adapter init --lang go --sdk ../app-platform pulse`
 	flags := cmd.Flags()
 	flags.StringVar(&o.Language, "lang", "", "language: "+strings.Join(scaffold.Languages(), ", "))
-	flags.StringVar(&o.Dir, "dir", "", "folder to make; one of the adapter's name if not given")
+	flags.StringVar(&o.Dir, "dir", "", "folder to create; named like the adapter if not given")
 	flags.StringVar(&o.SDK, "sdk", "", "folder with the SDK's sources, for Go; without it go.mod names the module")
 	command.Need(cmd, "lang")
 	return cmd

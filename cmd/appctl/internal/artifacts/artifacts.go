@@ -23,9 +23,9 @@ func Commands(t *command.Tool) []*cobra.Command {
 		command.Group("artifact", "Digest-pinned artifacts: build, push, sign and publish them",
 			build(t), push(t), keygen(t), sign(t), publishArtifact(t, false), list(t), show(t), verify(t), quarantine(t),
 			release(t), runSmoke(t), submitSmoke(t), Promote(t)),
-		command.Group("source", "Where artifacts may come from, by what credential, and whose signatures count there",
+		command.Group("source", "Where artifacts may come from, with which credential, and which signatures count",
 			listSources(t), showSource(t), addSource(t), updateSource(t), setCredential(t),
-			command.Group("key", "The keys whose signatures count at a source", addKey(t), revokeKey(t))),
+			command.Group("key", "The keys whose signatures a source accepts", addKey(t), revokeKey(t))),
 	}
 }
 
@@ -85,11 +85,11 @@ func publishArtifact(t *command.Tool, platform bool) *cobra.Command {
 			return answer.PublishArtifact, err
 		})
 	flags := cmd.Flags()
-	flags.StringVar(&input.Name, "name", "", "name for people; the last part of the reference if not given")
-	flags.StringVar(&input.MediaType, "media-type", "", "media type of what it holds; what its manifest says if not given")
+	flags.StringVar(&input.Name, "name", "", "display name; the last part of the reference if not given")
+	flags.StringVar(&input.MediaType, "media-type", "", "media type of its content; that of its manifest if not given")
 	flags.StringVar(&input.Digest, "digest", "",
-		"the digest that is wanted, sha256:…; needed for a file, and checked against the registry's for everything else")
-	flags.BoolVar(&platform, "platform", platform, "for the platform, not for the project")
+		"the expected digest, sha256:…; required for a file, and compared with the registry's for everything else")
+	flags.BoolVar(&platform, "platform", platform, "publish for the platform, not for the project")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
 }
@@ -154,7 +154,7 @@ func idOf(ctx context.Context, t *command.Tool, given string) (string, error) {
 // show returns the command that shows an artifact with its parts, the versions that pin it, and its history.
 func show(t *command.Tool) *cobra.Command {
 	return command.Of(t, "show ARTIFACT",
-		"Show an artifact by its id or digest: what it is made of, who signed it, who pins it", ofArtifact(t),
+		"Show an artifact by its id or digest: its parts, who signed it, which versions pin it", ofArtifact(t),
 		func(found *gql.GetArtifactDetailNodeArtifact) command.View {
 			return command.Detail(found, found.Id, func(p *render.Page) { pageDetail(p, found) })
 		},
@@ -197,7 +197,7 @@ var partTable = command.Table[gql.ArtifactPart]{
 }
 
 var smokeTable = command.Table[gql.ArtifactSmoke]{
-	Heading: []string{"ID", "RESULT", "RUNNER", "BROUGHT", "DIGEST"},
+	Heading: []string{"ID", "RESULT", "RUNNER", "SUBMITTED", "DIGEST"},
 	Row: func(smoke *gql.ArtifactSmoke) []string {
 		return []string{smoke.Id, resultOf(smoke.Passed), smoke.RunnerId, render.Time(&smoke.CreatedAt), smoke.Digest}
 	},
@@ -212,7 +212,7 @@ var pinTable = command.Table[gql.Manifest]{
 
 func verify(t *command.Tool) *cobra.Command {
 	return command.Of(t, "verify ARTIFACT",
-		"Look at an artifact's bytes and signatures again; it leaves or enters quarantine by what is found",
+		"Check an artifact's bytes and signatures again; the result puts it into quarantine or releases it",
 		ofArtifact(t), view,
 		func(ctx context.Context, id string, _ []string) (gql.Artifact, error) {
 			answer, err := gql.VerifyArtifact(ctx, t, id)
@@ -234,7 +234,7 @@ func quarantine(t *command.Tool) *cobra.Command {
 
 func release(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Of(t, "release ARTIFACT", "Let an artifact out of quarantine, whatever put it there",
+	cmd := command.Of(t, "release ARTIFACT", "Release an artifact from quarantine, whatever the cause",
 		ofArtifact(t), view,
 		func(ctx context.Context, id string, _ []string) (gql.Artifact, error) {
 			answer, err := gql.ReleaseArtifact(ctx, t, id, reason)

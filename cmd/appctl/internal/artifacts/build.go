@@ -17,7 +17,7 @@ import (
 func build(t *command.Tool) *cobra.Command {
 	var image publish.Image
 	var files []string
-	cmd := t.Command("build DIR", "Build a small image from programs that need nothing else into an OCI image layout",
+	cmd := t.Command("build DIR", "Build a small image from self-contained programs into an OCI image layout",
 		func(_ context.Context, args []string) error {
 			for _, file := range files {
 				from, to, _ := strings.Cut(file, ":")
@@ -30,17 +30,17 @@ func build(t *command.Tool) *cobra.Command {
 			made := map[string]any{"layout": args[0], "digest": digest, "platform": image.Platform}
 			return t.Show(command.Fields(made, digest, "Layout", args[0], "Digest", digest, "Platform", image.Platform))
 		})
-	cmd.Long = `The same files give the same digest, wherever and whenever it is built. Built again for another platform, the
-layout holds both.`
+	cmd.Long = `The same files give the same digest, on any machine and at any time. A layout that is built again for
+another platform contains both.`
 	cmd.Example = `  appctl artifact build out --file bin/server --env PORT=8080 --user 65532:65532
   appctl artifact push out registry.example.com/team/server:1.2.0`
 	flags := cmd.Flags()
 	flags.StringArrayVar(&files, "file", nil,
-		"file that goes in, PATH or PATH:PATH-IN-IMAGE; the first is run; repeat for more")
+		"file to include, PATH or PATH:PATH-IN-IMAGE; the first one is run; repeat for more")
 	flags.StringArrayVar(&image.Entrypoint, "entrypoint", nil, "what is run, a word each; the first file if not given")
 	flags.StringArrayVar(&image.Env, "env", nil, "variable, NAME=value; repeat for more")
-	flags.StringVar(&image.User, "user", "", "who runs it, such as 65532:65532")
-	flags.StringVar(&image.Platform, "platform", "linux/"+runtime.GOARCH, "what the programs run on")
+	flags.StringVar(&image.User, "user", "", "user and group that run it, such as 65532:65532")
+	flags.StringVar(&image.Platform, "platform", "linux/"+runtime.GOARCH, "platform that the programs run on")
 	flags.Lookup("platform").DefValue = "this machine's architecture on linux"
 	command.Need(cmd, "file")
 	return cmd
@@ -56,7 +56,7 @@ type registryFlags struct {
 func (f *registryFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.user, "registry-user", "",
-		"user at the registry (env APPCTL_REGISTRY_USER); what the container tools are logged in as if not given")
+		"user at the registry (env APPCTL_REGISTRY_USER); the login of the container tools if not given")
 	flags.StringVar(&f.passwordFile, "registry-password-file", "",
 		`file with the user's password (env APPCTL_REGISTRY_PASSWORD); "-" reads standard input`)
 	flags.BoolVar(&f.plain, "plain-http", false, "reach the registry without TLS")
@@ -109,7 +109,7 @@ func push(t *command.Tool) *cobra.Command {
 	cmd.Example = `  appctl artifact push out registry.example.com/team/server:1.2.0 --registry-user ci --registry-password-file /run/secrets/registry
   appctl artifact push --file model.safetensors --artifact-type application/vnd.example.model.v1 registry.example.com/team/model:3`
 	cmd.Flags().StringArrayVar(&files, "file", nil, "file of an artifact; repeat for more")
-	cmd.Flags().StringVar(&artifactType, "artifact-type", "application/octet-stream", "what the files are together")
+	cmd.Flags().StringVar(&artifactType, "artifact-type", "application/octet-stream", "type of the artifact")
 	where.register(cmd)
 	return cmd
 }

@@ -17,7 +17,7 @@ import (
 func keygen(t *command.Tool) *cobra.Command {
 	var algorithm string
 	cmd := t.Command("keygen NAME",
-		"Make a key pair for signing: NAME.key, a secret, and NAME.pub, the public key to add to a source",
+		"Create a key pair for signing: NAME.key, a secret, and NAME.pub, the public key to add to a source",
 		func(_ context.Context, args []string) error {
 			private, err := signing.NewKey(algorithm)
 			if err != nil {
@@ -54,7 +54,7 @@ func writeKeys(name string, private crypto.Signer) (signing.Public, error) {
 	}
 	for _, file := range []string{name + ".key", name + ".pub"} {
 		if _, err := os.Lstat(file); err == nil {
-			return public, command.Usagef("%s is there already and is kept: choose another name", file)
+			return public, command.Usagef("%s exists already and is kept: choose another name", file)
 		}
 	}
 	if err := writeNew(name+".key", secret, 0o600); err != nil {
@@ -104,14 +104,15 @@ func sign(t *command.Tool) *cobra.Command {
 			}
 			return t.Show(command.Fields(made, made.Ref, "Signed", made.Ref, "Signature", made.At))
 		})
-	cmd.Long = `A tag is looked up once; the digest found there is signed. What is pushed is a bundle that refers to it (an OCI 1.1
-referrer), or with --classic a signature under the tag sha256-….sig: what cosign sign makes with a key. A file's
-signature is written beside it, as FILE.sigstore.json, or with --classic as FILE.sig; put it where the file goes.`
+	cmd.Long = `A tag is resolved once, and the digest that it names is signed. The signature is pushed as a bundle that
+refers to the artifact (an OCI 1.1 referrer), or with --classic under the tag sha256-….sig, as cosign sign does with a
+key. A file's signature is written beside it, as FILE.sigstore.json, or with --classic as FILE.sig; upload it beside the
+file.`
 	flags := cmd.Flags()
 	flags.StringVar(&keyFile, "key", "",
 		`file with the private key (env APPCTL_SIGNING_KEY, the key itself); "-" reads standard input`)
-	flags.StringVar(&file, "file", "", "a file that is not in a registry")
-	flags.BoolVar(&classic, "classic", false, "the older form")
+	flags.StringVar(&file, "file", "", "sign this file, which is not in a registry")
+	flags.BoolVar(&classic, "classic", false, "write the older form of signature")
 	where.register(cmd)
 	return cmd
 }

@@ -33,25 +33,26 @@ type smokeRun struct {
 func runSmoke(t *command.Tool) *cobra.Command {
 	s := smokeRun{t: t}
 	cmd := command.Verb(t, "smoke ARTIFACT [-- ARGUMENT...]",
-		"Run a smoke of an artifact's kind on this machine, sign the report as a registered runner, and bring it", viewSmoke,
+		"Run the smoke test of an artifact here, sign the report as a registered runner, and submit it", viewSmoke,
 		func(ctx context.Context, args []string) (gql.ArtifactSmoke, error) {
 			return s.run(ctx, args[0], args[1:])
 		})
-	cmd.Long = `Fetches all of the artifact and checks every part's digest. An image is started once besides, by a container engine, without
-a network: its command, with the arguments after --, must end with 0 or stay up. The report is signed with the runner's key,
-which never leaves this machine. A smoke that fails is brought too, and ends this command with exit code 1.`
+	cmd.Long = `Fetch all of the artifact and check every part's digest. An image is also started once by a container
+engine, without a network: its command, with the arguments after --, must end with 0 or stay up. The report is signed
+with the runner's key, which never leaves this machine. A smoke test that fails is submitted too; the exit code is then
+1.`
 	cmd.Example = `  appctl artifact smoke sha256:… --key runner.key
   appctl artifact smoke art_… --key runner.key --engine-flag=--user=65532 -- serve --check`
 	cmd.Args = cobra.MinimumNArgs(1)
 	flags := cmd.Flags()
 	flags.StringVar(&s.key, "key", "",
 		"PEM file with the runner's Ed25519 private key (appctl artifact keygen --algorithm ed25519)")
-	flags.StringVar(&s.report, "report", "", "file that the report is written to as well")
+	flags.StringVar(&s.report, "report", "", "file to write the report to as well")
 	flags.StringVar(&s.engine, "engine", "podman",
 		"container engine of this machine, with its own flags, such as podman or docker")
 	flags.StringArrayVar(&s.flags, "engine-flag", nil, "flag of the engine's run command; repeat for more")
 	flags.DurationVar(&s.options.Up, "up", 5*time.Second, "how long a command that does not end must stay up")
-	flags.DurationVar(&s.options.Timeout, "timeout", 15*time.Minute, "how long all of it may take")
+	flags.DurationVar(&s.options.Timeout, "timeout", 15*time.Minute, "time limit of the whole smoke test")
 	s.where.register(cmd)
 	command.Need(cmd, "key")
 	return cmd
@@ -129,7 +130,7 @@ func submitted(ctx context.Context, t *command.Tool, id string, report []byte,
 func submitSmoke(t *command.Tool) *cobra.Command {
 	var signature string
 	cmd := command.Verb(t, "submit-smoke ARTIFACT FILE",
-		"Bring the report of a smoke that a runner ran and signed elsewhere", viewSmoke,
+		"Submit the report of a smoke test that a runner ran and signed elsewhere", viewSmoke,
 		func(ctx context.Context, args []string) (none gql.ArtifactSmoke, err error) {
 			text, err := values.ReadFile(args[1], t.Env.Stdin)
 			if err != nil {

@@ -23,7 +23,7 @@ func listSources(t *command.Tool) *cobra.Command {
 		func(ctx context.Context, _ []string, limit int) ([]gql.ArtifactSource, error) {
 			return sources(ctx, t, tenant, limit)
 		})
-	cmd.Flags().StringVar(&tenant, "tenant", "", "only this tenant's, by id, and the platform's")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "only those of this tenant, by id, and of the platform")
 	return cmd
 }
 
@@ -143,7 +143,7 @@ func addSource(t *command.Tool) *cobra.Command {
 			"quarantine delivers it to no one, optional accepts it")
 	flags.StringVar(&input.Region, "region", "", "an object store's region")
 	flags.StringVar(&input.TenantId, "tenant", "", "tenant's id; your own if not given")
-	flags.BoolVar(&platform, "platform", false, "a source for all, as the platform's staff may add")
+	flags.BoolVar(&platform, "platform", false, "a source for all tenants; for the platform's staff")
 	cmd.MarkFlagsMutuallyExclusive("platform", "tenant")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
@@ -194,7 +194,7 @@ func setCredential(t *command.Tool) *cobra.Command {
 	var file string
 	var none bool
 	cmd := command.Verb(t, "credential SOURCE",
-		"Set a source's credential, or take it away; the secret is read from a file or the standard input", viewSource,
+		"Set or remove a source's credential; the secret is read from a file or the standard input", viewSource,
 		func(ctx context.Context, args []string) (*gql.ArtifactSource, error) {
 			if !none {
 				text, err := values.ReadFile(file, t.Env.Stdin)
@@ -214,11 +214,11 @@ func setCredential(t *command.Tool) *cobra.Command {
 			return &answer.SetSourceCredential, err
 		})
 	cmd.Example = `  appctl source credential team --user robot --secret-file - < password
-  appctl source credential team --none --reason "the registry is open by now"`
+  appctl source credential team --none --reason "the registry is public now"`
 	cmd.Flags().StringVar(&input.User, "user", "", "user name or access key id")
 	cmd.Flags().StringVar(&file, "secret-file", "",
 		`file with the password, token or secret key; "-" reads the standard input`)
-	cmd.Flags().BoolVar(&none, "none", false, "take the credential away")
+	cmd.Flags().BoolVar(&none, "none", false, "remove the credential")
 	command.ReasonFlag(cmd, &input.Reason)
 	cmd.MarkFlagsRequiredTogether("user", "secret-file")
 	cmd.MarkFlagsMutuallyExclusive("user", "none")
@@ -252,10 +252,10 @@ func addKey(t *command.Tool) *cobra.Command {
 			return &answer.AddSignerKey, err
 		})
 	cmd.Example = "  appctl source key add team release.pub --name release-2026 --until 8760h"
-	cmd.Flags().StringVar(&input.Name, "name", "", "name for people")
+	cmd.Flags().StringVar(&input.Name, "name", "", "display name")
 	cmd.Flags().StringVar(&from, "from", "",
-		"from when signatures by it count: a time, or a duration from now; at once if not given")
-	cmd.Flags().StringVar(&until, "until", "", "until when they count: a time, or a duration from now")
+		"when its signatures begin to count: a time, or a duration from now; at once if not given")
+	cmd.Flags().StringVar(&until, "until", "", "until when they count: a time or a duration from now (default for ever)")
 	command.Need(cmd, "name")
 	command.ReasonFlag(cmd, &input.Reason)
 	return cmd
@@ -263,7 +263,7 @@ func addKey(t *command.Tool) *cobra.Command {
 
 func revokeKey(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Verb(t, "revoke KEY", "Trust a key no longer, for good", viewKey,
+	cmd := command.Verb(t, "revoke KEY", "Stop trusting a key, for good", viewKey,
 		func(ctx context.Context, args []string) (*gql.SignerKey, error) {
 			answer, err := gql.RevokeSignerKey(ctx, t, args[0], reason)
 			return &answer.RevokeSignerKey, err

@@ -77,7 +77,7 @@ func search(t *command.Tool) *cobra.Command {
 			})
 		})
 	cmd.Long = "Search the audit, newest first: in the project, in a tenant with --tenant, or everywhere with --platform. " +
-		"Every flag narrows."
+		"Each flag narrows the search."
 	flags, filter := cmd.Flags(), &s.filter
 	flags.StringVar(&filter.TenantId, "tenant", "", "in this whole tenant, by id")
 	flags.BoolVar(&s.platform, "platform", false, "on the whole platform")
@@ -85,13 +85,13 @@ func search(t *command.Tool) *cobra.Command {
 	flags.StringSliceVar(&filter.ActorKinds, "actor-kind", nil, "by these kinds of actor, such as USER or SERVICE_ACCOUNT")
 	flags.StringVar(&filter.ObjectId, "object", "", "on this object, by id")
 	flags.StringVar(&filter.PermissionKey, "key", "", "checked against this permission key")
-	flags.StringVar(&filter.Action, "action", "", "called this field of the API")
-	flags.StringVar(&filter.CorrelationId, "correlation", "", "tied together by this correlation id")
+	flags.StringVar(&filter.Action, "action", "", "with calls of this field of the API")
+	flags.StringVar(&filter.CorrelationId, "correlation", "", "with this correlation id")
 	flags.BoolVar(&s.allowed, "allowed", false, "only what was allowed")
 	flags.BoolVar(&s.denied, "denied", false, "only what was denied")
 	flags.BoolVar(&s.breakGlass, "break-glass", false, "only break-glass")
-	flags.StringVar(&s.from, "from", "", "not before: a time, or how long ago")
-	flags.StringVar(&s.to, "to", "", "before: a time, or how long ago")
+	flags.StringVar(&s.from, "from", "", "from this time on: a time, or how long ago")
+	flags.StringVar(&s.to, "to", "", "before this time: a time, or how long ago")
 	cmd.MarkFlagsMutuallyExclusive("tenant", "platform")
 	cmd.MarkFlagsMutuallyExclusive("allowed", "denied")
 	return cmd
@@ -128,7 +128,7 @@ func past(flag, text string) (*time.Time, error) {
 	}
 	ago, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, command.Usagef("%s %q: a time such as 2026-11-22T10:00:00Z, or how long ago, such as 2h", flag, text)
+		return nil, command.Usagef("%s %q: must be a time such as 2026-11-22T10:00:00Z or an age like 2h", flag, text)
 	}
 	at := time.Now().Add(-ago)
 	return &at, nil

@@ -17,13 +17,13 @@ import (
 )
 
 const exportHelp = `Write the audit's hash chain with its entries, and the signed checkpoints, to a file: one JSON document
-a line, {"link": …} or {"checkpoint": …}. A file that exists already is completed from where it ends, be it an export
-that was cut short or one of yesterday. Keep it where the platform's operators cannot change it.`
+a line, {"link": …} or {"checkpoint": …}. An existing export is continued from its end, also if it was
+cut short or is an older one. Keep it where the platform's operators cannot change it.`
 
 // export returns the command that writes the chain to a file, or completes one.
 func export(t *command.Tool) *cobra.Command {
 	var only bool
-	cmd := command.Verb(t, "export FILE", "Write the audit's chain to a file, or complete one", written.view,
+	cmd := command.Verb(t, "export FILE", "Write the audit's hash chain to a file, or continue one", written.view,
 		func(ctx context.Context, args []string) (none written, err error) {
 			if _, err := t.Connect(); err != nil {
 				return none, err
@@ -42,7 +42,7 @@ type written struct {
 }
 
 func (w written) view() command.View {
-	text := fmt.Sprintf("%s: %s and %s more", w.path, render.Plural(w.links, "link"),
+	text := fmt.Sprintf("%s: added %s and %s", w.path, render.Plural(w.links, "link"),
 		render.Plural(w.checkpoints, "checkpoint"))
 	return command.Line(map[string]any{"file": w.path, "links": w.links, "checkpoints": w.checkpoints}, text)
 }
@@ -97,7 +97,7 @@ func standing(path string) (link, checkpoint int, size int64, err error) {
 		}
 	}
 	if tail.cut { // it happens to be whole, but for its end
-		return 0, 0, 0, command.Usagef("%s does not end with a line's end: it is not an export", path)
+		return 0, 0, 0, command.Usagef("%s does not end with a newline: it is not an export", path)
 	}
 	return link, checkpoint, tail.size, nil
 }

@@ -178,7 +178,7 @@ func readKeys(path string) (set jose.JSONWebKeySet, err error) {
 		return set, command.Usage(err)
 	}
 	if err := json.Unmarshal(text, &set); err != nil || len(set.Keys) == 0 {
-		return set, command.Usagef("%s holds no key set (RFC 7517)", path)
+		return set, command.Usagef("%s does not contain a key set (RFC 7517)", path)
 	}
 	return set, nil
 }

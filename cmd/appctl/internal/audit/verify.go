@@ -16,16 +16,16 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-const verifyHelp = `Walk the audit's hash chain and name the first place where it does not hold.
+const verifyHelp = `Verify the audit's hash chain and name the first place where it is broken.
 
-Each entry's canonical form is worked out here, from the entry's fields, and hashed; links and signed checkpoints are
-checked against that. The form that the platform reports is only compared. Over the API it is also checked that every
-entry that is old enough is in the chain.
+Each entry's canonical form is computed here, from the entry's fields, and hashed; links and signed checkpoints are
+checked against that. The form that the platform reports is only compared. Over the API the command also checks that
+every entry that is old enough is in the chain.
 
-A checkpoint that was exported earlier and kept elsewhere (--checkpoint) shows a chain that was rewritten as a whole, or
-cut off; an earlier export (--against) also shows which field was changed. Signatures are checked with the keys that the
-platform publishes, and those of --keys: give it for keys that are not published any more. With --file only the keys are
-read from the platform, and with --keys nothing is.`
+A checkpoint that was exported earlier and kept elsewhere (--checkpoint) shows whether the chain was rewritten as a
+whole or cut off; an earlier export (--against) also shows which field was changed. Signatures are checked with the keys
+that the platform publishes, and those of --keys: give it for keys that are no longer published. With --file only the
+keys are read from the platform; with --file and --keys nothing is.`
 
 // Bounds of looking for entries that no link names: ids kept in memory, how long sealing may take, and how many
 // suspects are checked again.
@@ -63,7 +63,7 @@ func verify(t *command.Tool) *cobra.Command {
 	flags.StringVar(&v.keys, "keys", "", "file with a key set (RFC 7517) of keys that signed checkpoints")
 	flags.StringArrayVar(&v.kept, "checkpoint", nil, "file with checkpoints that were exported earlier; repeat for more")
 	flags.StringVar(&v.against, "against", "", "an earlier export that the chain must still agree with")
-	flags.BoolVar(&v.chainOnly, "chain-only", false, "do not look for entries that no link names")
+	flags.BoolVar(&v.chainOnly, "chain-only", false, "do not search for entries that are missing from the chain")
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (v *verification) show(ctx context.Context, t *command.Tool) error {
 		"finding": found,
 	}
 	if found == nil {
-		return t.Show(command.Line(answer, fmt.Sprintf("the chain holds: %s, %s; the last link is %d %s",
+		return t.Show(command.Line(answer, fmt.Sprintf("the chain is intact: %s, %s; the last link is %d %s",
 			render.Plural(seq, "link"), render.Plural(v.signed, "signed checkpoint"), seq, link)))
 	}
 	if t.AsJSON() {
@@ -135,7 +135,7 @@ func (v *verification) run(ctx context.Context, from source) (*auditchain.Findin
 			return nil, err
 		}
 		if len(kept) == 0 {
-			return nil, command.Usagef("%s holds no checkpoint", path)
+			return nil, command.Usagef("%s does not contain a checkpoint", path)
 		}
 		checkpoints = append(checkpoints, kept...)
 	}
@@ -206,7 +206,7 @@ func cutOff(earlier func() (line, error, bool)) (*auditchain.Finding, error) {
 		}
 		if one.Link != nil {
 			return &auditchain.Finding{Problem: auditchain.Truncated, Seq: one.Link.Seq, EntryID: one.Link.Entry.ID,
-				Text: fmt.Sprintf("link %d was exported and is not there any more: the chain's end was cut off", one.Link.Seq)}, nil
+				Text: fmt.Sprintf("link %d was exported and is missing: the chain was cut off", one.Link.Seq)}, nil
 		}
 	}
 }
@@ -262,7 +262,7 @@ func (v *verification) everyEntry(ctx context.Context, from online) (*auditchain
 	for i := len(suspects) - 1; i >= 0; i-- { // the oldest first
 		if _, known := v.named[suspects[i].Id]; !known {
 			return &auditchain.Finding{Problem: auditchain.Inserted, EntryID: suspects[i].Id,
-				Text: fmt.Sprintf("entry %s of %s is in the audit and was never sealed: it was inserted, or sealing stands still",
+				Text: fmt.Sprintf("entry %s of %s is in the audit but not sealed: it was inserted, or sealing stopped",
 					suspects[i].Id, suspects[i].CreatedAt.UTC().Format(time.RFC3339))}, nil
 		}
 	}

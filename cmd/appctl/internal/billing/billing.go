@@ -17,7 +17,7 @@ import (
 
 // Command returns the commands about the books.
 func Command(t *command.Tool) *cobra.Command {
-	return command.Group("billing", "What is owed, and what it was made from", periods(t), runs(t), verify(t),
+	return command.Group("billing", "What is owed, and what it is computed from", periods(t), runs(t), verify(t),
 		statement(t), export(t),
 		why(t), reopen(t), account(t), credits(t))
 }
@@ -40,7 +40,7 @@ var periodTable = command.Table[gql.BillingPeriod]{
 }
 
 func runs(t *command.Tool) *cobra.Command {
-	return command.Pages(t, "runs TENANT", "List the runs that made a tenant's books, newest first", runTable, first,
+	return command.Pages(t, "runs TENANT", "List the runs that built a tenant's books, newest first", runTable, first,
 		func(ctx context.Context, tenant string, first int, after string) (*gql.BillingRunPage, error) {
 			answer, err := gql.ListBillingRuns(ctx, t, tenant, first, after)
 			return &answer.BillingRuns, err
@@ -57,11 +57,11 @@ var runTable = command.Table[gql.BillingRun]{
 }
 
 // errDiffers ends a command that found a difference between a run and its repetition.
-var errDiffers = fmt.Errorf("the run gives something else when it is made again")
+var errDiffers = fmt.Errorf("the run gives a different result when it is repeated")
 
 // verify returns the command that repeats a run. It fails when anything differs.
 func verify(t *command.Tool) *cobra.Command {
-	return t.Command("verify RUN", "Make a run again from what it notes, and compare byte by byte",
+	return t.Command("verify RUN", "Repeat a run from its recorded input, and compare byte by byte",
 		func(ctx context.Context, args []string) error {
 			answer, err := gql.VerifyBillingRun(ctx, t, args[0])
 			if err != nil {
@@ -156,7 +156,7 @@ func export(t *command.Tool) *cobra.Command {
 		func(ctx context.Context, args []string) error {
 			wanted, ok := formats[strings.ToLower(format)]
 			if !ok {
-				return command.Usage(fmt.Errorf("--format %s: want json, csv, parquet, focus or focus-json", format))
+				return command.Usage(fmt.Errorf("--format %s: must be json, csv, parquet, focus or focus-json", format))
 			}
 			tenant, project, period, err := of.ids(ctx, t)
 			if err != nil {

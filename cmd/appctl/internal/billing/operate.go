@@ -14,7 +14,7 @@ import (
 
 // credits returns the commands about credit.
 func credits(t *command.Tool) *cobra.Command {
-	return command.Group("credit", "What tenants were given, and what is left of it",
+	return command.Group("credit", "Credit of tenants, and what is left of it",
 		command.Verb(t, "list TENANT", "List a tenant's credit, in the order in which it is used", creditTable.View,
 			func(ctx context.Context, args []string) ([]gql.CreditGrant, error) {
 				answer, err := gql.ListCreditGrants(ctx, t, args[0])
@@ -23,7 +23,7 @@ func credits(t *command.Tool) *cobra.Command {
 }
 
 var creditTable = command.Table[gql.CreditGrant]{
-	Heading: []string{"ID", "PRIORITY", "GIVEN", "LEFT", "EXPIRES", "REASON"},
+	Heading: []string{"ID", "PRIORITY", "GRANTED", "LEFT", "EXPIRES", "REASON"},
 	Row: func(g *gql.CreditGrant) []string {
 		return []string{g.Id, fmt.Sprint(g.Priority), g.Amount + " " + g.Currency, g.Left + " " + g.Currency,
 			render.Time(g.ExpiresAt), g.Reason}
@@ -34,7 +34,7 @@ var creditTable = command.Table[gql.CreditGrant]{
 func grantCredit(t *command.Tool) *cobra.Command {
 	var in gql.GrantCreditInput
 	var expires string
-	cmd := command.Verb(t, "grant TENANT AMOUNT", "Give a tenant credit, which pays of its statements as they close",
+	cmd := command.Verb(t, "grant TENANT AMOUNT", "Give a tenant credit, which pays its statements as they close",
 		func(g *gql.CreditGrant) command.View { return creditTable.As(g, []gql.CreditGrant{*g}) },
 		func(ctx context.Context, args []string) (*gql.CreditGrant, error) {
 			at, err := command.Instant("expires", expires)
@@ -82,7 +82,7 @@ func account(t *command.Tool) *cobra.Command {
 // opens it.
 func reopen(t *command.Tool) *cobra.Command {
 	var hash, reason string
-	cmd := t.Command("reopen PERIOD", "Plan to open a closed period again; with the plan's hash, open it",
+	cmd := t.Command("reopen PERIOD", "Plan to reopen a closed period; with the plan's hash, reopen it",
 		func(ctx context.Context, args []string) error {
 			if hash != "" {
 				answer, err := gql.ReopenPeriod(ctx, t, args[0], hash, reason)

@@ -25,7 +25,8 @@ func why(t *command.Tool) *cobra.Command {
 			return &answer.ExplainLine, err
 		})
 	cmd.Flags().IntVar(&records, "records", 10, "how many usage records to list, 1 to 1000")
-	cmd.Long = "Show why a line of the project's statement costs what it costs: what booked it, whose it is, who asked for that, and what was counted.\n" +
+	cmd.Long = "Show why a line of the project's statement costs what it costs: its bookings, members, requesters " +
+		"and usage records.\n" +
 		"PERIOD is the one that the usage belongs to, and LINE the line's key: `appctl billing statement -o json` has both."
 	return cmd
 }

@@ -18,7 +18,7 @@ import (
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
 		command.Group("allocations", "Capacity that the project rents", list(t), devices(t), request(t), release(t)),
-		command.Group("orphans", "What operations left behind and could not take back yet", listOrphans(t), retryOrphan(t)),
+		command.Group("orphans", "What operations left behind and could not clean up", listOrphans(t), retryOrphan(t)),
 		command.Group("prices", "List prices by SKU, and the price book", listPrices(t), setPrice(t), book(t), addPrice(t),
 			rerate(t)),
 		usage(t),
@@ -81,7 +81,7 @@ func request(t *command.Tool) *cobra.Command {
 	flags.StringVar(&shape, "shape", "baremetal", "baremetal (whole nodes) or gpu_slice (some GPUs of a node)")
 	flags.IntVar(&input.Count, "count", 1, "how many allocations, all or none")
 	flags.IntVar(&input.GpuCount, "gpus", 0, "GPUs of each, for gpu_slice")
-	flags.StringVar(&input.Name, "name", "", "name for people")
+	flags.StringVar(&input.Name, "name", "", "display name")
 	flags.StringVar(&input.Sku, "sku", "", "only this SKU")
 	flags.StringVar(&input.Region, "region", "", "only this region")
 	flags.StringVar(&isolation, "isolation", "",
@@ -125,9 +125,9 @@ func release(t *command.Tool) *cobra.Command {
 				},
 			})
 		})
-	cmd.Flags().BoolVar(&plan, "plan", false, "show what it would do and what that saves an hour, and release nothing")
+	cmd.Flags().BoolVar(&plan, "plan", false, "show what it would do and how much an hour that saves; release nothing")
 	cmd.Flags().StringVar(&input.PlanHash, "plan-hash", "",
-		"release only if everything is as the plan of this hash found it")
+		"release only if nothing has changed since the plan of this hash")
 	command.ReasonFlag(cmd, &input.Reason)
 	wait.Register(cmd)
 	command.KeyFlag(cmd, &input.IdempotencyKey)

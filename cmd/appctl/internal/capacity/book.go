@@ -22,8 +22,8 @@ func book(t *command.Tool) *cobra.Command {
 			answer, err := gql.ListPrices(ctx, t, filter, first, after)
 			return &answer.Prices, err
 		})
-	cmd.Flags().StringVar(&tenant, "of-tenant", "", "what is this tenant's as well, by id")
-	cmd.Flags().StringVar(&project, "of-project", "", "what is this project's as well, by id")
+	cmd.Flags().StringVar(&tenant, "of-tenant", "", "also prices of this tenant, by id")
+	cmd.Flags().StringVar(&project, "of-project", "", "also prices of this project, by id")
 	cmd.Flags().StringVar(&filter.Meter, "meter", "", "only of this meter")
 	cmd.Flags().StringVar(&filter.Sku, "sku", "", "only of this SKU")
 	return cmd
@@ -76,11 +76,11 @@ func (f *priceFlags) bind(cmd *cobra.Command) *cobra.Command {
 	flags.StringVar(&f.project, "of-project", "", "for this project, by id (default everyone)")
 	flags.StringVar(&f.from, "from", "", "from when, RFC 3339 (default now)")
 	flags.StringVar(&f.to, "until", "", "until when, RFC 3339 (default for ever)")
-	flags.StringArrayVar(&f.tiers, "tier", nil, "a step before the price: UPTO=PRICE, repeatable")
-	flags.StringVar(&f.least, "minimum", "", "the least amount of a line with any usage")
+	flags.StringArrayVar(&f.tiers, "tier", nil, "a tier before the price: UPTO=PRICE; repeat for more")
+	flags.StringVar(&f.least, "minimum", "", "minimum amount of a line with any usage")
 	flags.StringVar(&f.step, "round-up-to", "",
-		"round each session up to a multiple, such as 60 for started minutes of seconds")
-	flags.BoolVar(&f.time, "by-time", false, "price the seconds, however much is metered in them")
+		"round each session up to a multiple of this, such as 60 to bill started minutes")
+	flags.BoolVar(&f.time, "by-time", false, "price the time, in seconds, and not the metered quantity")
 	flags.StringVar(&f.input.Reason, "reason", "", "why, kept in the audit")
 	command.Need(cmd, "currency", "reason")
 	return cmd
@@ -99,7 +99,7 @@ func (f *priceFlags) read(args []string) (*gql.SetPriceInput, error) {
 	for _, tier := range f.tiers {
 		upTo, price, ok := strings.Cut(tier, "=")
 		if !ok {
-			return nil, command.Usage(fmt.Errorf("--tier %s: want UPTO=PRICE", tier))
+			return nil, command.Usage(fmt.Errorf("--tier %s: must be UPTO=PRICE", tier))
 		}
 		in.Tiers = append(in.Tiers, gql.PriceTierInput{UpTo: &upTo, Price: price})
 	}
@@ -115,7 +115,7 @@ func (f *priceFlags) read(args []string) (*gql.SetPriceInput, error) {
 // addPrice returns the command that puts a price into the book.
 func addPrice(t *command.Tool) *cobra.Command {
 	var f priceFlags
-	cmd := f.bind(command.Verb(t, "add METER PRICE", "Put a price into the price book, from now or later on", viewPrice,
+	cmd := f.bind(command.Verb(t, "add METER PRICE", "Add a price to the price book, from now or later", viewPrice,
 		func(ctx context.Context, args []string) (*gql.Price, error) {
 			in, err := f.read(args)
 			if err != nil {
@@ -135,7 +135,7 @@ func viewPrice(p *gql.Price) command.View { return bookTable.As(p, []gql.Price{*
 func rerate(t *command.Tool) *cobra.Command {
 	var f priceFlags
 	var hash string
-	cmd := f.bind(t.Command("rerate METER PRICE", "Plan a price for a time that has passed; with the plan's hash, set it",
+	cmd := f.bind(t.Command("rerate METER PRICE", "Plan a price for a past time; with the plan's hash, set it",
 		func(ctx context.Context, args []string) error {
 			in, err := f.read(args)
 			if err != nil {

@@ -52,7 +52,7 @@ func taking(node *gql.StandingNode) string {
 	case node.Status == gql.NodeStatusRetired:
 		return render.Joined(" ", "no: retired", render.If(node.Lost, "as lost"))
 	case node.Drain != nil && node.Drain.Ending:
-		return "yes: its drain is being taken back"
+		return "yes: its drain is being canceled"
 	case node.Drain != nil:
 		return render.Joined(" ", "no: drained", render.If(node.Drain.Force, "by force"))
 	case node.Cordoned:
@@ -98,7 +98,7 @@ type standing struct {
 // for.
 func showNode(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "show NODE",
-		"Show a node: its conditions, who lives there, and what its drain waits for (platform staff)", viewNode,
+		"Show a node: its conditions, its members, and what its drain waits for (platform staff)", viewNode,
 		func(ctx context.Context, args []string) (*standing, error) {
 			node, err := nodeNamed(ctx, t, args[0])
 			if err != nil {
@@ -118,9 +118,9 @@ func viewNode(found *standing) command.View {
 		p.Fields("Id", node.Id, "Name", node.Name, "Status", string(node.Status), "Takes members", taking(node),
 			"Reason", node.CordonReason, "Cordoned since", render.Time(node.CordonedAt), "Drain", drained(node.Drain),
 			"GPUs", gpus(node), "Region and SKU", render.Joined(" ", node.Region, node.Sku),
-			"Agent", node.AgentVersion, "Last heard", render.Time(node.LastSeenAt), "Booted", render.Time(node.BootedAt),
+			"Agent", node.AgentVersion, "Last seen", render.Time(node.LastSeenAt), "Booted", render.Time(node.BootedAt),
 			"Retired", render.Time(node.RetiredAt))
-		conditionTable.Under(p, "What its checks found", node.Conditions)
+		conditionTable.Under(p, "Results of its checks", node.Conditions)
 		lodgers.Under(p, "Members", found.Members)
 	})
 }
@@ -130,7 +130,7 @@ func drained(drain *gql.NodeDrain) string {
 		return ""
 	}
 	return render.Joined(", ", "since "+render.Time(&drain.Since)+" by "+drain.By, drain.Reason,
-		render.If(drain.Force, "by force"), render.If(drain.Ending, "being taken back"))
+		render.If(drain.Force, "by force"), render.If(drain.Ending, "being canceled"))
 }
 
 var lodgers = command.Table[gql.NodeMember]{
@@ -198,7 +198,7 @@ var rentedTable = command.Table[gql.RentedAllocation]{
 func Enrol(t *command.Tool) *cobra.Command {
 	var input gql.CreateNodeEnrolmentInput
 	var ttl time.Duration
-	cmd := command.Verb(t, "enrol [NAME]", "Mint a one-time token for a node's agent",
+	cmd := command.Verb(t, "enrol [NAME]", "Create a one-time token for a node's agent",
 		func(made gql.NodeEnrolment) command.View {
 			return command.Secret(made, made.Token, "Enrolment token", made.Token, "Works until", render.Time(&made.ExpiresAt))
 		},

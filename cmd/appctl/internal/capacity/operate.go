@@ -47,14 +47,14 @@ func onNode(t *command.Tool, use, short, asks string, reason *string,
 	})
 	command.ReasonFlag(cmd, reason)
 	if asks != "" {
-		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask; needed where there is no terminal")
+		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	}
 	return cmd
 }
 
 func cordon(t *command.Tool) *cobra.Command {
 	var in gql.NodeOperateInput
-	return onNode(t, "cordon NODE", "Keep new members away from a node; what is there goes on (platform staff)", "",
+	return onNode(t, "cordon NODE", "Keep new members off a node; members on it keep running (platform staff)", "",
 		&in.Reason,
 		func(ctx context.Context, id string) (gql.StandingNode, error) {
 			in.NodeId = id
@@ -79,7 +79,7 @@ func drain(t *command.Tool) *cobra.Command {
 	var in gql.DrainNodeInput
 	var deadline time.Duration
 	cmd := onNode(t, "drain NODE",
-		"Drain every member on a node by an operation of its own; \"nodes show\" lists what it waits for (platform staff)",
+		"Drain every member on a node, each by an operation; \"nodes show\" lists what it waits for (platform staff)",
 		"Every member of every tenant on node %s is drained, and the node takes no new ones.", &in.Reason,
 		func(ctx context.Context, id string) (gql.StandingNode, error) {
 			seconds, err := command.Seconds(deadline)
@@ -92,35 +92,35 @@ func drain(t *command.Tool) *cobra.Command {
 		})
 	cmd.Flags().DurationVar(&deadline, "deadline", time.Hour, "how long the drain of each member may take, 30s to 24h")
 	cmd.Flags().BoolVar(&in.Force, "force", false,
-		"lose the members' work at once; hastens a drain under way; needs --reason")
+		"lose the members' work at once, also in a drain that is under way; needs --reason")
 	return cmd
 }
 
 func retire(t *command.Tool) *cobra.Command {
 	var in gql.RetireNodeInput
 	cmd := onNode(t, "retire NODE",
-		"Take a node out for good, once nothing is rented there or its machine is lost (platform staff)",
-		"Node %s is taken out for good.", &in.Reason,
+		"Retire a node for good, once nothing on it is rented or its machine is lost (platform staff)",
+		"Node %s is retired for good.", &in.Reason,
 		func(ctx context.Context, id string) (gql.StandingNode, error) {
 			in.NodeId = id
 			answer, err := gql.RetireNode(ctx, t, in)
 			return answer.RetireNode, err
 		})
 	cmd.Flags().BoolVar(&in.Lost, "lost", false,
-		"its machine is gone with all that was on it: its allocations and members are FAILED; needs --reason")
+		"its machine is lost with everything on it: its allocations and members become FAILED; needs --reason")
 	return cmd
 }
 
 func deleteNode(t *command.Tool) *cobra.Command {
 	var yes bool
 	var in gql.NodeOperateInput
-	cmd := t.Command("delete NODE", "Take a retired node from the list; its name is free again (platform staff)",
+	cmd := t.Command("delete NODE", "Delete a retired node from the list; its name can be used again (platform staff)",
 		func(ctx context.Context, args []string) error {
 			node, err := nodeNamed(ctx, t, args[0])
 			if err != nil {
 				return err
 			}
-			if err := operations.Confirm(t, yes, "Node "+node.Name+" is taken from the list."); err != nil {
+			if err := operations.Confirm(t, yes, "Node "+node.Name+" is deleted from the list."); err != nil {
 				return err
 			}
 			in.NodeId = node.Id
@@ -131,14 +131,14 @@ func deleteNode(t *command.Tool) *cobra.Command {
 			return t.Show(command.Line(answer, "deleted "+node.Name, node.Id))
 		})
 	command.ReasonFlag(cmd, &in.Reason)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask; needed where there is no terminal")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	return cmd
 }
 
 // fleet returns the command that shows all nodes at once.
 func fleet(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "fleet",
-		"Show capacity by region and SKU, nodes that take no members, and operations that do not go on (platform staff)",
+		"Show capacity by region and SKU, nodes that take no members, and stuck operations (platform staff)",
 		viewFleet,
 		func(ctx context.Context, _ []string) (gql.Fleet, error) {
 			answer, err := gql.ReadFleet(ctx, t)
@@ -150,12 +150,12 @@ func viewFleet(found gql.Fleet) command.View {
 	return command.View{JSON: found, Page: func(p *render.Page) {
 		capacityTable.On(p, found.Capacity)
 		nodeTable.Under(p, "Nodes that take no new members", found.Troubled)
-		stuckTable.Under(p, "Operations that do not go on", found.Stuck)
+		stuckTable.Under(p, "Stuck operations", found.Stuck)
 	}}
 }
 
 var capacityTable = command.Table[gql.FleetCapacity]{
-	Heading: []string{"REGION", "SKU", "NODES", "ONLINE", "TAKING", "FREE NODES", "GPUS", "RENTED", "FREE"},
+	Heading: []string{"REGION", "SKU", "NODES", "ONLINE", "ACCEPTING", "FREE NODES", "GPUS", "RENTED", "FREE"},
 	Row: func(c *gql.FleetCapacity) []string {
 		row := []string{c.Region, c.Sku}
 		for _, n := range []int{c.Nodes, c.Online, c.Taking, c.FreeNodes, c.Gpus, c.GpusRented, c.GpusFree} {

@@ -25,7 +25,7 @@ func listOrphans(t *command.Tool) *cobra.Command {
 }
 
 func retryOrphan(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "retry ORPHAN", "Try now to take an orphan back", viewOrphan,
+	return command.Verb(t, "retry ORPHAN", "Retry the cleanup of an orphan now", viewOrphan,
 		func(ctx context.Context, args []string) (*gql.Orphan, error) {
 			answer, err := gql.RetryOrphan(ctx, t, args[0])
 			return &answer.RetryOrphan, err
@@ -58,12 +58,12 @@ func viewOrphan(orphan *gql.Orphan) command.View {
 		"Allocation", parts.AllocationName(orphan.Allocation), "Member", member, "Instance", orphan.InstanceId,
 		"Left by", operation, "Age", parts.Age(orphan.AgeSeconds), "Cost of an hour", parts.Money(orphan.HourlyCost),
 		"Cost so far", parts.Money(orphan.CostSoFar), "Tries", fmt.Sprint(orphan.Attempts),
-		"Listed", render.Time(&orphan.CreatedAt), "Gone", render.Time(orphan.ResolvedAt), "How", orphan.Resolution)
+		"Found", render.Time(&orphan.CreatedAt), "Resolved", render.Time(orphan.ResolvedAt), "How", orphan.Resolution)
 }
 
 func orphanState(orphan *gql.Orphan) string {
 	if orphan.ResolvedAt != nil {
-		return "gone"
+		return "resolved"
 	}
 	return "next try " + render.Time(&orphan.NextTryAt)
 }

@@ -37,7 +37,7 @@ func chosen(cmd *cobra.Command) func(project string) gql.UsageFilter {
 func sumUsage(t *command.Tool) *cobra.Command {
 	var hourly bool
 	var filter func(string) gql.UsageFilter
-	cmd := command.Verb(t, "sum", "Add up the project's usage by meter and bearer", sumTable.View,
+	cmd := command.Verb(t, "sum", "Add up the project's usage by meter and by who bears it", sumTable.View,
 		func(ctx context.Context, _ []string) ([]gql.UsageSum, error) {
 			project, err := t.ProjectID(ctx)
 			if err != nil {
@@ -47,7 +47,7 @@ func sumUsage(t *command.Tool) *cobra.Command {
 			return answer.UsageSums, err
 		})
 	filter = chosen(cmd)
-	cmd.Flags().BoolVar(&hourly, "hourly", false, "each hour apart")
+	cmd.Flags().BoolVar(&hourly, "hourly", false, "one sum for each hour")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func usageSources(t *command.Tool) *cobra.Command {
 // quarantine returns the command that lists what was not taken.
 func quarantine(t *command.Tool) *cobra.Command {
 	var all bool
-	cmd := command.Pages(t, "quarantine", "List reported records that were not taken, newest first", quarantineTable,
+	cmd := command.Pages(t, "quarantine", "List usage records that were not accepted, newest first", quarantineTable,
 		func(ctx context.Context, args []string) (string, error) {
 			if all {
 				return "", nil
@@ -127,7 +127,7 @@ var sourceTable = command.Table[gql.UsageSource]{
 }
 
 var quarantineTable = command.Table[gql.QuarantinedUsage]{
-	Heading: []string{"ID", "CAME", "SOURCE", "METER", "RECORD", "CODE", "MESSAGE"},
+	Heading: []string{"ID", "RECEIVED", "SOURCE", "METER", "RECORD", "CODE", "MESSAGE"},
 	Row: func(record *gql.QuarantinedUsage) []string {
 		return []string{record.Id, render.Time(&record.CreatedAt), record.Source, record.Meter, record.UsageId, record.Code,
 			record.Message}

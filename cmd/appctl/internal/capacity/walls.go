@@ -31,7 +31,7 @@ func walls(input *gql.RequestAllocationInput, isolation, profile string) (err er
 
 // devices returns the command that lists the GPUs that allocations hold.
 func devices(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "devices ALLOCATION", "List the GPUs that an allocation holds, by identity", deviceTable.View,
+	return command.Verb(t, "devices ALLOCATION", "List the GPUs of an allocation, by identity", deviceTable.View,
 		func(ctx context.Context, args []string) ([]gql.Device, error) {
 			ids, err := lookup.AllocationIDs(ctx, t, args)
 			if err != nil {
@@ -66,7 +66,7 @@ var deviceTable = command.Table[gql.Device]{
 // wallsOf returns the command that shows what keeps members apart on a node, and its GPUs.
 func wallsOf(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "walls NODE",
-		"Show what keeps members apart on a node, what does not hold, and its GPUs (platform staff)", viewWalls,
+		"Show what isolates members on a node, which isolation it lacks, and its GPUs (platform staff)", viewWalls,
 		func(ctx context.Context, args []string) (*gql.ComputeNode, error) {
 			found, err := nodeNamed(ctx, t, args[0])
 			if err != nil {
@@ -81,12 +81,12 @@ func viewWalls(node *gql.ComputeNode) command.View {
 	return command.Detail(node, node.Id, func(p *render.Page) {
 		if node.Walls == nil {
 			p.Fields("Node", node.Name, "Isolation", string(node.Isolation), "Walls",
-				"not reported: its agent is older than they are")
+				"not reported: its agent is too old to report them")
 		} else {
 			p.Fields("Node", node.Name, "Classes", listed(node.Walls.Classes), "Profiles", listed(node.Walls.Profiles),
 				"Runtime", render.Joined(" ", node.Walls.Runtime, node.Walls.RuntimeVersion), "Control groups",
 				cgroups(node.Walls.CgroupVersion))
-			gapTable.Under(p, "What does not hold", node.Walls.Gaps)
+			gapTable.Under(p, "Missing isolation", node.Walls.Gaps)
 		}
 		deviceTable.Under(p, "GPUs", node.Devices)
 	})
@@ -103,7 +103,7 @@ func offered(node *gql.ComputeNode) string {
 	case node.Walls == nil:
 		return string(node.Isolation)
 	case len(node.Walls.Classes) == 0:
-		return "none: can start no member"
+		return "none: it cannot start members"
 	}
 	return render.Joined(" ", listed(node.Walls.Classes),
 		render.If(len(node.Walls.Gaps) > 0, fmt.Sprintf("(%s)", render.Plural(len(node.Walls.Gaps), "gap"))))

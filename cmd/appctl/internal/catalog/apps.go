@@ -24,7 +24,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 		command.Group("apps", "The catalog of apps", listApps(t), showApp(t), fit(t), createSandbox(t), onboarding(t)),
 		command.Group("manifest", "Versions of apps: lint, publish and smoke-test them",
 			lint(t), publish(t), list(t), show(t), smoke(t), Promote(t), schema(t)),
-		command.Group("evidence", "Reports that a version's promotion rests on", submit(t), sign(t)),
+		command.Group("evidence", "Reports on which a version's promotion is based", submit(t), sign(t)),
 		command.Group("canary", "Versions in a small roll-out", report(t), percent(t)),
 	}
 }
@@ -35,7 +35,7 @@ func Admin(t *command.Tool) []*cobra.Command {
 		command.Group("app", "Apps of the catalog", createApp(t), setTerms(t), open(t)),
 		command.Group("manifest", "Versions of apps", lint(t), publish(t), Promote(t)),
 		command.Group("adapter", "Adapters that the platform may call", listAdapters(t), registerAdapter(t)),
-		command.Group("runner", "Machines whose signed reports count", listRunners(t), registerRunner(t), revokeRunner(t)),
+		command.Group("runner", "Machines that sign reports", listRunners(t), registerRunner(t), revokeRunner(t)),
 	}
 }
 
@@ -122,7 +122,7 @@ func fit(t *command.Tool) *cobra.Command {
 			return fitting{args[0], &answer.LaunchOptions}, err
 		})
 	cmd.Flags().StringVar(&version, "version", "",
-		"version; that of a launch without one if not given: the canary that has chosen the project, or else the active one")
+		"version; if not given, that of a launch without one: the canary if the project is in it, else the active one")
 	cmd.ValidArgsFunction = lookup.CompleteApps(t)
 	return cmd
 }
@@ -189,10 +189,10 @@ func createApp(t *command.Tool) *cobra.Command {
 			answer, err := gql.CreateApp(ctx, t, input)
 			return answer.CreateApp, err
 		})
-	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the slug if not given")
-	cmd.Flags().StringVar(&input.Summary, "summary", "", "one line on what it is")
+	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "display name; the slug if not given")
+	cmd.Flags().StringVar(&input.Summary, "summary", "", "summary in one line")
 	cmd.Flags().StringVar(&input.PublisherProjectId, "publisher", "",
-		"id of the project that publishes it; the platform's staff alone if not given")
+		"id of the project that publishes it; if not given, only the platform's staff does")
 	cmd.Flags().StringVar(&input.PermissionFamily, "family", "apps", "family of its permission keys: apps or scheduler")
 	cmd.Flags().BoolVar(&input.System, "system", false,
 		"the operator runs it for the platform: it runs in the platform's own tenant alone, and tenants do not see it")
@@ -217,7 +217,7 @@ var adapterTable = command.Table[gql.Adapter]{
 }
 
 func registerAdapter(t *command.Tool) *cobra.Command {
-	return registering(t, "Register an adapter for all, or change its address; one that is in a sandbox is opened by it",
+	return registering(t, "Register an adapter for all tenants, also one in a sandbox, or change its address",
 		func(ctx context.Context, input gql.RegisterAdapterInput) (gql.Adapter, error) {
 			answer, err := gql.RegisterAdapter(ctx, t, input)
 			return answer.RegisterAdapter, err
@@ -248,11 +248,11 @@ func registering(t *command.Tool, short string,
 			return call(ctx, input)
 		})
 	cmd.Flags().StringVar(&file, "authority", "",
-		"file of the certificates that alone vouch for the address by https, PEM; the ones of the same address stay if not "+
-			"given")
+		"PEM file with the only certificates trusted for the https address; those of the same address are kept "+
+			"if not given")
 	cmd.Flags().StringVar(&account, "account", "",
-		"id of the service account that it acts by where it automates, one with adapter.act; as it is if not given")
+		"id of the service account, with adapter.act, that it uses to automate; unchanged if not given")
 	cmd.Flags().BoolVar(&narrow, "narrow-calls", false,
-		"narrow its calls that only look to the commands that its apps' manifests name; as it is if not given")
+		"limit its read-only calls to the commands that its apps' manifests name; unchanged if not given")
 	return cmd
 }

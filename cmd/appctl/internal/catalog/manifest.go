@@ -141,7 +141,7 @@ func detail(ctx context.Context, t *command.Tool, given string) (*gql.GetManifes
 
 func show(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "show MANIFEST",
-		"Show a version by its id or APP@VERSION: what it lacks for its next stage, its evidence and history",
+		"Show a version by its id or APP@VERSION: what it needs for its next stage, its evidence and history",
 		func(found *gql.GetManifestNodeManifest) command.View {
 			return command.Detail(found, found.Id, func(p *render.Page) { pageVersion(p, found) })
 		},
@@ -161,7 +161,7 @@ func pageVersion(p *render.Page, found *gql.GetManifestNodeManifest) {
 	p.Section("Artifacts")
 	pinned.On(p, found.Artifacts)
 	if len(found.Lacks) > 0 {
-		p.Section("Lacks for its next stage")
+		p.Section("Needs for its next stage")
 		for _, reason := range found.Lacks {
 			p.Line(fmt.Sprintf("%s (%s)", reason.Message, reason.Code))
 		}

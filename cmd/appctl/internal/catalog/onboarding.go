@@ -25,16 +25,16 @@ func onboarding(t *command.Tool) *cobra.Command {
 				return viewRecord(&answer.CheckAppOnboarding), err
 			}
 			if input.Reason != "" {
-				return none, command.Usagef("--reason is for --keep")
+				return none, command.Usagef("--reason needs --keep")
 			}
 			answer, err := gql.GetAppOnboarding(ctx, t, args[0], input.Version)
 			return viewOnboarding(&answer.AppOnboarding), err
 		})
 	cmd.Long = `Check the seven conditions of onboarding for a version of an app from what is recorded: its instances, operations,
-events and calls, its reports, artifacts and runbooks. Each is PASSED, FAILED or NOT_KNOWN, with what it rests on.
---keep keeps the check with its date, and notes each condition that failed in the gap log.`
+events and calls, its reports, artifacts and runbooks. Each is PASSED, FAILED or NOT_KNOWN, with its evidence.
+--keep stores the check with its date, and adds each condition that failed to the gap log.`
 	cmd.Flags().StringVar(&input.Version, "version", "", "version; the active one, or else the newest, if not given")
-	cmd.Flags().BoolVar(&keep, "keep", false, "keep what was found, and note what failed in the gap log")
+	cmd.Flags().BoolVar(&keep, "keep", false, "store the check, and add each condition that failed to the gap log")
 	command.ReasonFlag(cmd, &input.Reason)
 	cmd.ValidArgsFunction = lookup.CompleteApps(t)
 	return cmd
@@ -47,7 +47,7 @@ func viewOnboarding(found *gql.AppOnboarding) command.View {
 			"Ready", render.YesNo(found.Passed), "Required for ACTIVE", render.YesNo(found.Required),
 			"Checked", render.Time(&found.CheckedAt))
 		pageChecks(p, found.Checks)
-		kept.Under(p, "Checks that were kept", found.Records)
+		kept.Under(p, "Stored checks", found.Records)
 	})
 }
 

@@ -34,7 +34,7 @@ func Promote(t *command.Tool) *cobra.Command {
 				return none, err
 			}
 			if percent != 0 && input.To != gql.StageCanary {
-				return none, command.Usagef("--percent is for --to canary")
+				return none, command.Usagef("--percent needs --to canary")
 			}
 			if input.ManifestId, err = idOf(ctx, t, args[0]); err != nil {
 				return none, err
@@ -46,9 +46,9 @@ func Promote(t *command.Tool) *cobra.Command {
 	cmd.Flags().StringVar(&smoke, "smoke-instance", "",
 		"for staged: the instance that ran this digest and was torn down with proof")
 	cmd.Flags().StringVar(&override, "override", "",
-		"why the step's terms are set aside, kept in history and audit; for the platform's staff")
+		"why the step's terms are waived, kept in history and audit; for the platform's staff")
 	cmd.Flags().IntVar(&percent, "percent", 0,
-		"for canary: percent of the projects that it takes in, 1 to 100; 10 if not given")
+		"for canary: percent of the projects that it includes, 1 to 100; 10 if not given")
 	return cmd
 }
 
@@ -60,7 +60,7 @@ var evidenceKinds = []gql.EvidenceKind{gql.EvidenceKindConformance, gql.Evidence
 func submit(t *command.Tool) *cobra.Command {
 	var kind, digest, signature string
 	cmd := command.Verb(t, "submit MANIFEST FILE",
-		"Bring a report, as `appctl adapter check --json` writes it, for a version by its id or APP@VERSION", viewEvidence,
+		"Submit a report, as `appctl adapter check --json` writes it, for a version by id or APP@VERSION", viewEvidence,
 		func(ctx context.Context, args []string) (none gql.PromotionEvidence, err error) {
 			var input gql.SubmitEvidenceInput
 			if input.Kind, err = command.Enum("kind", kind, evidenceKinds); err != nil {
@@ -83,7 +83,7 @@ func submit(t *command.Tool) *cobra.Command {
 		})
 	cmd.Flags().StringVar(&kind, "kind", "conformance", "what it shows: conformance or tenancy")
 	cmd.Flags().StringVar(&digest, "digest", "",
-		"the digest that the report must have, sha256:…; what it has if not given")
+		"the digest that the report must have, sha256:…; the report's own if not given")
 	cmd.Flags().StringVar(&signature, "signature", "",
 		"file with a registered runner's signature of the report, as `appctl evidence sign` writes it")
 	return cmd
@@ -151,7 +151,7 @@ func armRow(name string, arm *gql.CanaryArm) []string {
 // percent returns the command that widens or narrows a canary.
 func percent(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Verb(t, "percent MANIFEST PERCENT", "Change how many of the projects a canary takes in, 1 to 100", view,
+	cmd := command.Verb(t, "percent MANIFEST PERCENT", "Set the percent of projects that a canary has, 1 to 100", view,
 		func(ctx context.Context, args []string) (none gql.Manifest, err error) {
 			share, err := strconv.Atoi(args[1])
 			if err != nil {

@@ -38,7 +38,7 @@ func sign(t *command.Tool) *cobra.Command {
 			return err
 		})
 	cmd.Flags().StringVar(&kind, "kind", "conformance",
-		"what it shows: conformance or tenancy; smoke for that of an artifact")
+		"what it shows: conformance or tenancy; smoke for the smoke test of an artifact")
 	cmd.Flags().StringVar(&key, "key", "",
 		"PEM file with the runner's Ed25519 private key (appctl artifact keygen --algorithm ed25519)")
 	command.Need(cmd, "key")
@@ -49,7 +49,7 @@ func sign(t *command.Tool) *cobra.Command {
 func registerRunner(t *command.Tool) *cobra.Command {
 	var input gql.RegisterRunnerInput
 	var file string
-	cmd := command.Verb(t, "register NAME", "Have the reports that a runner signs count", viewRunner,
+	cmd := command.Verb(t, "register NAME", "Accept the reports that a runner signs", viewRunner,
 		func(ctx context.Context, args []string) (gql.EvidenceRunner, error) {
 			input.Name = args[0]
 			if err := publicKey(&input, file); err != nil {
@@ -59,7 +59,7 @@ func registerRunner(t *command.Tool) *cobra.Command {
 			return answer.RegisterRunner, err
 		})
 	cmd.Flags().StringVar(&input.PublicKey, "public-key", "", "its Ed25519 public key, 32 bytes in base64")
-	cmd.Flags().StringVar(&file, "key", "", "PEM file with its Ed25519 public key, in place of --public-key")
+	cmd.Flags().StringVar(&file, "key", "", "PEM file with its Ed25519 public key, instead of --public-key")
 	cmd.MarkFlagsOneRequired("public-key", "key")
 	cmd.MarkFlagsMutuallyExclusive("public-key", "key")
 	command.NeededReasonFlag(cmd, &input.Reason)
@@ -86,7 +86,7 @@ func publicKey(input *gql.RegisterRunnerInput, file string) error {
 // revokeRunner returns the command that ends a runner.
 func revokeRunner(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Verb(t, "revoke RUNNER", "Have no report count any more that a runner, by its id, has signed",
+	cmd := command.Verb(t, "revoke RUNNER", "Stop accepting the reports that a runner, by its id, has signed",
 		viewRunner,
 		func(ctx context.Context, args []string) (gql.EvidenceRunner, error) {
 			answer, err := gql.RevokeRunner(ctx, t, args[0], reason)
@@ -103,7 +103,7 @@ func viewRunner(made gql.EvidenceRunner) command.View {
 
 // listRunners returns the command that lists the runners whose reports count.
 func listRunners(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "list", "List the runners whose reports count, and those that are revoked", runners.View,
+	return command.Verb(t, "list", "List the runners whose reports are accepted, and revoked ones", runners.View,
 		func(ctx context.Context, _ []string) ([]gql.EvidenceRunner, error) {
 			answer, err := gql.ListRunners(ctx, t)
 			return answer.EvidenceRunners, err

@@ -27,10 +27,10 @@ func createSandbox(t *command.Tool) *cobra.Command {
 			answer, err := gql.CreateSandboxApp(ctx, t, input)
 			return answer.CreateSandboxApp, err
 		})
-	cmd.Long = `Adds an app that only the project may launch, and entitles the project to it. Its name begins with the tenant's
-short name and a hyphen. The platform's staff opens it to others: appctl admin app open. Needs sandbox.manage.`
-	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the slug if not given")
-	cmd.Flags().StringVar(&input.Summary, "summary", "", "one line on what it is")
+	cmd.Long = `Add an app that only the project may launch, and entitle the project to it. Its name begins with the
+tenant's short name and a hyphen. The platform's staff opens it to others: appctl admin app open. Needs sandbox.manage.`
+	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "display name; the slug if not given")
+	cmd.Flags().StringVar(&input.Summary, "summary", "", "summary in one line")
 	cmd.Flags().StringVar(&input.PermissionFamily, "family", "apps", "family of its permission keys: apps or scheduler")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
@@ -50,11 +50,12 @@ func open(t *command.Tool) *cobra.Command {
 			answer, err := gql.OpenApp(ctx, t, input)
 			return answer.OpenApp, err
 		})
-	cmd.Long = `Takes an app out of its sandbox, with its publisher, versions, evidence and instances. Register its adapter for all first
-(appctl admin adapter register). An ACTIVE version needs reports and smokes that registered runners have signed.`
+	cmd.Long = `Take an app out of its sandbox, with its publisher, versions, evidence and instances. First register its
+adapter for all tenants (appctl admin adapter register). An ACTIVE version needs reports and smokes that registered
+runners have signed.`
 	command.NeededReasonFlag(cmd, &input.Reason)
 	cmd.Flags().StringVar(&input.Override, "override", "",
-		"why its ACTIVE version reaches other tenants without what registered runners sign")
+		"why its ACTIVE version is opened without reports and smokes that registered runners have signed")
 	return cmd
 }
 
@@ -70,8 +71,9 @@ func registerSandbox(t *command.Tool) *cobra.Command {
 				ServiceAccountId: input.ServiceAccountId})
 			return answer.RegisterSandboxAdapter, err
 		})
-	cmd.Long = `Registers an adapter that only apps in the project's sandbox may name. Its name begins with the tenant's short name and a
-hyphen; its address is https on the public Internet, or where the operator allows sandboxes besides. Needs sandbox.manage.`
+	cmd.Long = `Register an adapter that only apps in the project's sandbox may name. Its name begins with the tenant's
+short name and a hyphen; its address is https on the public Internet, or one that the operator allows for sandboxes.
+Needs sandbox.manage.`
 	return cmd
 }
 

@@ -35,15 +35,16 @@ type smokeTest struct {
 func smoke(t *command.Tool) *cobra.Command {
 	s := smokeTest{t: t}
 	cmd := command.Verb(t, "smoke MANIFEST",
-		"Launch a version that is not active yet and tear it down again: the proof that its promotion to staged asks for",
+		"Launch a version that is not active yet and tear it down again: the proof that its promotion to staged needs",
 		func(ran *gql.InstanceDetail) command.View {
 			text := fmt.Sprintf("%s %s ran as %s (%s) and was torn down with proof", ran.AppSlug, ran.AppVersion, ran.Name,
 				ran.Id)
 			return command.Line(ran, text, ran.Id)
 		},
 		func(ctx context.Context, args []string) (*gql.InstanceDetail, error) { return s.run(ctx, args[0]) })
-	cmd.Long = `Rents capacity in the project, unless allocations are given, launches the version as a smoke test, waits until it runs, tears
-it down with proof, and gives back what was rented, whatever happens. With --quiet it writes the instance's id alone:
+	cmd.Long = `Rent capacity in the project, unless allocations are given, launch the version as a smoke test, wait
+until it runs, tear it down with proof, and release what was rented, whatever happens. With --quiet only the
+instance's id is written:
 
   instance=$(appctl manifest smoke hello@1.2.0 --quiet)
   appctl manifest promote hello@1.2.0 --to staged --smoke-instance "$instance" --reason "smoke test passed"`
@@ -56,7 +57,7 @@ it down with proof, and gives back what was rented, whatever happens. With --qui
 	flags.IntVar(&s.rent.GpuCount, "gpus", 1, "GPUs of each, for gpu_slice")
 	flags.StringVar(&s.rent.Sku, "sku", "", "rent only this SKU")
 	flags.StringVar(&s.rent.Region, "region", "", "rent only in this region")
-	flags.StringVar(&s.name, "name", "", "name of the instance; a fresh one if not given")
+	flags.StringVar(&s.name, "name", "", "name of the instance; a new one if not given")
 	s.launch.Register(cmd)
 	flags.DurationVar(&s.timeout, "timeout", 30*time.Minute,
 		"stop waiting for the launch after this time (exit code 7); it is torn down all the same")
@@ -115,7 +116,7 @@ func (s *smokeTest) on(ctx context.Context, input gql.LaunchInstanceInput) (inst
 	made := answer.LaunchInstance
 	launched := operations.Ended(ctx, s.t, made.Operation.Id, s.timeout)
 	if launched != nil {
-		s.t.Remark("the launch of %s (%s) failed, it is torn down", made.Instance.Name, made.Instance.Id)
+		s.t.Remark("the launch of %s (%s) failed: tearing it down", made.Instance.Name, made.Instance.Id)
 	}
 	return made.Instance.Id, errors.Join(launched, s.tearDown(ctx, made.Instance.Id))
 }
@@ -135,7 +136,7 @@ func (s *smokeTest) tearDown(ctx context.Context, instance string) error {
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	answer, err := gql.DecommissionInstance(rest, s.t, gql.DecommissionInstanceInput{
-		InstanceId: instance, Reason: "smoke test is over", IdempotencyKey: client.NewKey(),
+		InstanceId: instance, Reason: "the smoke test has ended", IdempotencyKey: client.NewKey(),
 	})
 	if err != nil {
 		return err
@@ -149,13 +150,13 @@ func (s *smokeTest) giveBack(ctx context.Context, allocation gql.Allocation) err
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	answer, err := gql.ReleaseAllocation(rest, s.t, gql.ReleaseAllocationInput{
-		AllocationId: allocation.Id, Reason: "smoke test is over", IdempotencyKey: client.NewKey(),
+		AllocationId: allocation.Id, Reason: "the smoke test has ended", IdempotencyKey: client.NewKey(),
 	})
 	if err == nil {
 		err = operations.Ended(rest, s.t, answer.ReleaseAllocation.Operation.Id, cleanupTimeout)
 	}
 	if err != nil {
-		s.t.Remark("allocation %s was not given back: release it with appctl allocations release %[1]s", allocation.Id)
+		s.t.Remark("allocation %s was not released: release it with appctl allocations release %[1]s", allocation.Id)
 	}
 	return err
 }

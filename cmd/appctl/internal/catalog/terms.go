@@ -14,7 +14,7 @@ import (
 // setTerms returns the command that sets what the steps of an app's versions need.
 func setTerms(t *command.Tool) *cobra.Command {
 	var input gql.SetPromotionTermsInput
-	cmd := command.Verb(t, "terms SLUG", "Set what the steps of an app's versions need beside evidence", viewTerms,
+	cmd := command.Verb(t, "terms SLUG", "Set what the promotions of an app need besides evidence", viewTerms,
 		func(ctx context.Context, args []string) (gql.AppTerms, error) {
 			input.AppSlug = args[0]
 			answer, err := gql.SetPromotionTerms(ctx, t, input)
@@ -25,7 +25,7 @@ func setTerms(t *command.Tool) *cobra.Command {
 	cmd.Flags().IntVar(&input.MinMinutes, "min-minutes", 60, "minutes as the canary before ACTIVE")
 	cmd.Flags().IntVar(&input.GraceHours, "grace-hours", 24, "hours as DEPRECATED before RETIRED")
 	cmd.Flags().BoolVar(&input.SecondApprover, "second-approver", false,
-		"somebody else must take the step to ACTIVE than who took those to STAGED and CANARY")
+		"the step to ACTIVE needs another person than the steps to STAGED and CANARY")
 	cmd.Flags().BoolVar(&input.SmokedArtifacts, "smoked-artifacts", true,
 		"each pinned artifact needs a signed report of a smoke of its kind before CANARY; =false to need none")
 	cmd.Flags().BoolVar(&input.RequireOnboarding, "require-onboarding", false,

@@ -123,8 +123,8 @@ func TestAdapterCheckExplainsAFailureAndEndsWithOne(t *testing.T) {
 		"status.unknown")
 	require.Equal(t, 1, got.code)
 	for _, text := range []string{
-		"FAIL    status.unknown", "rule   an operation that was never dispatched is 404", "sent   GET /v1/operations/op_",
-		`came   200 {"state":"running"}`, "do     answer 404", "1 failed", "sha256:",
+		"FAIL    status.unknown", "rule   the status of an operation that was never dispatched is 404",
+		"sent   GET /v1/operations/op_", `answer 200 {"state":"running"}`, "do     answer 404", "1 failed", "sha256:",
 	} {
 		require.Contains(t, got.stdout, text)
 	}
@@ -232,9 +232,9 @@ func TestAdapterDevCarriesOutLinesAndEndsAtTheFirstThatFails(t *testing.T) {
 		{"deadline soon", "must be seconds"},
 		{"hold x", "must be a number of node tasks"},
 		{"launch", ""},
-		{"expect wonderful", "is neither succeeded, failed nor canceled"},
-		{"drain one-7", "\"one-7\" is no member; there are one-0"},
-		{"drain one-0", "ought to be answered 202"},
+		{"expect wonderful", "is not succeeded, failed, canceled"},
+		{"drain one-7", "\"one-7\" is not a member; the members are one-0"},
+		{"drain one-0", "must be answered with 202"},
 		{"action no.such", "the app has no action \"no.such\""},
 		{"rollback", "the instance was not upgraded"},
 		{"upgrade 2 {no json", "the config is not JSON"},

@@ -72,7 +72,7 @@ func TestAnImageIsBuiltAlikeWhereverItIsBuiltThenPushedAndSigned(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	taken := r.run(t.Context(), "", "artifact", "keygen", key)
 	require.Equal(t, 2, taken.code, "a key is never overwritten")
-	require.Contains(t, taken.stderr, "release.key is there already and is kept: choose another name")
+	require.Contains(t, taken.stderr, "release.key exists already and is kept: choose another name")
 	lonely := filepath.Join(r.dir, "lonely")
 	require.NoError(t, os.WriteFile(lonely+".pub", nil, 0o600))
 	require.Equal(t, 2, r.run(t.Context(), "", "artifact", "keygen", lonely).code)
@@ -135,32 +135,32 @@ func TestWhatCannotBeBuiltPushedOrSignedSaysWhy(t *testing.T) {
 		args []string
 	}{
 		{"no such file", 1, []string{"artifact", "build", layout, "--file", "/nowhere"}},
-		{"is no regular file", 1, []string{"artifact", "build", layout, "--file", r.dir}},
+		{"is not a regular file", 1, []string{"artifact", "build", layout, "--file", r.dir}},
 		{"must be absolute, clean and given once", 1, []string{"artifact", "build", layout, "--file",
 			program + ":../server"}},
 		{"must be absolute, clean and given once", 1, []string{"artifact", "build", layout, "--file", program, "--file",
 			program}},
 		{"must be such as linux/amd64", 1, []string{"artifact", "build", layout, "--file", program, "--platform", "linux"}},
 		{"must be NAME=value", 1, []string{"artifact", "build", layout, "--file", program, "--env", "NAME"}},
-		{"holds no image", 1, []string{"artifact", "push", r.dir, target, "--plain-http"}},
-		{"does not know the user or password", 1, []string{"artifact", "push", layout, target, "--plain-http",
+		{"contains no image", 1, []string{"artifact", "push", r.dir, target, "--plain-http"}},
+		{"refused the user or password", 1, []string{"artifact", "push", layout, target, "--plain-http",
 			"--registry-password-file", wrong}},
 		{"needs a password", 2, []string{"artifact", "push", layout, target, "--plain-http", "--registry-password-file",
 			os.DevNull}},
 		{"must be host/repository", 1, []string{"artifact", "push", layout, "server"}},
 		{"give the folder of an image layout", 2, []string{"artifact", "push", target}},
-		{"two files are called server", 1, []string{"artifact", "push", target, "--file", program, "--file", program,
+		{"two files have the name server", 1, []string{"artifact", "push", target, "--file", program, "--file", program,
 			"--plain-http"}},
 		{"no signing key", 2, []string{"artifact", "sign", target, "--plain-http"}},
-		{"no private key that is understood", 2, []string{"artifact", "sign", target, "--plain-http", "--key", secret}},
-		{"the PEM is of no private key", 2, []string{"artifact", "sign", target, "--plain-http", "--key",
+		{"private key has an unsupported format", 2, []string{"artifact", "sign", target, "--plain-http", "--key", secret}},
+		{"the PEM is not a private key", 2, []string{"artifact", "sign", target, "--plain-http", "--key",
 			filepath.Join(r.dir, "k.pub")}},
 		{"MANIFEST_UNKNOWN", 1, []string{"artifact", "sign", host + "/team/server:none", "--plain-http", "--key",
 			filepath.Join(r.dir, "k.key")}},
 		{"give a reference in a registry, or --file", 2, []string{"artifact", "sign"}},
 		{"a key is ecdsa-p256 or ed25519", 2, []string{"artifact", "keygen", filepath.Join(r.dir, "x"), "--algorithm",
 			"rsa"}},
-		{"--percent is for --to canary", 2, []string{"promote", "manifest", "man_1", "--to", "active", "--percent", "20",
+		{"--percent needs --to canary", 2, []string{"promote", "manifest", "man_1", "--to", "active", "--percent", "20",
 			"--reason", "x"}},
 		{"no version 9.9.9 of hello", 3, []string{"manifest", "show", "hello@9.9.9"}},
 		{"must be a whole number", 2, []string{"canary", "percent", "man_1", "many", "--reason", "x"}},
@@ -222,5 +222,5 @@ func TestASmokeTestThatFailsIsTornDownAndItsCapacityGivenBack(t *testing.T) {
 	r.Handle("releaseAllocation", refuse("FORBIDDEN", "the project may not release it"))
 	got = r.run(t.Context(), "", "manifest", "smoke", "man_1")
 	require.NotZero(t, got.code)
-	require.Contains(t, got.stderr, "was not given back", "capacity that stays rented is reported")
+	require.Contains(t, got.stderr, "was not released", "capacity that stays rented is reported")
 }

@@ -170,7 +170,8 @@ func TestAChainThatHoldsIsSaidToHold(t *testing.T) {
 	require.Nil(t, l.reverify())
 	got := l.run(t.Context(), "", "audit", "verify")
 	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stdout, "the chain holds: 7 links, 1 signed checkpoint; the last link is 7 "+l.links[6].Link)
+	require.Contains(t, got.stdout,
+		"the chain is intact: 7 links, 1 signed checkpoint; the last link is 7 "+l.links[6].Link)
 }
 
 func TestVerifyNamesTheFirstTamperedRow(t *testing.T) {
@@ -225,7 +226,7 @@ func TestAnExportIsGoneOnWithAndVerifiedOffline(t *testing.T) {
 	path, keys := filepath.Join(l.dir, "audit.jsonl"), l.file(t, "keys.json", string(l.keys()))
 	got := l.run(t.Context(), "", "audit", "export", path)
 	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stdout, "600 links and 1 checkpoint more")
+	require.Contains(t, got.stdout, "added 600 links and 1 checkpoint")
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 

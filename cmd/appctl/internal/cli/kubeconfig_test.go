@@ -127,7 +127,7 @@ func TestAKubeconfigHoldsNoSecretAndAsksForWhatTheCallerMay(t *testing.T) {
 	})
 	got = r.run(t.Context(), "", "kubeconfig", "ins_1")
 	require.Equal(t, 2, got.code)
-	require.Contains(t, got.stderr, "lets nobody in by certificates")
+	require.Contains(t, got.stderr, "issues no client certificates")
 }
 
 func TestACredentialIsKeptWhileItIsGood(t *testing.T) {

@@ -97,7 +97,7 @@ func root(t *command.Tool) *cobra.Command {
 
 // admin returns the verbs that keep the platform, a tenant or a catalog in order.
 func admin(t *command.Tool) *cobra.Command {
-	group := command.Group("admin", "Verbs of operators, tenant admins, publishers and their automation",
+	group := command.Group("admin", "Commands for operators, tenant admins, publishers and their automation",
 		artifacts.Admin(t), capacity.Admin(t))
 	group.AddCommand(identity.Admin(t)...)
 	group.AddCommand(policy.Admin(t)...)
@@ -109,5 +109,5 @@ func admin(t *command.Tool) *cobra.Command {
 func promote(t *command.Tool) *cobra.Command {
 	manifest, artifact := catalog.Promote(t), artifacts.Promote(t)
 	manifest.Use, artifact.Use = "manifest MANIFEST", "artifact ARTIFACT"
-	return command.Group("promote", "Steps of trust, from draft to retired", manifest, artifact)
+	return command.Group("promote", "Promotion steps, from draft to retired", manifest, artifact)
 }

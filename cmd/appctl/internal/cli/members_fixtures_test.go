@@ -156,7 +156,7 @@ func addMemberFixtures(s *clienttest.Server) {
 			"provedTo": "2026-11-23T12:00:04Z", "failures": 0, "lastError": ""}},
 		"usageQuarantine": page(object{"id": "uqr_1", "projectId": "prj_1", "source": "ins_1", "meter": "jobs",
 			"usageId": "job-1",
-			"code":    "USAGE_ID_REUSED", "field": "id", "message": "id is that of a record with other content",
+			"code":    "USAGE_ID_REUSED", "field": "id", "message": "id belongs to a record with other content",
 			"record": object{"id": "job-1"}, "createdAt": "2026-11-23T12:00:00Z"}),
 		"skuPrices":       []object{price},
 		"setSkuPrice":     price,

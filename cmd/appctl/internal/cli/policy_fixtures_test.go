@@ -27,7 +27,7 @@ func addPolicyFixtures(s *clienttest.Server) {
 		"setPolicy":      overlay(),
 		"effectivePolicy": object{"projectId": "prj_1", "hash": "abc", "rules": []object{
 			{"dimension": "regions", "effect": "ALLOW", "values": []string{"a1", "b1"}, "origin": "PLATFORM",
-				"overlayId": "pol_9", "final": false, "message": "allows nothing but 2 regions"},
+				"overlayId": "pol_9", "final": false, "message": "allows only 2 regions"},
 			{"dimension": "skus", "effect": "DENY", "values": []string{"old"}, "origin": "PLATFORM", "overlayId": "pol_9",
 				"final": true, "message": "the platform forbids it"},
 			{"dimension": "maxGpus", "effect": "CEILING", "values": []string{}, "limit": 8, "origin": "PROJECT",

@@ -47,10 +47,10 @@ func TestARunnerSignsReportsWhereItsKeyIs(t *testing.T) {
 	r.must(t, "artifact", "keygen", filepath.Join(r.dir, "other"))
 	for says, args := range map[string][]string{
 		"Ed25519":           {"evidence", "sign", report, "--key", filepath.Join(r.dir, "other.key")},
-		"no private key":    {"evidence", "sign", report, "--key", key + ".pub"},
+		"not a private key": {"evidence", "sign", report, "--key", key + ".pub"},
 		"needs --json FILE": {"adapter", "check", url, "--name", "trivial", "--sign-key", key + ".key"},
-		"a runner's key is an": {"admin", "runner", "register", "ci", "--key", filepath.Join(r.dir, "other.pub"), "--reason",
-			"x"},
+		"must be an Ed25519 key": {"admin", "runner", "register", "ci", "--key", filepath.Join(r.dir, "other.pub"),
+			"--reason", "x"},
 	} {
 		refused := r.run(t.Context(), "", args...)
 		require.Equal(t, 2, refused.code, args)

@@ -57,7 +57,7 @@ func TestARunnerSmokesAnArtifactAndBringsWhatItSaw(t *testing.T) {
 	require.False(t, report.Passed())
 	require.Equal(t, weightsDigest, report.Artifact)
 
-	digest = report.Checks[1].Detail[len("its bytes are "):]
+	digest = report.Checks[1].Detail[len("its bytes have the digest "):]
 	r.must(t, "artifact", "smoke", "art_1", "--key", key+".key", "--report", kept)
 	report = brought(2)
 	require.True(t, report.Passed(), "%+v", report.Checks)

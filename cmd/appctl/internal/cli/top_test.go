@@ -36,7 +36,7 @@ func TestTopSaysWhatItCannotSortBy(t *testing.T) {
 	r := newRig(t)
 	got := r.run(t.Context(), "", "top", "one", "--sort", "size")
 	require.Equal(t, 2, got.code)
-	require.Contains(t, got.stderr, "want cpu, memory, net, disk or gpu")
+	require.Contains(t, got.stderr, "must be cpu, memory, net, disk or gpu")
 	require.Empty(t, r.CallsOf("memberUsage"))
 	require.Equal(t, 3, r.run(t.Context(), "", "top", "nothing").code, "an instance that is not there")
 }

@@ -39,9 +39,9 @@ func TestATraceThatIsNotTakenIsAnError(t *testing.T) {
 	refusing := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(refusing.Close)
 	for say, args := range map[string][]string{
-		"the receiver did not take the trace": {"op_5", "--to", refusing.URL},
-		"is not an address":                   {"op_5", "--to", "collector"},
-		"has not ended":                       {"op_9", "--to", refusing.URL},
+		"the receiver did not accept the trace": {"op_5", "--to", refusing.URL},
+		"is not an address":                     {"op_5", "--to", "collector"},
+		"has not ended":                         {"op_9", "--to", refusing.URL},
 	} {
 		got := r.run(t.Context(), "", append([]string{"trace", "emit"}, args...)...)
 		require.NotZero(t, got.code)

@@ -38,7 +38,7 @@ func addTriageFixtures(s *clienttest.Server) {
 	s.Handle("supportBundle", func(call clienttest.Call) (any, error) {
 		var b supportbundle.Builder
 		_ = b.Add("step", supportbundle.Row{"name": "residue", "state": "RUNNING", "attempt": 2})
-		b.LeaveOut("audit rows", "the caller lacks the key that they need", 3)
+		b.LeaveOut("audit rows", "the caller does not have the permission key for them", 3)
 		content, manifest, err := b.File("", time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 		text := string(content)
 		if call.Args["id"] == "op_changed" {

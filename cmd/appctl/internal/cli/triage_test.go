@@ -51,7 +51,7 @@ func TestASupportBundleIsWrittenAndVerified(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), about.Mode().Perm())
 	got = r.run(t.Context(), "", "bundle", "verify", path)
 	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stdout, "whole")
+	require.Contains(t, got.stdout, "intact")
 	require.NotZero(t, r.run(t.Context(), "", "triage", "op_1", "--bundle", path).code, "no other file is written over")
 
 	text, err := os.ReadFile(path)

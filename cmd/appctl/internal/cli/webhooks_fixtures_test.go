@@ -53,7 +53,7 @@ func TestAKeptDeliveryIsVerified(t *testing.T) {
 		"--secret-file", r.file(t, "secret", secret+"\n")}
 	got := r.run(t.Context(), "{}", append(args, "--any-time")...)
 	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stdout, "holds")
+	require.Contains(t, got.stdout, "valid")
 	for what, changed := range map[string]result{"old": r.run(t.Context(), "{}", args...),
 		"changed": r.run(t.Context(), "{ }", append(args, "--any-time")...)} {
 		require.Equal(t, 1, changed.code, what)

@@ -58,7 +58,7 @@ func (t *Tool) Target() (server, token string, err error) {
 	}
 	known := file.Contexts[name]
 	if server = t.ServerOf(known); server == "" {
-		return "", "", Usagef("no server is known: run appctl login --server URL, or set APPCTL_SERVER")
+		return "", "", Usagef("no server is configured: run appctl login --server URL, or set APPCTL_SERVER")
 	}
 	if token, err = t.envToken(); err != nil || token != "" {
 		return server, token, err
@@ -90,7 +90,7 @@ func (t *Tool) ReadToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || len(token) > MaxToken {
-		return "", Usagef("token: %s holds no token", path)
+		return "", Usagef("token: %s does not contain a token", path)
 	}
 	return token, nil
 }

@@ -27,14 +27,14 @@ const (
 // ExitCodesHelp explains the exit codes.
 const ExitCodesHelp = `appctl ends with one of these codes:
 
-  0    it worked
+  0    success
   1    the operation or action was run and failed, or the platform failed
-  2    the command line is wrong: unknown command or flag, missing argument, no server or project known
-  3    there is no such object, or the caller may not know of it
-  4    not logged in, or the right is lacking
+  2    the command line is wrong: unknown command or flag, missing argument, no server or project configured
+  3    the object does not exist, or you may not see it
+  4    not logged in, or a permission is missing
   5    the object's state does not allow it: a conflict, a precondition, a reused idempotency key, missing evidence
   6    the input is wrong: a field, the configuration, a manifest, an allocation that does not fit, a limit
-  7    the platform, an adapter, a node or capacity is unavailable just now, or --timeout has passed: trying again may help
+  7    the platform, an adapter, a node or capacity is unavailable now, or --timeout has passed: trying again may help
   130  interrupted
 
 With -o json an error is one JSON document on standard error:

@@ -15,7 +15,7 @@ import (
 // that was given, or a fresh one.
 func KeyFlag(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVar(into, "idempotency-key", "",
-		"send this key, so that the same command again has no further effect; a fresh one if not given")
+		"send this key: the same command with the same key has no further effect; a new one if not given")
 	cmd.PreRun = func(*cobra.Command, []string) { *into = cmp.Or(*into, client.NewKey()) }
 }
 

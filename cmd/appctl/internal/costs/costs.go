@@ -56,7 +56,7 @@ func viewSummary(c *gql.CostSummary) command.View {
 	}
 	return command.Fields(c, c.Spent, "Month", render.Time(&c.From)+" to "+render.Time(&c.To), "Spent",
 		c.Spent+" "+c.Currency,
-		"An hour now", c.Hourly+" "+c.Currency, "Forecast", c.Forecast+" "+c.Currency, "Unpriced", unpriced)
+		"Hourly cost now", c.Hourly+" "+c.Currency, "Forecast", c.Forecast+" "+c.Currency, "Unpriced", unpriced)
 }
 
 // by returns the command that shares costs out.
@@ -65,7 +65,8 @@ func by(t *command.Tool) *cobra.Command {
 	var platform bool
 	var label, from, to string
 	cmd := of.bind(command.Verb(t, "by WHAT",
-		"Share costs out by project, app, meter, instance, member, operation, volume, person, label, hour or day", shares.View,
+		"Split costs by project, app, meter, instance, member, operation, volume, person, label, hour or day",
+		shares.View,
 		func(ctx context.Context, args []string) ([]gql.CostShare, error) {
 			way, err := command.Enum("WHAT", args[0], gql.AllCostBy)
 			if err != nil {
@@ -84,7 +85,7 @@ func by(t *command.Tool) *cobra.Command {
 			answer, err := gql.ListCosts(ctx, t, tenant, project, way, command.Given(label), since, until)
 			return answer.Costs, err
 		}))
-	cmd.Flags().BoolVar(&platform, "platform", false, "of the whole platform; then by tenant and platform-borne as well")
+	cmd.Flags().BoolVar(&platform, "platform", false, "of the whole platform; also allows tenant and platform-borne")
 	cmd.Flags().StringVar(&label, "label", "", "name of the label of members, for label")
 	cmd.Flags().StringVar(&from, "from", "", "from when, RFC 3339 (default the beginning of this month)")
 	cmd.Flags().StringVar(&to, "until", "", "until when, RFC 3339 (default now)")
@@ -131,7 +132,8 @@ func list(t *command.Tool) *cobra.Command {
 }
 
 var budgets = command.Table[gql.Budget]{
-	Heading: []string{"ID", "FOR", "BUDGET", "SPENT", "HELD", "LEFT", "AT THE LIMIT", "TOLD", "OVERSHOOT", "NOTE"},
+	Heading: []string{"ID", "FOR", "BUDGET", "SPENT", "RESERVED", "LEFT", "AT THE LIMIT", "REACHED", "OVERSHOOT",
+		"NOTE"},
 	Row: func(b *gql.Budget) []string {
 		overshoot := "no bound"
 		if b.LargestOvershoot != nil {
@@ -182,10 +184,10 @@ func set(t *command.Tool) *cobra.Command {
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&in.Currency, "currency", "", "ISO 4217: that of the tenant's statements")
-	flags.StringVar(&span, "span", "month", "what the amount is for: month, or total for all since it is set")
-	flags.DurationVar(&horizon, "horizon", time.Hour, "for how long the price of what is rented is held of it, 5m to 744h")
+	flags.StringVar(&span, "span", "month", "period of the amount: month, or total for everything since it was set")
+	flags.DurationVar(&horizon, "horizon", time.Hour, "time for which the price of rentals is reserved, 5m to 744h")
 	flags.IntSliceVar(&in.Thresholds, "threshold", nil,
-		"percent that is told by event; repeat for more (default 50, 80, 100)")
+		"percent at which an event is published; repeat for more (default 50, 80, 100)")
 	flags.StringVar(&outcome, "at-limit", "refuse", "what happens when it is spent: tell, refuse, drain or decommission")
 	flags.StringVar(&in.Reason, "reason", "", "why, kept in the audit")
 	command.Need(cmd, "currency", "reason")
@@ -197,7 +199,7 @@ func set(t *command.Tool) *cobra.Command {
 // remove returns the command that removes a budget.
 func remove(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Verb(t, "remove BUDGET", "Remove a budget: what it was for may spend again", one,
+	cmd := command.Verb(t, "remove BUDGET", "Remove a budget: its target may spend again", one,
 		func(ctx context.Context, args []string) (*gql.Budget, error) {
 			answer, err := gql.RemoveBudget(ctx, t, args[0], reason)
 			return &answer.RemoveBudget, err

@@ -35,10 +35,11 @@ func list(t *command.Tool) *cobra.Command {
 				return &answer.Gaps, err
 			})
 		})
-	cmd.Flags().StringVar(&app, "app", "", "only those of an app; without it and --publisher those of all, for the platform's staff")
-	cmd.Flags().StringVar(&project, "publisher", "", "only those of the apps that a project publishes, by its id")
-	cmd.Flags().StringSliceVar(&states, "state", nil, "only these: open, accepted, deferred, declined, closed")
-	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these: "+kindNames)
+	cmd.Flags().StringVar(&app, "app", "",
+		"only those of this app; without it and --publisher those of all, for the platform's staff")
+	cmd.Flags().StringVar(&project, "publisher", "", "only those of the apps that this project, by id, publishes")
+	cmd.Flags().StringSliceVar(&states, "state", nil, "only these states: open, accepted, deferred, declined, closed")
+	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these kinds: "+kindNames)
 	return cmd
 }
 
@@ -104,7 +105,7 @@ func raise(t *command.Tool) *cobra.Command {
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&kind, "kind", "", "what is missing: "+kindNames)
-	flags.StringVar(&input.Title, "title", "", "what is missing, in a line")
+	flags.StringVar(&input.Title, "title", "", "what is missing, in one line")
 	flags.StringVar(&input.Description, "description", "", "what is missing, and what it was needed for")
 	flags.StringVar(&input.Version, "version", "", "the version that it was found with")
 	flags.StringVar(&input.InstanceId, "instance", "", "id of the instance that it was found with")
@@ -137,7 +138,7 @@ func decide(t *command.Tool) *cobra.Command {
 
 func closed(t *command.Tool) *cobra.Command {
 	var input gql.CloseGapInput
-	cmd := command.Verb(t, "close GAP", "Close an accepted gap with the release that has what was missing", view,
+	cmd := command.Verb(t, "close GAP", "Close an accepted gap with the release that contains what was missing", view,
 		func(ctx context.Context, args []string) (gql.Gap, error) {
 			input.GapId = args[0]
 			answer, err := gql.CloseGap(ctx, t, input)

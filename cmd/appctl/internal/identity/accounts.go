@@ -26,9 +26,9 @@ func (l *limitFlags) register(cmd *cobra.Command) {
 	l.cmd = cmd
 	flags := cmd.Flags()
 	flags.StringSliceVar(&l.objects, "object", nil,
-		"instance or allocation that it may touch, by id, and no other; repeat or separate by commas")
+		"only instance or allocation that it may act on, by id; repeat or separate by commas")
 	flags.StringVar(&l.risk, "max-risk", "",
-		"highest risk of an app action that it may ask for: read, write or destructive")
+		"highest risk of an app action that it may run: read, write or destructive")
 	flags.IntVar(&l.hourly, "operations-per-hour", 0, "how many operations it may begin in an hour")
 }
 
@@ -110,7 +110,7 @@ var accountTable = command.Table[gql.ServiceAccount]{
 func createAccount(t *command.Tool) *cobra.Command {
 	var input gql.CreateServiceAccountInput
 	var limits limitFlags
-	cmd := command.Verb(t, "create NAME", "Make a service account in the project",
+	cmd := command.Verb(t, "create NAME", "Create a service account in the project",
 		func(made gql.ServiceAccount) command.View {
 			return command.One(made, made.Id, "Name", made.Name, "Project", made.ProjectId,
 				"Permission keys", strings.Join(made.PermissionKeys, " "), "Limits", limitsText(made.Limits))
@@ -169,8 +169,8 @@ func updateAccount(t *command.Tool) *cobra.Command {
 				"Limits", limitsText(made.Limits)))
 		})
 	cmd.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil,
-		"permission key it may use, in the place of those it has; repeat or separate by commas")
-	cmd.Flags().BoolVar(&plan, "plan", false, "say what would change, and what of it widens, and change nothing")
+		"permission key that it may use, instead of those it has; repeat or separate by commas")
+	cmd.Flags().BoolVar(&plan, "plan", false, "show what would change and what of it widens its rights; change nothing")
 	limits.register(cmd)
 	lift.register(cmd)
 	command.ReasonFlag(cmd, &input.Reason)
@@ -206,7 +206,7 @@ func viewKey(answer any, key *gql.ServiceAccountKey, secret string, more ...stri
 func createKey(t *command.Tool) *cobra.Command {
 	var expires string
 	cmd := command.Verb(t, "create SERVICE-ACCOUNT",
-		"Make a key for a service account, given by id; its secret is shown once",
+		"Create a key for a service account, given by id; its secret is shown once",
 		func(made gql.NewServiceAccountKey) command.View { return viewKey(made, &made.Key, made.Secret) },
 		func(ctx context.Context, args []string) (none gql.NewServiceAccountKey, err error) {
 			input := gql.CreateServiceAccountKeyInput{ServiceAccountId: args[0]}
@@ -228,7 +228,7 @@ func rotateKey(t *command.Tool) *cobra.Command {
 	var expires string
 	var overlap time.Duration
 	cmd := command.Verb(t, "rotate KEY",
-		"Make a key in the place of another, which works on for the overlap; the secret is shown once",
+		"Create a key that replaces another, which keeps working for the overlap; the secret is shown once",
 		func(made gql.RotatedServiceAccountKey) command.View {
 			return viewKey(made, &made.Key, made.Secret, "The old one works for", overlap.String())
 		},
@@ -240,7 +240,7 @@ func rotateKey(t *command.Tool) *cobra.Command {
 			answer, err := gql.RotateServiceAccountKey(ctx, t, input)
 			return answer.RotateServiceAccountKey, err
 		})
-	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key works on, at most 168h")
+	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key keeps working, at most 168h")
 	cmd.Flags().StringVar(&expires, "expires", "",
 		"when the new one stops working: a time or a duration; for as long as the old one had if not given")
 	command.ReasonFlag(cmd, &input.Reason)

@@ -14,7 +14,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 		projects(t), why(t),
 		command.Group("sessions", "Your logins, at browsers and command lines", listSessions(t), endSession(t),
 			endSessions(t)),
-		command.Group("break-glass", "Set the rules aside in an emergency; flagged everywhere, and never without a reason",
+		command.Group("break-glass", "Override the rules in an emergency; flagged everywhere, and always with a reason",
 			breakEnd(t), breakGrant(t), madeUnder(t)),
 	}
 }
@@ -26,7 +26,7 @@ func Admin(t *command.Tool) []*cobra.Command {
 		command.Group("project", "Projects", createProject(t), renameProject(t), deleteProject(t)),
 		command.Group("user", "People", listUsers(t), createUser(t), updateUser(t), loginLink(t),
 			invite(t), listInvitations(t), revokeInvitation(t)),
-		command.Group("role", "Roles, and who holds them", listRoles(t), listBindings(t), listPermissionKeys(t)),
+		command.Group("role", "Roles, and who has them", listRoles(t), listBindings(t), listPermissionKeys(t)),
 		command.Group("service-account", "Automation identities of a project", listAccounts(t), createAccount(t),
 			updateAccount(t), deleteAccount(t)),
 		command.Group("key", "Keys of service accounts", createKey(t), rotateKey(t), revokeKey(t)),

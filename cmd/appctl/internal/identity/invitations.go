@@ -13,7 +13,7 @@ import (
 
 // invite returns the command that mints a code with which a person accepts to belong to the tenant.
 func invite(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "invite USER", "Mint a code with which a person, by id, accepts to belong to the tenant",
+	return command.Verb(t, "invite USER", "Create a code with which a person, by id, accepts their invitation",
 		func(made gql.Invitation) command.View {
 			return command.Secret(made, made.Code, "Code", made.Code, "Link", made.Url,
 				"Works until", render.Time(&made.ExpiresAt))
@@ -49,7 +49,7 @@ var invitationTable = command.Table[gql.User]{
 // revokeInvitation returns the command that ends the code that a person was invited with.
 func revokeInvitation(t *command.Tool) *cobra.Command {
 	return command.Reasoned(t, "revoke-invitation USER",
-		"End the code that a person, by id, was invited with; they stay and can be invited again",
+		"Revoke the invitation code of a person, by id; the person stays and can be invited again",
 		func(user gql.User) command.View {
 			return command.One(user, user.Id, "Email", user.Email, "Name", user.DisplayName)
 		},

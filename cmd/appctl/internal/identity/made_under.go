@@ -13,7 +13,7 @@ import (
 // madeUnder returns the command that lists what was created under a role of an emergency.
 func madeUnder(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "made BINDING",
-		"List what was made under a role of an emergency, by id, and ends with it: accounts, keys, webhooks, roles",
+		"List what was created by a break-glass role, by its id, and ends with it: accounts, keys, webhooks, roles",
 		derivedTable.View,
 		func(ctx context.Context, args []string) ([]gql.MadeUnderMadeUnderDerivedRight, error) {
 			answer, err := gql.MadeUnder(ctx, t, args[0])
@@ -22,7 +22,7 @@ func madeUnder(t *command.Tool) *cobra.Command {
 }
 
 var derivedTable = command.Table[gql.MadeUnderMadeUnderDerivedRight]{
-	Heading: []string{"ID", "KIND", "NAME", "PROJECT", "MADE", "ENDED"},
+	Heading: []string{"ID", "KIND", "NAME", "PROJECT", "CREATED", "ENDED"},
 	Row: func(made *gql.MadeUnderMadeUnderDerivedRight) []string {
 		return []string{made.Id, made.Kind, made.Name, render.Text(made.ProjectId), render.Time(&made.CreatedAt),
 			render.Yes(made.Ended)}

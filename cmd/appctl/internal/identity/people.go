@@ -43,7 +43,7 @@ func createUser(t *command.Tool) *cobra.Command {
 			answer, err := gql.CreateUser(ctx, t, input)
 			return answer.CreateUser, err
 		})
-	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the address if not given")
+	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "display name; the address if not given")
 	cmd.Flags().StringVar(&input.TenantId, "tenant", "", "tenant's id; none adds platform staff")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
@@ -81,7 +81,7 @@ func updateUser(t *command.Tool) *cobra.Command {
 			answer, err := gql.UpdateUser(ctx, t, input)
 			return answer.UpdateUser, err
 		})
-	cmd.Flags().StringVar(&name, "display-name", "", "name for people")
+	cmd.Flags().StringVar(&name, "display-name", "", "display name")
 	cmd.Flags().BoolVar(&disable, "disable", false, "refuse every login of this person")
 	cmd.Flags().BoolVar(&enable, "enable", false, "allow logins of this person again")
 	cmd.MarkFlagsMutuallyExclusive("disable", "enable")
@@ -90,7 +90,7 @@ func updateUser(t *command.Tool) *cobra.Command {
 }
 
 func loginLink(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "login-link USER", "Mint a one-time login for a person",
+	return command.Verb(t, "login-link USER", "Create a one-time login for a person",
 		func(made gql.LoginLink) command.View {
 			return command.Secret(made, made.Code, "Code", made.Code, "Link", made.Url,
 				"Works until", render.Time(&made.ExpiresAt))

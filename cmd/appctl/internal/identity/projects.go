@@ -38,7 +38,7 @@ func listPermissions(t *command.Tool) *cobra.Command {
 			}
 		}}
 	}
-	return command.Of(t, "permissions", "List the permission keys that you hold in the project", t.InProject, view,
+	return command.Of(t, "permissions", "List the permission keys that you have in the project", t.InProject, view,
 		func(ctx context.Context, project string, _ []string) ([]string, error) {
 			answer, err := gql.ListPermissions(ctx, t, project)
 			return answer.Viewer.Permissions, err
@@ -48,7 +48,7 @@ func listPermissions(t *command.Tool) *cobra.Command {
 // quota shows a project's bounds, or sets those that are given.
 func quota(t *command.Tool) *cobra.Command {
 	var members, gpus, gib, reason string
-	cmd := command.Of(t, "quota", "Show or set how much the project may have", t.InProject, viewQuota,
+	cmd := command.Of(t, "quota", "Show or set the quotas of the project", t.InProject, viewQuota,
 		func(ctx context.Context, id string, _ []string) (*gql.Project, error) {
 			project, err := projectByID(ctx, t, id)
 			if err != nil || members == "" && gpus == "" && gib == "" {
@@ -71,11 +71,11 @@ func quota(t *command.Tool) *cobra.Command {
   appctl projects quota --max-members 64 --max-gpus none --reason "agreed for the quarter"`
 	flags := cmd.Flags()
 	flags.StringVar(&members, "max-members", "",
-		`most members that its instances may have together, or "none"; as it is if not given`)
+		`most members that its instances may have together, or "none"; unchanged if not given`)
 	flags.StringVar(&gpus, "max-gpus", "",
-		`most GPUs that its allocations may hold together, or "none"; as it is if not given`)
+		`most GPUs that its allocations may have together, or "none"; unchanged if not given`)
 	flags.StringVar(&gib, "max-volume-gib", "",
-		`most GiB that its volumes may be sized to together, or "none"; as it is if not given`)
+		`most GiB that its volumes may be sized to together, or "none"; unchanged if not given`)
 	flags.StringVar(&reason, "reason", "", "why, kept in the audit; needed to set")
 	return cmd
 }

@@ -24,7 +24,7 @@ func listRoles(t *command.Tool) *cobra.Command {
 }
 
 var roleTable = command.Table[gql.Role]{
-	Heading: []string{"ROLE", "GIVEN AT", "HOLDS", "FOR"},
+	Heading: []string{"ROLE", "GRANTED AT", "KEYS", "FOR"},
 	Row: func(role *gql.Role) []string {
 		scopes := strings.ToLower(strings.Join(role.Scopes, ","))
 		return []string{role.Name, scopes, render.Plural(len(role.PermissionKeys), "key"), role.Description}
@@ -55,7 +55,7 @@ func listBindings(t *command.Tool) *cobra.Command {
 		return t.ProjectID(ctx)
 	}
 	cmd := command.Pages(t, "bindings",
-		"List who holds which role in the project, a tenant or on the platform, newest first", bindingTable, project,
+		"List who has which role in the project, a tenant or on the platform, newest first", bindingTable, project,
 		func(ctx context.Context, project string, first int, after string) (*gql.RoleBindingPage, error) {
 			answer, err := gql.ListRoleBindings(ctx, t, tenant, project, ended, first, after)
 			return &answer.RoleBindings, err
@@ -147,7 +147,7 @@ func why(t *command.Tool) *cobra.Command {
 			return &answer.ExplainPermission, err
 		})
 	cmd.Long = `Explain why you, or another subject, may or may not do something: to an OBJECT, given by its id, to an instance of the
-project given by its name, or to a project given by its slug; left out, to the project of the run.`
+project given by its name, or to a project given by its slug; if left out, to the project that is in use.`
 	cmd.Flags().BoolVar(&platform, "platform", false, "on the platform, and not in a project")
 	cmd.Flags().StringVar(&subject, "subject", "",
 		"a person, service account, operation or node by id, instead of yourself")
@@ -162,7 +162,7 @@ var typedID = regexp.MustCompile(`^[a-z]{2,4}_[0-9A-Za-z]+$`)
 // platform, which is what is left for a caller without any project.
 func objectOf(ctx context.Context, t *command.Tool, given string, platform bool) (*string, error) {
 	if platform && given != "" {
-		return nil, command.Usagef("--platform: there is no object on it to name, leave %q out", given)
+		return nil, command.Usagef("--platform: a permission on the platform has no object, leave %q out", given)
 	}
 	if platform || typedID.MatchString(given) {
 		return command.Given(given), nil
@@ -240,7 +240,7 @@ func breakEnd(t *command.Tool) *cobra.Command {
 
 // registerEmergency adds the flags that say what the emergency is.
 func registerEmergency(cmd *cobra.Command, reason, incident *string) {
-	cmd.Flags().StringVar(reason, "reason", "", "why nothing else will do, 20 to 1,000 characters")
+	cmd.Flags().StringVar(reason, "reason", "", "why nothing else works, 20 to 1,000 characters")
 	cmd.Flags().StringVar(incident, "incident", "", "the incident's reference")
 	command.Need(cmd, "reason")
 }
@@ -248,7 +248,7 @@ func registerEmergency(cmd *cobra.Command, reason, incident *string) {
 // breakGrant returns the command that gives a role in an emergency. It ends by itself.
 func breakGrant(t *command.Tool) *cobra.Command {
 	var input gql.BreakGlassGrantRoleInput
-	cmd := command.Verb(t, "grant USER ROLE", "Give a role for a short time, also to oneself", viewBinding,
+	cmd := command.Verb(t, "grant USER ROLE", "Give a role for a short time, also to yourself", viewBinding,
 		func(ctx context.Context, args []string) (none gql.RoleBinding, err error) {
 			input.SubjectId, input.Role = args[0], args[1]
 			if input.TenantId == "" {

@@ -35,21 +35,21 @@ var tenantTable = command.Table[gql.Tenant]{
 
 func createTenant(t *command.Tool) *cobra.Command {
 	var input gql.CreateTenantInput
-	cmd := command.Verb(t, "create SLUG", "Make a tenant", viewTenant,
+	cmd := command.Verb(t, "create SLUG", "Create a tenant", viewTenant,
 		func(ctx context.Context, args []string) (gql.Tenant, error) {
 			input.Slug, input.DisplayName = args[0], cmp.Or(input.DisplayName, args[0])
 			answer, err := gql.CreateTenant(ctx, t, input)
 			return answer.CreateTenant, err
 		})
-	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the slug if not given")
+	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "display name; the slug if not given")
 	cmd.Flags().BoolVar(&input.Platform, "platform", false,
-		"the platform's own, where system apps run: its people are the staff, and nobody bills it")
+		"the platform's own, where system apps run: its people are the staff, and it is not billed")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
 }
 
 func renameTenant(t *command.Tool) *cobra.Command {
-	return command.Reasoned(t, "rename TENANT NAME", "Give a tenant, by id, another name for people", viewTenant,
+	return command.Reasoned(t, "rename TENANT NAME", "Give a tenant, by id, another display name", viewTenant,
 		func(ctx context.Context, args []string, reason string) (gql.Tenant, error) {
 			input := gql.UpdateTenantInput{TenantId: args[0], DisplayName: args[1], Reason: reason}
 			answer, err := gql.UpdateTenant(ctx, t, input)
@@ -71,7 +71,7 @@ func setDomains(t *command.Tool) *cobra.Command {
 			return answer.SetTenantDomains, err
 		})
 	cmd.Flags().StringSliceVar(&domains, "domain", nil,
-		"a domain, such as example.com; repeat or separate by commas; none for no domain")
+		"a domain, such as example.com; repeat or separate by commas; without it the tenant has none")
 	return cmd
 }
 
@@ -82,7 +82,7 @@ func viewProject(made gql.Project) command.View {
 // createProject returns the command that makes a project in the caller's tenant, unless another is given.
 func createProject(t *command.Tool) *cobra.Command {
 	var input gql.CreateProjectInput
-	cmd := command.Verb(t, "create SLUG", "Make a project",
+	cmd := command.Verb(t, "create SLUG", "Create a project",
 		func(made gql.Project) command.View {
 			return command.One(made, made.Id, "Slug", made.Slug, "Name", made.DisplayName, "Tenant", made.TenantId)
 		},
@@ -94,7 +94,7 @@ func createProject(t *command.Tool) *cobra.Command {
 			answer, err := gql.CreateProject(ctx, t, input)
 			return answer.CreateProject, err
 		})
-	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the slug if not given")
+	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "display name; the slug if not given")
 	cmd.Flags().StringVar(&input.TenantId, "tenant", "", "tenant's id; your own if not given")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
@@ -102,7 +102,7 @@ func createProject(t *command.Tool) *cobra.Command {
 
 func renameProject(t *command.Tool) *cobra.Command {
 	var input gql.UpdateProjectInput
-	cmd := command.Of(t, "rename NAME", "Give the project another name for people", t.InProject, viewProject,
+	cmd := command.Of(t, "rename NAME", "Give the project another display name", t.InProject, viewProject,
 		func(ctx context.Context, project string, args []string) (gql.Project, error) {
 			input.ProjectId, input.DisplayName = project, args[0]
 			answer, err := gql.UpdateProject(ctx, t, input)
@@ -114,7 +114,7 @@ func renameProject(t *command.Tool) *cobra.Command {
 
 func deleteProject(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Of(t, "delete", "Delete the project, which must be empty; whatever speaks for it ends at once",
+	cmd := command.Of(t, "delete", "Delete the empty project; its accounts, keys, roles and webhooks end at once",
 		t.InProject, viewProject, func(ctx context.Context, project string, _ []string) (gql.Project, error) {
 			answer, err := gql.DeleteProject(ctx, t, project, reason)
 			return answer.DeleteProject, err

@@ -70,7 +70,7 @@ func runAction(t *command.Tool) *cobra.Command {
 	cmd.Flags().StringVar(&given, "input", "", `input as JSON; @FILE reads a file, "-" or @- standard input`)
 	cmd.Flags().StringArrayVar(&set, "set", nil, "a value of the input, path.to.key=value; repeat for more")
 	cmd.Flags().BoolVar(&shared, "shared", false, "the instance is a shared control plane that the project is attached to")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before a destructive action")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation of a destructive action")
 	command.ReasonFlag(cmd, &reason)
 	command.KeyFlag(cmd, &idempotencyKey)
 	cmd.ValidArgsFunction = lookup.CompleteActions(t)
@@ -90,7 +90,7 @@ func sure(ctx context.Context, t *command.Tool, yes bool, id string, args []stri
 	for _, action := range instance.Actions {
 		if action.Name == args[1] && action.Risk == gql.ActionRiskDestructive {
 			return operations.Confirm(t, yes,
-				"Action "+args[1]+" of "+args[0]+" is destructive: what it takes away does not come back.")
+				"Action "+args[1]+" of "+args[0]+" is destructive: what it deletes cannot be restored.")
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ func upgrade(t *command.Tool) *cobra.Command {
 	var input gql.UpgradeInstanceInput
 	var config string
 	var set []string
-	cmd := t.Command("upgrade INSTANCE", "Change an instance's version or config; nothing is taken down when it fails",
+	cmd := t.Command("upgrade INSTANCE", "Change an instance's version or config; a failed change takes nothing down",
 		func(ctx context.Context, args []string) (err error) {
 			if input.DeadlineSeconds, err = f.Deadline(); err != nil {
 				return err
@@ -46,10 +46,10 @@ func upgrade(t *command.Tool) *cobra.Command {
 	cmd.Example = `  appctl instances upgrade demo --version 1.3.0 --plan
   appctl instances upgrade demo --set greeting=hello --yes --wait`
 	flags := cmd.Flags()
-	flags.StringVar(&input.Version, "version", "", "version; the present one if not given")
+	flags.StringVar(&input.Version, "version", "", "version; the current one if not given")
 	flags.StringVar(&config, "config", "",
-		`JSON file with the whole new config; "-" reads standard input; the present config if not given`)
-	flags.StringArrayVar(&set, "set", nil, "a value laid over the config, path.to.key=value; repeat for more")
+		`JSON file with the whole new config; "-" reads standard input; the current config if not given`)
+	flags.StringArrayVar(&set, "set", nil, "a value to change in the config, path.to.key=value; repeat for more")
 	register(t, cmd, &f, "30m")
 	return cmd
 }
@@ -84,7 +84,7 @@ func upgradeOf(t *command.Tool, f *operations.ChangeFlags, input *gql.UpgradeIns
 func rollback(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
 	var generation int
-	cmd := t.Command("rollback INSTANCE", "Bring an instance back to exactly an earlier version and config",
+	cmd := t.Command("rollback INSTANCE", "Roll an instance back to exactly an earlier version and config",
 		func(ctx context.Context, args []string) (err error) {
 			input := gql.RollbackInstanceInput{Reason: f.Reason, Generation: command.Given(generation)}
 			if input.DeadlineSeconds, err = f.Deadline(); err != nil {
@@ -96,7 +96,7 @@ func rollback(t *command.Tool) *cobra.Command {
 			return f.Apply(ctx, t, rollbackOf(t, &f, input))
 		})
 	cmd.Flags().IntVar(&generation, "generation", 0,
-		"the generation's number, see appctl instances generations; the one before if not given")
+		"the generation's number, see appctl instances generations; the previous one if not given")
 	register(t, cmd, &f, "30m")
 	return cmd
 }

@@ -31,16 +31,16 @@ func events(t *command.Tool) *cobra.Command {
 	var f tail
 	cmd := t.Command("tail [INSTANCE]", "Show an instance's timeline, or follow the whole project",
 		func(ctx context.Context, args []string) error { return f.run(ctx, t, args) })
-	cmd.Long = `Show an instance's timeline, oldest first. With -f it stays and shows what happens, over restarts of the server,
-each event once; without INSTANCE it follows everything in the project from now on. With -o json each event is a
-line; its cursor, given as --after, resumes right behind it.`
+	cmd.Long = `Show an instance's timeline, oldest first. With -f it keeps running and shows each new event once,
+across restarts of the server; without INSTANCE it follows everything in the project from now on. With -o json each
+event is a line; its cursor, given as --after, resumes right after it.`
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.follow, "follow", "f", false, "stay and show what happens")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "keep running and show new events")
 	flags.StringVar(&f.after, "after", "", "begin after this event's cursor")
 	flags.StringVar(&f.until, "until", "", "end after the first event of this type, such as apps.instance.running")
-	flags.IntVar(&f.limit, "limit", 0, "end after so many events; 0 for 10000 without -f and no end with it")
+	flags.IntVar(&f.limit, "limit", 0, "end after this many events; 0 is 10000 without -f, and unlimited with it")
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
-	return command.Group("events", "What happens", cmd)
+	return command.Group("events", "Events of instances and of the project", cmd)
 }
 
 // run shows the project's feed, an instance's feed, or what an instance's timeline holds up to now.

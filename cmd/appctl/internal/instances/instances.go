@@ -118,7 +118,7 @@ func page(p *render.Page, instance *gql.InstanceDetail) {
 		"Correlation id", instance.CorrelationId, "Generation", generation,
 		"Operator account", instance.OperatorServiceAccountId, "Observed", render.Time(instance.ObservedAt),
 		"Created", render.Time(&instance.CreatedAt), "Released", render.Time(instance.ReleasedAt))
-	parts.Blockers.Under(p, "What stands in its way", instance.Blockers)
+	parts.Blockers.Under(p, "Blockers", instance.Blockers)
 	drift.Under(p, "Drift", instance.Drift)
 	leftBehind.Under(p, "Left behind", instance.Orphans)
 	components.Under(p, "Components", instance.Roles)
@@ -136,7 +136,7 @@ func pageMembers(p *render.Page, found gql.MemberPage) {
 	p.Section("Members")
 	members.On(p, list)
 	if found.PageInfo.HasNextPage {
-		p.Line(fmt.Sprintf("and more than these %s", render.Plural(len(list), "member")))
+		p.Line(fmt.Sprintf("there are more than these %s", render.Plural(len(list), "member")))
 	}
 }
 
@@ -165,7 +165,7 @@ var volumes = command.Table[gql.VolumeUse]{
 // components is the table of an instance's components, with what their app says of them and what further members live
 // in.
 var components = command.Table[gql.ComponentRole]{
-	Heading: []string{"COMPONENT", "DESIRED", "CURRENT", "HEALTHY", "SUMMARY", "THE APP SAYS", "FURTHER MEMBERS IN"},
+	Heading: []string{"COMPONENT", "DESIRED", "CURRENT", "HEALTHY", "SUMMARY", "APP REPORTS", "FURTHER MEMBERS IN"},
 	Row: func(role *gql.ComponentRole) []string {
 		said := ""
 		if role.RuntimeState != nil {

@@ -27,8 +27,9 @@ func (s *Shape) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&s.components, "component", nil, "members of a component, key=count; repeat for more")
 	flags.StringArrayVar(&s.further, "further", nil,
-		"what further members of a component live in, such as worker=gpu-slice:1, worker=baremetal or "+
-			"worker=gpu-slice:1:SKU:REGION; without --allocation the launch requests one for each of its members too; repeat for more")
+		"capacity for further members of a component, such as worker=gpu-slice:1, worker=baremetal or "+
+			"worker=gpu-slice:1:SKU:REGION; without --allocation the launch also requests it for each of its members; "+
+			"repeat for more")
 	flags.StringArrayVar(&s.set, "set", nil, "a value of the config, path.to.key=value; repeat for more")
 	flags.StringVar(&s.config, "config", "", `JSON file with the config; "-" reads standard input`)
 	flags.DurationVar(&s.deadline, "deadline", 0,
@@ -65,7 +66,8 @@ func (s *Shape) intents(input *gql.LaunchInstanceInput) error {
 		}
 		intent, err := intentOf(text)
 		if err != nil {
-			return command.Usagef("--further %q: must be COMPONENT=baremetal or COMPONENT=gpu-slice:GPUS, with :SKU and :REGION behind", pair)
+			return command.Usagef("--further %q: must be COMPONENT=baremetal or COMPONENT=gpu-slice:GPUS, "+
+				"optionally followed by :SKU and :REGION", pair)
 		}
 		input.Components[at].Intent = intent
 	}
@@ -124,14 +126,14 @@ func launch(t *command.Tool) *cobra.Command {
 	flags.StringArrayVar(&f.volumes, "volume", nil, "volume for a slot of the app, SLOT=VOLUME by id or name; may be repeated")
 	f.shape.Register(cmd)
 	flags.StringVar(&f.input.Version, "version", "",
-		"version; if not given the canary that has chosen the project, or else the active one")
+		"version; if not given the canary if the project is in it, or else the active one")
 	flags.StringVar(&f.mode, "mode", "", "who runs its control plane: tenant-dedicated (if not given) or platform-managed")
 	flags.StringVar(&f.serves, "serves", "", "whom its control plane serves: project (if not given) or tenant")
 	flags.StringVar(&f.operator, "operator", "",
 		"service account of the project that the app's adapter may act by, by id or name; none if not given")
 	flags.BoolVar(&f.input.Smoke, "smoke", false, "test a manifest that is not active yet")
-	flags.BoolVar(&f.plan, "plan", false, "show what it would do and what an hour of it costs, and launch nothing")
-	flags.StringVar(&f.input.PlanHash, "plan-hash", "", "launch only if everything is as the plan of this hash found it")
+	flags.BoolVar(&f.plan, "plan", false, "show what it would do and what it costs an hour; launch nothing")
+	flags.StringVar(&f.input.PlanHash, "plan-hash", "", "launch only if nothing has changed since the plan")
 	command.ReasonFlag(cmd, &f.input.Reason)
 	f.wait.Register(cmd)
 	command.KeyFlag(cmd, &f.input.IdempotencyKey)
@@ -144,7 +146,7 @@ func launch(t *command.Tool) *cobra.Command {
 func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (err error) {
 	input := &f.input
 	if len(f.allocations) == 0 && len(f.shape.further) == 0 {
-		return command.Usagef("say where it is to live: --allocation NAME, or --further COMPONENT=SHAPE to request it")
+		return command.Usagef("no capacity is given: use --allocation NAME, or --further COMPONENT=SHAPE to request it")
 	}
 	if err := f.shape.Into(t, input); err != nil {
 		return err

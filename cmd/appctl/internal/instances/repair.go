@@ -44,7 +44,7 @@ func repair(t *command.Tool) *cobra.Command {
 	cmd.Long = `Show who repairs an instance whose members are lost; with --mode set it. MANUAL leaves repair to people; AUTOMATIC
 has the platform recover members, or else replace them. Members that a restart of their node ended come back in any mode.`
 	cmd.Example = `  appctl instances repair demo
-  appctl instances repair demo --mode automatic --budget 3 --back-off 30 --reason "nobody watches it"`
+  appctl instances repair demo --mode automatic --budget 3 --back-off 30 --reason "no one watches it"`
 	flags := cmd.Flags()
 	flags.StringVar(&mode, "mode", "", "manual or automatic; without it the policy is shown")
 	flags.IntVar(&input.Budget, "budget", 3, "how many repairs may begin within an hour, 1 to 20")
@@ -52,7 +52,7 @@ has the platform recover members, or else replace them. Members that a restart o
 		"seconds of pause after a repair that did not help; doubled each time")
 	flags.IntVar(&grace, "grace", 0, "seconds with too few members after which the instance fails for good; 0 for never")
 	flags.IntVar(&limit, "hourly-limit-micros", 0,
-		"most that the capacity of one replacement may cost an hour, in millionths; 0 for no bound")
+		"highest cost an hour of the capacity of one replacement, in millionths; 0 for no limit")
 	flags.StringVar(&input.Reason, "reason", "", "why, kept in the audit")
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
 	return cmd

@@ -17,7 +17,7 @@ import (
 
 // shares returns the commands about control planes that serve more than one project.
 func shares(t *command.Tool) *cobra.Command {
-	withdraw := move(t, "withdraw", "Take an offer back, or put an attached project out",
+	withdraw := move(t, "withdraw", "Withdraw an offer, or detach a project",
 		func(ctx context.Context, id, reason string) (*gql.ControlPlaneShare, error) {
 			answer, err := gql.WithdrawControlPlane(ctx, t, id, reason)
 			return &answer.WithdrawControlPlane, err
@@ -25,18 +25,18 @@ func shares(t *command.Tool) *cobra.Command {
 	command.Need(withdraw, "reason")
 	return command.Group("control-planes", "Control planes that serve other projects of the tenant",
 		listShares(t), offer(t),
-		move(t, "accept", "Attach the project to a control plane that it is offered",
+		move(t, "accept", "Attach the project to a control plane that is offered to it",
 			func(ctx context.Context, id, reason string) (*gql.ControlPlaneShare, error) {
 				answer, err := gql.AcceptControlPlane(ctx, t, id, reason)
 				return &answer.AcceptControlPlane, err
 			}),
-		move(t, "decline", "Say no to an offer",
+		move(t, "decline", "Decline an offer",
 			func(ctx context.Context, id, reason string) (*gql.ControlPlaneShare, error) {
 				answer, err := gql.DeclineControlPlane(ctx, t, id, reason)
 				return &answer.DeclineControlPlane, err
 			}),
 		withdraw,
-		move(t, "detach", "Leave a control plane",
+		move(t, "detach", "Detach the project from a control plane",
 			func(ctx context.Context, id, reason string) (*gql.ControlPlaneShare, error) {
 				answer, err := gql.DetachControlPlane(ctx, t, id, reason)
 				return &answer.DetachControlPlane, err
@@ -69,17 +69,17 @@ func listShares(t *command.Tool) *cobra.Command {
 	var ended bool
 	var project string
 	table := command.Table[gql.ControlPlaneShare]{
-		Heading: []string{"ID", "STATUS", "CONTROL PLANE", "IT IS", "SIDE", "OFFERED", "REASON"},
+		Heading: []string{"ID", "STATUS", "CONTROL PLANE", "PLANE STATUS", "SIDE", "OFFERED", "REASON"},
 		Row:     func(share *gql.ControlPlaneShare) []string { return shareRow(share, project) },
 	}
-	cmd := command.List(t, "list", "List what the project offers and is offered, newest first", table,
+	cmd := command.List(t, "list", "List the control planes that the project offers or is offered, newest first", table,
 		func(ctx context.Context, _ []string, limit int) (_ []gql.ControlPlaneShare, err error) {
 			if project, err = t.ProjectID(ctx); err != nil {
 				return nil, err
 			}
 			return sharesOf(ctx, t, project, ended, limit)
 		})
-	cmd.Flags().BoolVar(&ended, "ended", false, "those that have ended as well")
+	cmd.Flags().BoolVar(&ended, "ended", false, "also those that have ended")
 	return cmd
 }
 
@@ -119,7 +119,7 @@ func offer(t *command.Tool) *cobra.Command {
 }
 
 func impact(t *command.Tool) *cobra.Command {
-	cmd := command.Of(t, "impact INSTANCE", "Show whom a change of an instance would touch",
+	cmd := command.Of(t, "impact INSTANCE", "Show which projects a change of an instance would affect",
 		lookup.OfInstance(t), viewImpact,
 		func(ctx context.Context, id string, _ []string) (*gql.Impact, error) {
 			answer, err := gql.ImpactOf(ctx, t, id)
@@ -149,7 +149,7 @@ func viewShare(share *gql.ControlPlaneShare) command.View {
 			"Answered", render.Joined(", ", share.AnsweredBy, render.Time(share.AnsweredAt)),
 			"Ended", render.Joined(": ", render.Time(share.EndedAt), share.EndReason))
 		if share.ControlPlane != nil {
-			parts.Actions.Under(p, "What its app can be asked to do", share.ControlPlane.Actions)
+			parts.Actions.Under(p, "Actions of its app", share.ControlPlane.Actions)
 		}
 	})
 }
@@ -176,7 +176,7 @@ func sharedInstance(ctx context.Context, t *command.Tool, project, given string)
 	}
 	switch len(matches) {
 	case 0:
-		return "", command.NotFoundf("the project is attached to no control plane %q", given)
+		return "", command.NotFoundf("the project is not attached to a control plane %q", given)
 	case 1:
 		return matches[0], nil
 	}

@@ -61,7 +61,7 @@ func browserLogin(ctx context.Context, t *command.Tool, server string) (*client.
 	query := url.Values{"cli": {strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}, "challenge": {challenge}}
 	address := strings.TrimRight(server, "/") + "/auth/oidc/start?" + query.Encode()
 	fmt.Fprintf(t.Env.Stderr,
-		"log in at this address, on this machine:\n%s\ngo on there only if the page shows this code: %s\n",
+		"log in at this address, on this machine:\n%s\ncontinue there only if the page shows this code: %s\n",
 		address, logincode.Of(challenge))
 	if t.Env.Browse != nil {
 		_ = t.Env.Browse(address) // the address is on the screen
@@ -83,7 +83,7 @@ func awaitBrowser(back chan<- returned) http.Handler {
 		query := r.URL.Query()
 		got := returned{code: query.Get("code"), problem: query.Get("error")}
 		if r.URL.Path != "/" || (got == returned{}) {
-			http.Error(w, "nothing here", http.StatusNotFound)
+			http.Error(w, "page not found", http.StatusNotFound)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -205,7 +205,7 @@ func endSession(ctx context.Context, t *command.Tool, known settings.Context) er
 
 // whoami returns the command that shows the caller with its roles.
 func whoami(t *command.Tool) *cobra.Command {
-	return t.Command("whoami", "Show who the platform takes you for, and your roles",
+	return t.Command("whoami", "Show the account that you are logged in as, and your roles",
 		func(ctx context.Context, _ []string) error {
 			c, err := t.Connect()
 			if err != nil {
@@ -257,7 +257,7 @@ func token(t *command.Tool) *cobra.Command {
 			return c.Exchange(ctx, life, permissions...)
 		})
 	cmd.Long = `Exchange the service-account key that appctl runs with for a token of 5 minutes to an hour, for a step that should not
-hold the key itself. The token ends with its key: revoke the key, and the token ends too.`
+have the key itself. The token ends with its key: revoke the key, and the token ends too.`
 	cmd.Flags().DurationVar(&life, "life", 15*time.Minute, "how long it works")
 	cmd.Flags().StringSliceVar(&permissions, "permission", nil,
 		"permission key that it may use, of those the account has; all if not given")

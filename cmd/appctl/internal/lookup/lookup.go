@@ -28,7 +28,7 @@ func Tenant(ctx context.Context, t *command.Tool, given string) (string, error) 
 		return "", err
 	}
 	if answer.Viewer.Tenant == nil {
-		return "", command.Usagef("you belong to no tenant: give --tenant")
+		return "", command.Usagef("you do not belong to a tenant: give --tenant")
 	}
 	return answer.Viewer.Tenant.Id, nil
 }

@@ -34,7 +34,7 @@ func (f *intentFlags) register(cmd *cobra.Command) {
 func (f *intentFlags) intent() (*gql.CapacityIntentInput, error) {
 	if f.shape == "" {
 		if f.gpus != 0 || f.sku != "" || f.region != "" {
-			return nil, command.Usagef("--gpus, --sku and --region say what new capacity is like: give --shape with them")
+			return nil, command.Usagef("--gpus, --sku and --region describe new capacity: give --shape with them")
 		}
 		return nil, nil
 	}
@@ -72,7 +72,7 @@ func add(t *command.Tool) *cobra.Command {
 	flags.StringVar(&input.ComponentKey, "component", "", "the component, by the app's own name")
 	flags.IntVar(&input.Count, "count", 1, "how many more, 1 to 64")
 	flags.StringSliceVar(&allocations, "allocation", nil,
-		"where: allocation by id or name, free or the instance's own; repeat or separate by commas")
+		"allocation for them, by id or name, free or the instance's own; repeat or separate by commas")
 	flags.BoolVar(&input.KeepFailed, "keep-failed", false,
 		"keep members that could not join, to recover or replace them, instead of undoing the addition")
 	where.register(cmd)
@@ -114,7 +114,7 @@ func replace(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
 	var where intentFlags
 	var allocation string
-	cmd := verb(t, &f, "replace MEMBER", "Put a new member in another's place",
+	cmd := verb(t, &f, "replace MEMBER", "Replace a member with a new one",
 		func(ctx context.Context, id string, deadline int) (err error) {
 			input := gql.ReplaceMemberInput{MemberId: id, Force: f.Force, DeadlineSeconds: deadline, Reason: f.Reason}
 			if input.OnDeadline, err = f.Outcome(); err != nil {
@@ -133,7 +133,7 @@ func replace(t *command.Tool) *cobra.Command {
 			return f.Apply(ctx, t, replacement(t, &f, input))
 		})
 	cmd.Flags().StringVar(&allocation, "allocation", "",
-		"where the new one lives, by id or name; the same allocation if not given")
+		"allocation of the new member, by id or name; the same one if not given")
 	where.register(cmd)
 	f.Register(cmd, "1h")
 	f.RegisterForce(cmd)

@@ -92,7 +92,7 @@ func (e exit) command(t *command.Tool) *cobra.Command {
 // drain returns the command that lets a member end its work and keeps it.
 func drain(t *command.Tool) *cobra.Command {
 	return exit{
-		use: "drain MEMBER", short: "Let a member's work end; it takes no new work and stays", what: "drain",
+		use: "drain MEMBER", short: "Let a member finish its work and take no new work; it stays", what: "drain",
 		plan: func(ctx context.Context, input gql.PlanMemberInput) (*gql.Plan, error) {
 			answer, err := gql.PlanDrainMember(ctx, t, input)
 			return &answer.PlanDrainMember, err
@@ -122,7 +122,7 @@ func unplanned(
 }
 
 func cordon(t *command.Tool) *cobra.Command {
-	return unplanned(t, "cordon MEMBER", "Let a member take no new work; what runs goes on", "cordon",
+	return unplanned(t, "cordon MEMBER", "Let a member take no new work; running work continues", "cordon",
 		func(ctx context.Context, input gql.MemberInput) (*gql.MemberChange, error) {
 			answer, err := gql.CordonMember(ctx, t, input)
 			return &answer.CordonMember, err
@@ -138,7 +138,7 @@ func uncordon(t *command.Tool) *cobra.Command {
 }
 
 func restore(t *command.Tool) *cobra.Command {
-	return unplanned(t, "recover MEMBER", "Bring a failed member in again", "recovery",
+	return unplanned(t, "recover MEMBER", "Recover a failed member", "recovery",
 		func(ctx context.Context, input gql.MemberInput) (*gql.MemberChange, error) {
 			answer, err := gql.RecoverMember(ctx, t, input)
 			return &answer.RecoverMember, err

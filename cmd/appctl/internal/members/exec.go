@@ -31,12 +31,12 @@ func Exec(t *command.Tool) *cobra.Command {
 			return work(ctx, t, member, reason, wanted, interactive)
 		})
 	cmd.Use, cmd.Args = "exec MEMBER -- COMMAND…", cobra.MinimumNArgs(2)
-	cmd.Example = `  appctl exec -it training/worker/0 --reason "look at the disk" -- bash
+	cmd.Example = `  appctl exec -it training/worker/0 --reason "check the disk" -- bash
   appctl exec mem_1 --reason "count" -- nproc`
 	flags := cmd.Flags()
 	flags.BoolVarP(&interactive, "interactive", "i", false, "pass standard input on")
 	flags.BoolVarP(&tty, "tty", "t", false, "give the command a terminal")
-	flags.StringVar(&user, "user", "", "who runs it in the member, user or user:group; root without it")
+	flags.StringVar(&user, "user", "", "user or user:group that runs it in the member (default root)")
 	command.NeededReasonFlag(cmd, &reason)
 	return cmd
 }

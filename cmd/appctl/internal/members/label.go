@@ -17,14 +17,14 @@ import (
 func label(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
 	var only bool
-	cmd := t.Command("label MEMBER [NAME=VALUE | NAME-]…", "Label a member; NAME- takes a label away",
+	cmd := t.Command("label MEMBER [NAME=VALUE | NAME-]…", "Label a member; NAME- removes a label",
 		func(ctx context.Context, args []string) error {
 			deadline, err := f.Deadline()
 			if err != nil {
 				return err
 			}
 			if len(args) == 1 && !only {
-				return command.Usagef("which labels? Give NAME=VALUE or NAME-, or --only to take all away")
+				return command.Usagef("which labels? Give NAME=VALUE or NAME-, or --only to remove all")
 			}
 			id, err := find(ctx, t, args[0])
 			if err != nil {
@@ -42,9 +42,9 @@ func label(t *command.Tool) *cobra.Command {
 			})
 		})
 	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.Long = "Label a member. The pairs are laid over the labels it has.\n\n" + help
+	cmd.Long = "Label a member. The pairs are added to its labels, and replace those of the same name.\n\n" + help
 	cmd.Example = "  appctl members label demo/worker/0 zone=a rack-"
-	cmd.Flags().BoolVar(&only, "only", false, "take every label away that is not given")
+	cmd.Flags().BoolVar(&only, "only", false, "remove every label that is not given")
 	f.Register(cmd, "5m")
 	return cmd
 }
@@ -69,7 +69,7 @@ func newLabels(ctx context.Context, t *command.Tool, id string, pairs []string, 
 		case !given && away && dropped != "":
 			delete(set, dropped)
 		default:
-			return nil, command.Usagef("%q: must be NAME=VALUE, or NAME- to take it away", pair)
+			return nil, command.Usagef("%q: must be NAME=VALUE, or NAME- to remove it", pair)
 		}
 	}
 	return json.Marshal(set)

@@ -41,16 +41,16 @@ func Logs(t *command.Tool) *cobra.Command {
 	cmd := t.Command("logs INSTANCE[/COMPONENT/NUMBER]", "Show what the processes of members print",
 		func(ctx context.Context, args []string) error { return r.run(ctx, t, args[0]) })
 	cmd.Args = cobra.ExactArgs(1)
-	cmd.Long = `Show the last lines that the processes of a member, or of all members of an instance, have printed. With -f it stays and
-shows what they print, over restarts of processes, nodes' agents and the server, each line once. Nodes keep a bounded part: where lines
-are not there any more, it says so. Secrets that the platform issued are masked. Of a member that was removed the last lines
-are shown.
+	cmd.Long = `Show the last lines that the processes of a member, or of all members of an instance, have printed. With
+-f it keeps running and shows each new line once, across restarts of processes, nodes' agents and the server. Nodes
+keep only the last lines: the place of lines that are no longer kept is marked. Secrets that the platform issued are
+masked. Of a removed member the last lines are shown.
 
 ` + help
 	flags := cmd.Flags()
-	flags.BoolVarP(&r.follow, "follow", "f", false, "stay and show what is printed")
+	flags.BoolVarP(&r.follow, "follow", "f", false, "keep running and show new lines")
 	flags.StringVar(&r.process, "process", "", "only this process")
-	flags.IntVar(&r.tail, "tail", 200, "begin so many lines before the end, at most 1000")
+	flags.IntVar(&r.tail, "tail", 200, "begin this many lines before the end, at most 1000")
 	flags.BoolVar(&r.all, "all", false, "begin with the first line that is kept")
 	flags.StringVar(&r.since, "since", "", "only lines since then: 10m, 2h, or a time such as 2026-12-31T00:00:00Z")
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
@@ -212,5 +212,5 @@ func gapText(gap *gql.LogLineGapLogGap) string {
 	if gap.Restarted || gap.Lines == nil {
 		return "(the node restarted; lines may be lost)"
 	}
-	return fmt.Sprintf("(%s not kept any more)", render.Plural(*gap.Lines, "line"))
+	return fmt.Sprintf("(%s no longer kept)", render.Plural(*gap.Lines, "line"))
 }

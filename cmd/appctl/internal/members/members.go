@@ -26,7 +26,7 @@ const help = `A MEMBER is given by its id, or by instance, component and number:
 
 // Command returns the commands about members.
 func Command(t *command.Tool) *cobra.Command {
-	members := command.Group("members", "What instances are made of", list(t), show(t), add(t), scale(t), drain(t),
+	members := command.Group("members", "The members of instances", list(t), show(t), add(t), scale(t), drain(t),
 		cordon(t), uncordon(t), label(t), remove(t), replace(t), restore(t))
 	members.Long = "Members of instances: the processes of a component on a node.\n\n" + help
 	return members

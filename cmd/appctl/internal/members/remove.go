@@ -16,7 +16,7 @@ import (
 // remove returns the command that takes members out: one, or several of one instance by one operation.
 func remove(t *command.Tool) *cobra.Command {
 	var f operations.ChangeFlags
-	short := "Take members out, drained first, with proof that nothing of them is left"
+	short := "Remove members, drained first, with proof that nothing of them is left"
 	cmd := t.Command("remove MEMBER [MEMBER]…", short, func(ctx context.Context, args []string) error {
 		deadline, err := f.Deadline()
 		if err != nil {
@@ -42,7 +42,7 @@ func remove(t *command.Tool) *cobra.Command {
 		}))
 	})
 	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.Long = short + ". Several of one instance leave by one operation: all of them, or none.\n\n" + help
+	cmd.Long = short + ". Several members of one instance are removed by one operation: all or none.\n\n" + help
 	cmd.Example = "  appctl members remove demo/worker/2 demo/worker/3 --wait"
 	f.Register(cmd, "1h")
 	f.RegisterForce(cmd)

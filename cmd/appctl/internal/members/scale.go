@@ -40,16 +40,16 @@ func scale(t *command.Tool) *cobra.Command {
 			input.Force, input.Reason = f.Force, f.Reason
 			return f.Apply(ctx, t, scaling(t, &f, &input))
 		})
-	cmd.Long = `Bring a component to a number of members, by one operation: members are added, or drained and removed. Who leaves is
-in the plan: those that the app's adapter names, or else FAILED members first, then those that are not in service, drained,
-draining or cordoned, and unhealthy ones, and among equals the highest number.`
+	cmd.Long = `Bring a component to a number of members, by one operation: members are added, or drained and removed.
+The plan names the members to remove: those that the app's adapter chooses, or else FAILED members first, then those
+that are not in service, drained, draining or cordoned, and unhealthy ones, and among equals the highest number.`
 	cmd.Example = `  appctl members scale demo --component worker --count 4 --allocation slot-2,slot-3 --wait
   appctl members scale demo --component worker --count 1 --plan`
 	flags := cmd.Flags()
 	flags.StringVar(&input.ComponentKey, "component", "", "the component, by the app's own name")
-	flags.IntVar(&input.Count, "count", 0, "how many members it is to have; not how many more")
+	flags.IntVar(&input.Count, "count", 0, "total number of members, not how many more")
 	flags.StringSliceVar(&allocations, "allocation", nil,
-		"where new ones live: allocation by id or name, free or the instance's own; repeat or separate by commas")
+		"allocation for new members, by id or name, free or the instance's own; repeat or separate by commas")
 	flags.BoolVar(&input.KeepFailed, "keep-failed", false,
 		"keep members that could not join, to recover or replace them, instead of undoing the addition")
 	where.register(cmd)

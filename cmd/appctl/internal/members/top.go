@@ -44,7 +44,7 @@ func Top(t *command.Tool) *cobra.Command {
 	cmd := t.Command("top [INSTANCE]", "Show what members use: CPU, memory, network, disk and GPUs",
 		func(ctx context.Context, args []string) error {
 			if order != "" && orders[order] == nil {
-				return command.Usagef("--sort %q: want cpu, memory, net, disk or gpu", order)
+				return command.Usagef("--sort %q: must be cpu, memory, net, disk or gpu", order)
 			}
 			project, instance, err := whose(ctx, t, args)
 			for err == nil {
@@ -60,11 +60,12 @@ func Top(t *command.Tool) *cobra.Command {
 			return err
 		})
 	cmd.Args = cobra.MaximumNArgs(1)
-	cmd.Long = `Show what each member of an instance uses now, or each member of the project: CPU and memory of what it may use, what its network
-and disks pass in a second, and its GPUs. Nodes measure every 10 seconds. A dash is not known: a rate before the second
-measurement, the network of a member that has none of its own, GPUs that are simulated. What was measured more than a minute ago says when.`
-	cmd.Flags().StringVar(&order, "sort", "", "the highest first: cpu, memory, net, disk or gpu; by name without it")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "stay and show it again every 10 seconds")
+	cmd.Long = `Show what each member of an instance uses now, or each member of the project: CPU and memory with their
+limits, network and disk traffic a second, and GPUs. Nodes measure every 10 seconds. A dash is unknown: a rate before
+the second measurement, the network of a member without one of its own, simulated GPUs. A measurement older than a
+minute is shown with its time.`
+	cmd.Flags().StringVar(&order, "sort", "", "sort by cpu, memory, net, disk or gpu, highest first (default by name)")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "keep running and show it again every 10 seconds")
 	command.CompleteWith(cmd, "sort", "cpu", "memory", "net", "disk", "gpu")
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
 	return cmd

@@ -36,15 +36,15 @@ func Bundle(t *command.Tool) *cobra.Command {
 			}
 			return manifest, nil
 		})
-	verify.Long = `Check a support bundle, which appctl triage --bundle has written: that no line was changed, added or taken away since,
-and that it has nothing but typed values of the fields that this version knows and messages without a secret. It needs no
-server. The FILE - is standard input.`
+	verify.Long = `Check a support bundle that appctl triage --bundle has written: that no line was changed, added or
+removed since, and that it contains only typed values of the fields that this version knows and messages without a
+secret. It needs no server. The FILE - is standard input.`
 	return command.Group("bundle", "Support bundles: what appctl triage --bundle writes", verify)
 }
 
 func viewManifest(m *supportbundle.Manifest) command.View {
 	return command.Detail(m, m.About, func(p *render.Page) {
-		p.Fields("Bundle", "whole", "About", m.About, "Made", m.MadeAt.Format(time.RFC3339))
+		p.Fields("Bundle", "intact", "About", m.About, "Created", m.MadeAt.Format(time.RFC3339))
 		pageContent(p, m.Sections, m.LeftOut)
 	})
 }
@@ -58,7 +58,7 @@ type bundleFlags struct {
 func (f *bundleFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.file, "bundle", "",
 		"write a support bundle to this new file, or to standard output for -, and show what is in it")
-	cmd.Flags().BoolVar(&f.preview, "preview", false, "show what a support bundle would have in it, and what not, and why")
+	cmd.Flags().BoolVar(&f.preview, "preview", false, "show what a support bundle would contain, what not, and why")
 }
 
 func (f *bundleFlags) wanted() bool { return f.preview || f.file != "" }
@@ -71,7 +71,7 @@ func (f *bundleFlags) run(ctx context.Context, t *command.Tool, id string) error
 		}
 		one := &answer.SupportBundle
 		return t.Show(command.Detail(one, one.Name, func(p *render.Page) {
-			p.Fields("Bundle", "not written", "About", id, "Made", render.Time(&one.MadeAt))
+			p.Fields("Bundle", "not written", "About", id, "Created", render.Time(&one.MadeAt))
 			pageContent(p, summaries(one.Sections), omissions(one.LeftOut))
 		}))
 	}
@@ -81,7 +81,7 @@ func (f *bundleFlags) run(ctx context.Context, t *command.Tool, id string) error
 	}
 	one := &answer.SupportBundle
 	if _, err := supportbundle.Verify(strings.NewReader(one.Content)); err != nil {
-		return fmt.Errorf("the bundle that the platform answered is not whole, and was not written: %w", err)
+		return fmt.Errorf("the bundle that the platform returned is not intact, and was not written: %w", err)
 	}
 	if f.file == "-" {
 		_, err := io.WriteString(t.Env.Stdout, one.Content)
@@ -95,7 +95,7 @@ func (f *bundleFlags) run(ctx context.Context, t *command.Tool, id string) error
 		p.Fields("Written", f.file, "Bytes", fmt.Sprint(len(one.Content)), "Digest", one.Digest)
 		pageContent(p, summaries(one.Sections), omissions(one.LeftOut))
 		p.Line("")
-		p.Line("read it before you hand it on: each line is JSON; check it later with: appctl bundle verify " + f.file)
+		p.Line("read it before you share it: each line is JSON; check it later with: appctl bundle verify " + f.file)
 	}))
 }
 
@@ -111,9 +111,9 @@ func writeNew(path, content string) error {
 
 // pageContent shows what is in a bundle and what is not.
 func pageContent(p *render.Page, sections []supportbundle.Summary, leftOut []supportbundle.Omission) {
-	p.Section("In it")
+	p.Section("Contents")
 	bundled.On(p, sections)
-	p.Section("Not in it")
+	p.Section("Left out")
 	omitted.On(p, leftOut)
 }
 

@@ -48,17 +48,17 @@ func (f *ChangeFlags) Register(cmd *cobra.Command, deadline string) {
 func (f *ChangeFlags) RegisterPlan(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.planOnly, "plan", false, "only show what it would do; with --quiet write the plan's hash")
-	flags.BoolVar(&f.noPlan, "no-plan", false, "do it without a plan and without asking")
+	flags.BoolVar(&f.noPlan, "no-plan", false, "do it without a plan and without confirmation")
 	flags.StringVar(&f.planHash, "plan-hash", "",
-		"do it without asking if everything is still as the plan of this hash found it")
-	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask once the plan is made; needed where there is no terminal")
+		"do it without confirmation if nothing has changed since the plan of this hash")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation; required without a terminal")
 	cmd.MarkFlagsMutuallyExclusive("plan", "no-plan", "plan-hash", "yes")
 }
 
 // RegisterForce adds what verbs that can lose work have.
 func (f *ChangeFlags) RegisterForce(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Force, "force", false,
-		"go at once though work is lost and a node may not answer; needs --reason")
+		"do it at once, even if work is lost or a node does not answer; needs --reason")
 	cmd.Flags().StringVar(&f.onDeadline, "on-deadline", "fail",
 		"what happens when the deadline passes: fail, or force (needs --reason)")
 	command.CompleteWith(cmd, "on-deadline", "fail", "force")
@@ -214,7 +214,7 @@ func refusedWith(code string, reasons []client.Reason) error {
 // explainStale writes what to do about a plan that does not hold any more.
 func explainStale(t *command.Tool, err error) error {
 	if found, ok := client.AsError(err); ok && found.Code == client.CodePlanStale {
-		t.Remark("something that the plan rested on has moved; nothing was changed: " +
+		t.Remark("something that the plan depends on has changed; nothing was done: " +
 			"run the command again and read the new plan")
 	}
 	return err

@@ -18,7 +18,7 @@ func hourly(cost gql.HourlyCost) string {
 	for _, total := range cost.Totals {
 		text := fmt.Sprintf("%s %s an hour now, %s after", total.Before, total.Currency, total.After)
 		if total.Left != "0" {
-			text += fmt.Sprintf(", %s of it for capacity that nothing lives in", total.Left)
+			text += fmt.Sprintf(", %s of it for capacity without members", total.Left)
 		}
 		texts = append(texts, text)
 	}
@@ -87,7 +87,7 @@ func LaunchPlanView(plan *gql.LaunchPlan) command.View {
 	return command.Detail(plan, plan.Hash, func(p *render.Page) {
 		p.Fields("Plan", "launch", "Verdict", accepted(plan.Allowed), "Version", plan.Version, "Cost", hourly(plan.Cost),
 			"Hash", plan.Hash)
-		p.Section("Members that would come")
+		p.Section("New members")
 		touched.On(p, plan.Members)
 		pageVolumes(p, plan.Members)
 		pageCost(p, plan.Cost)

@@ -47,9 +47,9 @@ type doFlags struct {
 
 func (f *doFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.do, "do", false, "carry the next action out: show its plan, ask, and send the plan's hash")
+	flags.BoolVar(&f.do, "do", false, "carry out the next action: show its plan, ask, and send the plan's hash")
 	flags.BoolVar(&f.planOnly, "plan", false, "only show what the next action would do")
-	flags.BoolVarP(&f.yes, "yes", "y", false, "with --do: do not ask once the plan is made; needed where there is no terminal")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "with --do: do not ask; required without a terminal")
 	flags.StringVar(&f.Reason, "reason", "", "with --do: why, kept in the audit (default: the cause and the ids of the report)")
 	f.wait.Register(cmd)
 }
@@ -60,10 +60,10 @@ func (f *doFlags) run(ctx context.Context, t *command.Tool, found *gql.Triage) e
 	switch {
 	case next == nil:
 		return command.Failed(&client.Error{Code: client.CodeFailedPrecondition, CorrelationID: found.CorrelationId,
-			Message: "there is no action of the platform's that clears it: do what the runbook's branch says"})
+			Message: "no action of the platform clears it: follow the branch of the runbook"})
 	case !next.Allowed && f.do:
 		return &client.Error{Code: client.CodeForbidden, CorrelationID: found.CorrelationId,
-			Message: fmt.Sprintf("you lack the key %s: somebody who has it can do it", next.PermissionKey)}
+			Message: fmt.Sprintf("you lack the key %s: ask someone who has it", next.PermissionKey)}
 	}
 	action := &readyAction{TriageAction: next, tool: t, reason: f.Reason}
 	switch {
@@ -126,7 +126,7 @@ func planned[P any](ctx context.Context, a *readyAction) (*P, error) {
 		return nil, err
 	}
 	if data[a.Plan] == nil {
-		return nil, fmt.Errorf("the platform answered no plan for %s", a.Plan)
+		return nil, fmt.Errorf("the platform returned no plan for %s", a.Plan)
 	}
 	return data[a.Plan], nil
 }

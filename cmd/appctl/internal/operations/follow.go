@@ -26,7 +26,7 @@ type WaitFlags struct {
 func (w *WaitFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.wait, "wait", false, "wait until the operation has ended; its failure is exit code 1")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", time.Hour,
-		"stop waiting after this time (exit code 7); the operation goes on")
+		"stop waiting after this time (exit code 7); the operation continues")
 }
 
 // Started is what a command has begun.
@@ -153,7 +153,8 @@ func follow(
 	if ctx.Err() == nil && passed {
 		return nil, &client.Error{
 			Code: client.CodeDeadlineExceeded, Retryable: true,
-			Message: fmt.Sprintf("operation %s has not ended after %s; it goes on: appctl ops watch %s", id, timeout, id),
+			Message: fmt.Sprintf("operation %s has not ended after %s; it continues: appctl ops watch %s", id, timeout,
+				id),
 		}
 	}
 	return op, err

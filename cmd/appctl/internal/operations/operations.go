@@ -119,7 +119,7 @@ func wait(t *command.Tool) *cobra.Command {
 func cancel(t *command.Tool) *cobra.Command {
 	var input gql.CancelOperationInput
 	var wait WaitFlags
-	cmd := t.Command("cancel OPERATION", "Ask an operation to stop, if that is still safe",
+	cmd := t.Command("cancel OPERATION", "Request that an operation stops, if that is still safe",
 		func(ctx context.Context, args []string) error {
 			input.OperationId = args[0]
 			answer, err := gql.CancelOperation(ctx, t, input)
@@ -128,8 +128,9 @@ func cancel(t *command.Tool) *cobra.Command {
 			}
 			return canceled(ctx, t, wait, answer.CancelOperation)
 		})
-	cmd.Long = `Ask an operation to stop, if that is still safe. Its app says whether it is: until then the operation is CANCELING, and
-one that it is too late to stop goes on. A teardown and a release cannot be stopped. With --wait, CANCELED is success.`
+	cmd.Long = `Request that an operation stops, if that is still safe. Its app decides whether it is: until then the
+operation is CANCELING, and one that can no longer be stopped goes on. A teardown and a release cannot be stopped. With
+--wait, CANCELED is success.`
 	command.ReasonFlag(cmd, &input.Reason)
 	wait.Register(cmd)
 	return cmd

@@ -21,9 +21,9 @@ func pagePlan(p *render.Page, plan *gql.Plan) {
 		accepted(plan.Allowed),
 		"Work lost", lost(plan.WorkLostTotal), "At the deadline", atDeadline(plan), "Can be taken back",
 		render.Joined(": ", render.YesNo(plan.Reversible), plan.Reversal),
-		"Makes way", superseded(plan.Supersedes), "Cost", hourly(plan.Cost), "Change", render.Document(plan.Change), "Hash",
-		plan.Hash)
-	p.Section("Members that it touches")
+		"Supersedes", superseded(plan.Supersedes), "Cost", hourly(plan.Cost), "Change", render.Document(plan.Change),
+		"Hash", plan.Hash)
+	p.Section("Affected members")
 	touched.On(p, plan.Members)
 	pageVolumes(p, plan.Members)
 	parts.Work.Under(p, "Work that would be lost", plan.WorkLost)
@@ -41,7 +41,7 @@ func pagePlan(p *render.Page, plan *gql.Plan) {
 func lost(total *int) string {
 	switch {
 	case total == nil:
-		return "nobody can tell"
+		return "unknown"
 	case *total == 0:
 		return "none"
 	default:
@@ -54,7 +54,7 @@ func atDeadline(plan *gql.Plan) string {
 	after := "after " + (time.Duration(plan.DeadlineSeconds) * time.Second).String()
 	switch {
 	case plan.OnDeadline == gql.DeadlineOutcomeForce:
-		return after + " by force; work lost if that were now: " + lost(plan.WorkAtRiskTotal)
+		return after + " it is forced; work that would be lost now: " + lost(plan.WorkAtRiskTotal)
 	case plan.KeepFailed:
 		return after + " it fails, and members that could not join are kept"
 	}
@@ -74,7 +74,7 @@ func superseded(operations []gql.Operation) string {
 var touched = command.Table[gql.PlannedMember]{
 	Heading: []string{"ACTION", "COMPONENT", "MEMBER", "STATUS", "ALLOCATION", "CAPACITY", "NODE", "ANSWERS", "WALLS"},
 	Row: func(planned *gql.PlannedMember) []string {
-		name, id, status, allocation, node := planned.ComponentKey, "new", "", "to be asked for", ""
+		name, id, status, allocation, node := planned.ComponentKey, "new", "", "to be requested", ""
 		if member := planned.Member; member != nil {
 			name, id, status = parts.MemberName(member.ComponentKey, member.Index), member.Id, string(member.Status)
 			allocation, node = "", parts.NodeName(member.Node)

@@ -53,7 +53,7 @@ func page(p *render.Page, op *gql.OperationDetail) {
 		"Instance", render.Text(op.InstanceId),
 		"Members", strings.Join(op.TargetIds, ", "), "Allocation", render.Text(op.AllocationId),
 		"Requester", op.Requester.Name,
-		"Reason", op.Reason, "Again for", render.Text(op.RetryOf), "Force", forced(op), "Cancel", cancelRequest(op),
+		"Reason", op.Reason, "Retry of", render.Text(op.RetryOf), "Force", forced(op), "Cancel", cancelRequest(op),
 		"Correlation id", op.CorrelationId, "Created", render.Time(&op.CreatedAt), "Started", render.Time(op.StartedAt),
 		"Ended", render.Time(op.EndedAt), "Deadline", render.Time(&op.Deadline))
 	parts.Blockers.Under(p, "What it waits for", op.Blockers)
@@ -109,6 +109,6 @@ func cancelRequest(op *gql.OperationDetail) string {
 	if op.CancelRequestedAt == nil {
 		return ""
 	}
-	request := "asked for " + render.Time(op.CancelRequestedAt) + " by " + op.CancelRequester
+	request := "requested " + render.Time(op.CancelRequestedAt) + " by " + op.CancelRequester
 	return render.Joined(": ", request, op.CancelMessage)
 }

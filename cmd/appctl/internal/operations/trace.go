@@ -48,11 +48,11 @@ func emit(t *command.Tool) *cobra.Command {
 			}
 			return send(ctx, receiver, &answer.Operation.OperationDetail)
 		})
-	cmd.Long = `Send the whole trace of an operation that has ended: a span for the operation and one for each step, made from what
-is stored of them. The platform sends it when the operation ends, where traces are on. The trace's id follows from the
-operation's, so that it comes out the same however often it is sent, and by whom.
+	cmd.Long = `Send the whole trace of an operation that has ended: a span for the operation and one for each step,
+built from their records. The platform sends it when the operation ends, if traces are on. The trace's id is derived
+from the operation's, so it is the same each time that the trace is sent.
 
-OTEL_EXPORTER_OTLP_HEADERS is what the receiver asks for, such as a key.`
+OTEL_EXPORTER_OTLP_HEADERS is what the receiver requires, such as a key.`
 	cmd.Flags().StringVar(&to, "to", "",
 		"the receiver of traces by OTLP over HTTP, such as http://collector:4318 (default: OTEL_EXPORTER_OTLP_ENDPOINT)")
 	return cmd
@@ -74,7 +74,7 @@ func viewTrace(one *sent) command.View {
 // send sends an operation's trace and waits until the receiver has taken it.
 func send(ctx context.Context, receiver string, op *gql.OperationDetail) (*sent, error) {
 	if op.EndedAt == nil {
-		return nil, fmt.Errorf("operation %s has not ended: its trace is made from its end; wait with appctl operation wait %s",
+		return nil, fmt.Errorf("operation %s has not ended: wait for its trace with appctl operation wait %s",
 			op.Id, op.Id)
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(receiver))
@@ -91,7 +91,7 @@ func send(ctx context.Context, receiver string, op *gql.OperationDetail) (*sent,
 	optrace.Emit(ctx, provider, stored(op))
 	err = errors.Join(kept.err, provider.Shutdown(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("the receiver did not take the trace: %w", err)
+		return nil, fmt.Errorf("the receiver did not accept the trace: %w", err)
 	}
 	return &sent{OperationID: op.Id, TraceID: optrace.Context(op.Id).TraceID().String(), Spans: kept.spans}, nil
 }

@@ -17,7 +17,7 @@ import (
 func Triage(t *command.Tool) *cobra.Command {
 	var f doFlags
 	var pack bundleFlags
-	cmd := t.Command("triage ID", "Show where a request is now, whose it is, and what to do next",
+	cmd := t.Command("triage ID", "Show the state of a request, who must act on it, and what to do next",
 		func(ctx context.Context, args []string) error {
 			if pack.wanted() {
 				return pack.run(ctx, t, args[0])
@@ -31,13 +31,14 @@ func Triage(t *command.Tool) *cobra.Command {
 			}
 			return t.Show(viewTriage(&answer.Triage))
 		})
-	cmd.Long = `Show what was requested, by whom, where it is now, whose it is, which branch of which runbook applies, and what to do
-next. The ID is a correlation id, as every error has one, or the id of an operation, an instance, a member, an allocation, a
-node task, an event, an entry of the audit, or of anything else that the audit has an entry of; of what several operations
-were about the newest is meant. It answers while no worker runs.
+	cmd.Long = `Show what was requested, by whom, its state, who must act on it, which branch of which runbook applies,
+and what to do next. The ID is a correlation id, which every error has, or the id of an operation, an instance, a
+member, an allocation, a node task, an event, an entry of the audit, or any object that the audit has an entry about. If
+several operations match, the newest is shown. It works while no worker runs.
 
---do carries the next action out: it shows the plan, asks, and sends the plan's hash, so that nothing is done where
-something has moved since. --bundle writes what you can hand to those who help; --preview shows what would be in it.`
+--do carries out the next action: it shows the plan, asks, and sends the plan's hash, so that nothing is done if
+something has changed since. --bundle writes a file that you can give to people who help; --preview shows what it would
+contain.`
 	f.register(cmd)
 	pack.register(cmd)
 	cmd.MarkFlagsMutuallyExclusive("do", "plan", "bundle", "preview")
@@ -54,7 +55,7 @@ func pageTriage(p *render.Page, found *gql.Triage) {
 	p.Fields("Requested", found.Asked, "By", found.Requester.Name, "At", render.Time(&found.At), "Reason", found.Reason,
 		"Operation", render.Text(found.OperationId), "Instance", render.Text(found.InstanceId),
 		"Allocation", render.Text(found.AllocationId), "Correlation id", found.CorrelationId,
-		"Stands", string(found.Stands), "Cause", found.Code, "Owner", found.Owner, "Message", found.Message,
+		"Now", string(found.Stands), "Cause", found.Code, "Owner", found.Owner, "Message", found.Message,
 		"Cost so far", costSoFar(found))
 	if branch := found.Branch; branch != nil {
 		p.Section("Runbook")

@@ -86,7 +86,7 @@ var Actions = command.Table[gql.ActionSpec]{
 
 // Blockers is the table of what something waits for.
 var Blockers = command.Table[gql.Blocker]{
-	Heading: []string{"CODE", "WHOSE", "ABOUT", "SINCE", "NEXT TRY", "CLEARED WITH", "MESSAGE"},
+	Heading: []string{"CODE", "OWNER", "ABOUT", "SINCE", "NEXT TRY", "CLEARED WITH", "MESSAGE"},
 	Row: func(blocker *gql.Blocker) []string {
 		return []string{
 			blocker.Code, blocker.Owner, blocker.Subject, render.Time(&blocker.Since), render.Time(blocker.NextRetryAt),
@@ -121,7 +121,7 @@ var History = command.Table[gql.Promotion]{
 		to := string(step.To) + render.Number(step.CanaryPercent, " %d %%")
 		why := step.Reason
 		if step.Override != "" {
-			why += "; terms set aside: " + step.Override
+			why += "; terms waived: " + step.Override
 		}
 		return []string{render.Time(&step.CreatedAt), string(step.From), to, step.Actor.Name, why}
 	},

@@ -42,7 +42,7 @@ func grantEntitlement(t *command.Tool) *cobra.Command {
 	var instances, members, gpus int
 	var versions []string
 	var expires, reason string
-	cmd = command.Verb(t, "grant APP", "Let the project launch an app; limits that are left out have no bound",
+	cmd = command.Verb(t, "grant APP", "Let the project launch an app; a limit that is left out is unlimited",
 		viewEntitlement,
 		func(ctx context.Context, args []string) (none gql.Entitlement, err error) {
 			until, err := command.Instant("expires", expires)
@@ -66,7 +66,7 @@ func grantEntitlement(t *command.Tool) *cobra.Command {
 	flags.IntVar(&members, "max-members", 0, "most members of one instance")
 	flags.IntVar(&gpus, "max-gpus", 0, "most GPUs of one instance's allocations")
 	flags.StringArrayVar(&versions, "versions", nil,
-		"a constraint on versions; give it again for another that will do as well")
+		"a constraint on versions; repeat for more, of which a version must meet one")
 	flags.StringVar(&expires, "expires", "", "when it ends: a time, or a duration from now")
 	command.ReasonFlag(cmd, &reason)
 	cmd.ValidArgsFunction = lookup.CompleteApps(t)
@@ -86,7 +86,7 @@ func entitle(t *command.Tool) *cobra.Command {
 
 func revokeEntitlement(t *command.Tool, use string) *cobra.Command {
 	var reason string
-	cmd := command.Of(t, use, "Stop the project from launching an app; what runs goes on", t.InProject, viewEntitlement,
+	cmd := command.Of(t, use, "Stop the project from launching an app; instances stay", t.InProject, viewEntitlement,
 		func(ctx context.Context, project string, args []string) (gql.Entitlement, error) {
 			answer, err := gql.RevokeEntitlement(ctx, t, project, args[0], reason)
 			return answer.RevokeEntitlement, err
@@ -99,7 +99,7 @@ func revokeEntitlement(t *command.Tool, use string) *cobra.Command {
 func viewEntitlement(made gql.Entitlement) command.View {
 	return command.One(made, made.Id, "Project", made.ProjectId, "App", made.AppSlug, "Instances",
 		limit(made.MaxInstances),
-		"Members of one", limit(made.MaxMembers), "GPUs of one", limit(made.MaxGpus),
+		"Members per instance", limit(made.MaxMembers), "GPUs per instance", limit(made.MaxGpus),
 		"Versions", strings.Join(made.Versions, ", "), "Given by", made.GrantedBy, "Why", made.Reason,
 		"Since", render.Time(&made.CreatedAt), "Expires", render.Time(made.ExpiresAt), "Revoked", render.Time(made.RevokedAt))
 }

@@ -19,9 +19,9 @@ import (
 // Commands returns the commands about policy and entitlements.
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("policy", "Policy overlays, and what they leave of a project's choices",
+		command.Group("policy", "Policy overlays, and the choices that they leave to a project",
 			show(t), effective(t), preview(t), set(t)),
-		command.Group("entitlements", "The project's rights to launch apps, and how far they go",
+		command.Group("entitlements", "The project's rights to launch apps, and their limits",
 			listEntitlements(t), grantEntitlement(t), revokeEntitlement(t, "revoke APP")),
 	}
 }
@@ -54,7 +54,7 @@ func (p *place) project(ctx context.Context, t *command.Tool) (string, error) {
 func show(t *command.Tool) *cobra.Command {
 	var at place
 	project := func(ctx context.Context, _ []string) (string, error) { return at.project(ctx, t) }
-	cmd := command.Pages(t, "show", "Show the overlay that holds, and those before it", table, project,
+	cmd := command.Pages(t, "show", "Show the overlay in force, and those before it", table, project,
 		func(ctx context.Context, project string, first int, after string) (*gql.PolicyOverlayPage, error) {
 			answer, err := gql.ListPolicyOverlays(ctx, t, at.tenant, project, first, after)
 			return &answer.PolicyOverlays, err
@@ -67,7 +67,7 @@ func show(t *command.Tool) *cobra.Command {
 var table = command.Table[gql.PolicyOverlay]{
 	Heading: []string{"ID", "LEVEL", "REVISION", "BY", "WRITTEN", "UNTIL", "REASON"},
 	Row: func(one *gql.PolicyOverlay) []string {
-		until := "holds"
+		until := "in force"
 		if one.SupersededAt != nil {
 			until = render.Time(one.SupersededAt)
 		}
@@ -79,7 +79,7 @@ var table = command.Table[gql.PolicyOverlay]{
 }
 
 func effective(t *command.Tool) *cobra.Command {
-	return command.Of(t, "effective", "Show what policy leaves of the project's choices, with the origin of every rule",
+	return command.Of(t, "effective", "Show the choices that policy leaves to the project, and the origin of each rule",
 		t.InProject,
 		func(found *gql.EffectivePolicy) command.View {
 			return command.View{JSON: found, IDs: []string{found.Hash},
@@ -111,7 +111,7 @@ type draft struct {
 func (d *draft) register(cmd *cobra.Command) {
 	d.at.register(cmd)
 	cmd.Flags().IntVar(&d.revision, "revision", -1,
-		"the revision that it takes the place of; the one that holds now if not given")
+		"the revision that it replaces; the one in force if not given")
 }
 
 // input reads the document and finds the revision that it takes the place of.
@@ -122,7 +122,7 @@ func (d *draft) input(ctx context.Context, t *command.Tool, path string) (gql.Se
 		return input, err
 	}
 	if !json.Valid(text) {
-		return input, command.Usagef("%s: is not JSON", path)
+		return input, command.Usagef("%s is not JSON", path)
 	}
 	project, err := d.at.project(ctx, t)
 	if err != nil {
@@ -192,7 +192,7 @@ var problemTable = command.Table[gql.PolicyProblem]{
 // set returns the command that writes an overlay. It is refused when the revision that it replaces has moved.
 func set(t *command.Tool) *cobra.Command {
 	var d draft
-	cmd := command.Verb(t, "set FILE", "Write an overlay in the place of the one that holds; - reads standard input",
+	cmd := command.Verb(t, "set FILE", "Write an overlay that replaces the one in force; - reads standard input",
 		func(made gql.PolicyOverlay) command.View { return table.As(made, []gql.PolicyOverlay{made}) },
 		func(ctx context.Context, args []string) (none gql.PolicyOverlay, err error) {
 			input, err := d.input(ctx, t, args[0])

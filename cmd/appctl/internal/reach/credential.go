@@ -41,7 +41,7 @@ const (
 // leads to the API.
 func credential(t *command.Tool) *cobra.Command {
 	var level, port, endpoint, version string
-	cmd := t.Command("kube-credential INSTANCE", "Answer a kubeconfig's client with a certificate of minutes",
+	cmd := t.Command("kube-credential INSTANCE", "Answer a kubeconfig's client with a short-lived certificate",
 		func(ctx context.Context, args []string) error {
 			kept := wallet(filepath.Join(filepath.Dir(t.Env.ConfigPath), "kube", filepath.Base(args[0])))
 			certificate, until, err := kept.certificate(ctx, t, args[0], level)
@@ -116,7 +116,7 @@ func (w wallet) certificate(ctx context.Context, t *command.Tool, instance, leve
 	}
 	until, err := goodUntil([]byte(said.Certificate))
 	if err != nil {
-		return nil, until, fmt.Errorf("the certificate that was signed: %w", err)
+		return nil, until, fmt.Errorf("the signed certificate: %w", err)
 	}
 	if err := replace(w.signed(level, of), said.Certificate); err != nil {
 		return nil, until, err
@@ -170,7 +170,7 @@ func (w wallet) private() (*ecdsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("%s is not PEM: delete it, and another is made", w.key())
+		return nil, fmt.Errorf("%s is not PEM: delete it, and a new one is created", w.key())
 	}
 	return x509.ParseECPrivateKey(block.Bytes)
 }

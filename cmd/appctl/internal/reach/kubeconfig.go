@@ -38,7 +38,7 @@ type way struct {
 // kubeconfig prints a configuration that holds no key and no certificate of the caller: its user is this program.
 func kubeconfig(t *command.Tool) *cobra.Command {
 	var level, port string
-	cmd := t.Command("kubeconfig INSTANCE", "Print a kubeconfig for an instance, with certificates of minutes",
+	cmd := t.Command("kubeconfig INSTANCE", "Print a kubeconfig for an instance, with short-lived certificates",
 		func(ctx context.Context, args []string) error {
 			instance, err := lookup.InstanceDetail(ctx, t, args[0])
 			if err != nil {
@@ -60,15 +60,15 @@ func kubeconfig(t *command.Tool) *cobra.Command {
 			}
 			return render.JSON(t.Env.Stdout, document)
 		})
-	cmd.Long = `Print a kubeconfig for an instance whose app lets people in by certificates.
+	cmd.Long = `Print a kubeconfig for an instance whose app issues client certificates.
 
-It holds no key and no certificate: each call asks this program for a certificate of minutes, for a key that stays in
-appctl's folder, and this program passes the connection on through the platform, at a port of this machine. What you may
-is what your permissions in the project say: --as takes less of it. It works for as long as your login does.`
+It contains no key and no certificate: each call runs this program, which requests a certificate that is valid for
+minutes, for a key that stays in appctl's folder, and forwards the connection through the platform, from a port of this
+machine. You may do what your permissions in the project allow: --as requests less. It works while you are logged in.`
 	cmd.Example = `  appctl kubeconfig research > research.kubeconfig
   KUBECONFIG=research.kubeconfig your-client get pods`
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
-	cmd.Flags().StringVar(&level, "as", "", "viewer, member or admin (default the most that you may)")
+	cmd.Flags().StringVar(&level, "as", "", "viewer, member or admin (default the highest that you may use)")
 	cmd.Flags().StringVar(&port, "port", "0", "the port of this machine; 0 takes a free one")
 	return cmd
 }
@@ -83,7 +83,7 @@ func levelFor(ctx context.Context, t *command.Tool, instance *gql.InstanceDetail
 	}
 	switch {
 	case len(keys) == 0:
-		return "", command.Usagef("%s: its app lets nobody in by certificates: it has no actions %s…", instance.Name,
+		return "", command.Usagef("%s: its app issues no client certificates: it has no actions %s…", instance.Name,
 			actionPrefix)
 	case asked != "" && keys[asked] == "":
 		return "", command.Usagef("--as %q: must be viewer, member or admin", asked)
@@ -100,7 +100,7 @@ func levelFor(ctx context.Context, t *command.Tool, instance *gql.InstanceDetail
 		}
 	}
 	return "", &client.Error{Code: client.CodeForbidden,
-		Message: "you may not even look into it: " + keys["viewer"] + " is needed in its project"}
+		Message: "you have no access to it: " + keys["viewer"] + " is needed in its project"}
 }
 
 // act carries out one of the actions.

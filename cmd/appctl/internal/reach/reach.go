@@ -26,7 +26,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 }
 
 var table = command.Table[gql.Endpoint]{
-	Heading: []string{"NAME", "TITLE", "COMPONENT", "PROTOCOL", "SERVING", "OPENED BY", "ADDRESS"},
+	Heading: []string{"NAME", "TITLE", "COMPONENT", "PROTOCOL", "SERVING", "PERMISSION KEY", "ADDRESS"},
 	Row: func(e *gql.Endpoint) []string {
 		return []string{e.Name, e.Title, e.ComponentKey, e.Protocol, strconv.Itoa(e.Serving), e.PermissionKey, e.Address}
 	},
@@ -34,7 +34,7 @@ var table = command.Table[gql.Endpoint]{
 }
 
 func endpoints(t *command.Tool) *cobra.Command {
-	cmd := command.Verb(t, "endpoints INSTANCE", "List what people reach of an instance", table.View,
+	cmd := command.Verb(t, "endpoints INSTANCE", "List the endpoints of an instance that people can reach", table.View,
 		func(ctx context.Context, args []string) ([]gql.Endpoint, error) {
 			instance, err := lookup.Instance(ctx, t, args[0])
 			if err != nil {
@@ -102,8 +102,8 @@ func forward(t *command.Tool) *cobra.Command {
 			return listen(ctx, t, instance, args[1], member, port, idle)
 		})
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
-	cmd.Flags().StringVar(&member, "member", "", "of this member, by id, and not of any that serves it")
-	cmd.Flags().DurationVar(&idle, "idle", 0, "end after so long without a connection, such as 10m (default never)")
+	cmd.Flags().StringVar(&member, "member", "", "reach this member, by id, and not any that serves it")
+	cmd.Flags().DurationVar(&idle, "idle", 0, "end after this long without a connection, such as 10m (default never)")
 	cmd.Example = `  appctl forward training web 8888     # then http://127.0.0.1:8888`
 	return cmd
 }
@@ -131,7 +131,7 @@ func listen(ctx context.Context, t *command.Tool, instance, endpoint, member, po
 	defer cancel()
 	used := untilIdle(cancel, idle)
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	t.Remark("%s is at %s until you interrupt this", endpoint, listener.Addr())
+	t.Remark("%s is available at %s until you interrupt this", endpoint, listener.Addr())
 	slots := make(chan struct{}, maxForwarded)
 	for {
 		conn, err := listener.Accept()

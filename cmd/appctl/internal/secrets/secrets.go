@@ -29,7 +29,7 @@ func list(t *command.Tool) *cobra.Command {
 			return &answer.RuntimeSecrets, err
 		})
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
-	cmd.Flags().BoolVar(&ended, "ended", false, "spent, expired and revoked ones as well")
+	cmd.Flags().BoolVar(&ended, "ended", false, "also spent, expired and revoked ones")
 	return cmd
 }
 
@@ -58,11 +58,11 @@ func issue(t *command.Tool) *cobra.Command {
 	cmd.Example = `  appctl secrets issue training joining --member mem_1 --life 10m
   appctl secrets issue training artifact_pull --member mem_1 --artifact sha256:…`
 	flags := cmd.Flags()
-	flags.StringVar(&input.MemberId, "member", "", "member whose node takes delivery; without one it is the adapter")
+	flags.StringVar(&input.MemberId, "member", "", "member whose node may fetch it; if not given, the adapter may")
 	flags.StringVar(&input.ArtifactDigest, "artifact", "", "digest of the artifact to be pulled, for artifact_pull")
 	flags.DurationVar(&life, "life", 5*time.Minute,
 		"how long it can be delivered, 30s to 24h; at most 15m for artifact_pull")
-	flags.BoolVar(&again, "again", false, "deliver it until it expires, and not only once")
+	flags.BoolVar(&again, "again", false, "allow delivery until it expires, and not only once")
 	command.ReasonFlag(cmd, &input.Reason)
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
@@ -70,12 +70,12 @@ func issue(t *command.Tool) *cobra.Command {
 
 func rotate(t *command.Tool) *cobra.Command {
 	var overlap time.Duration
-	cmd := command.Reasoned(t, "rotate SECRET", "Make a new value of a secret", view,
+	cmd := command.Reasoned(t, "rotate SECRET", "Create a new value of a secret", view,
 		func(ctx context.Context, args []string, reason string) (*gql.RuntimeSecret, error) {
 			answer, err := gql.RotateRuntimeSecret(ctx, t, args[0], int(overlap/time.Second), reason)
 			return &answer.RotateRuntimeSecret, err
 		})
-	cmd.Flags().DurationVar(&overlap, "overlap", 5*time.Minute, "how long the value before still counts, up to 24h")
+	cmd.Flags().DurationVar(&overlap, "overlap", 5*time.Minute, "how long the previous value still works, up to 24h")
 	return cmd
 }
 
@@ -99,10 +99,10 @@ var table = command.Table[gql.RuntimeSecret]{
 
 func view(secret *gql.RuntimeSecret) command.View {
 	return command.Fields(secret, secret.Id, "Secret", secret.Id, "Instance", secret.InstanceId, "Purpose", secret.Purpose,
-		"For", holder(secret), "Made for", string(secret.Spec), "Delivered", delivery(secret),
+		"For", holder(secret), "Created for", string(secret.Spec), "Delivered", delivery(secret),
 		"Version", fmt.Sprint(secret.Version), "Deliveries", fmt.Sprint(secret.Deliveries),
 		"Last delivered", render.Time(secret.DeliveredAt), "State", state(secret), "Rotated", render.Time(secret.RotatedAt),
-		"Value before counts until", render.Time(secret.PreviousUntil),
+		"Previous value works until", render.Time(secret.PreviousUntil),
 		"Issued by", secret.IssuedBy.Name, "Issued", render.Time(&secret.CreatedAt))
 }
 

@@ -47,7 +47,7 @@ func Load(path string) (*File, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("configuration %s can be read by others: run chmod 600 on it, as it holds credentials", path)
+		return nil, fmt.Errorf("configuration %s can be read by others: run chmod 600 on it: it has credentials", path)
 	}
 	if info.Size() > maxFile {
 		return nil, fmt.Errorf("configuration %s is larger than %d bytes", path, maxFile)

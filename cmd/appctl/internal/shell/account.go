@@ -38,7 +38,7 @@ func (p *place) admit(ctx context.Context, t *command.Tool) error {
 		User string `json:"user"`
 	}
 	if err := json.Unmarshal(answer.InvokeAction.Output, &said); err != nil || said.User == "" {
-		return fmt.Errorf("action %s of %s does not say who to log in as", accountAction, p.name)
+		return fmt.Errorf("action %s of %s does not name a user to log in as", accountAction, p.name)
 	}
 	p.account = said.User
 	return nil

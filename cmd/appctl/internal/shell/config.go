@@ -20,7 +20,7 @@ const maxInstances = 100
 // config prints what ssh, scp, rsync, sftp and editors must know of an instance, or of a project's instances.
 func config(t *command.Tool) *cobra.Command {
 	var reason, user string
-	cmd := t.Command("ssh-config INSTANCE", "Print the configuration of ssh for an instance, or for all of the project",
+	cmd := t.Command("ssh-config INSTANCE", "Print the ssh configuration for an instance, or for all of the project",
 		func(ctx context.Context, args []string) error {
 			if len(strings.TrimSpace(reason)) < 3 {
 				return command.Usagef("--reason: say why in 3 characters or more; it is kept in the audit")
@@ -37,15 +37,15 @@ func config(t *command.Tool) *cobra.Command {
 			return nil
 		})
 	cmd.Use, cmd.Args = "ssh-config [INSTANCE]", cobra.MaximumNArgs(1)
-	cmd.Long = `Print the configuration of ssh for the members of an instance, or of all live instances of the project.
+	cmd.Long = `Print the ssh configuration for the members of an instance, or of all live instances of the project.
 
-Put it into ~/.ssh/config, or into a file that this includes. After that ssh, scp, sftp, rsync and the remote mode of editors
-know INSTANCE.COMPONENT.N, and INSTANCE where the app has an endpoint of protocol ssh. Each login asks for a certificate of
-minutes by itself. Print it again when there are other members.`
+Put it into ~/.ssh/config, or into a file that this includes. After that ssh, scp, sftp, rsync and the remote mode of
+editors know INSTANCE.COMPONENT.N, and INSTANCE if the app has an endpoint of protocol ssh. Each login requests its own
+certificate, which is valid for minutes. Print it again when the members have changed.`
 	cmd.Example = `  appctl ssh-config training --reason "copy results" > ~/.ssh/training
   scp -F ~/.ssh/training training.worker.0:/results/out.csv .`
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
-	cmd.Flags().StringVar(&user, "user", "", "who to log in as (default who the app says, else root)")
+	cmd.Flags().StringVar(&user, "user", "", "user to log in as (default the one that the app names, else root)")
 	command.NeededReasonFlag(cmd, &reason)
 	return cmd
 }
@@ -143,7 +143,7 @@ func host(t *command.Tool, at *place, reason, user string) error {
 // certificate requests a certificate and writes it where the configuration of ssh expects it.
 func certificate(t *command.Tool) *cobra.Command {
 	var w wanted
-	cmd := t.Command("ssh-certificate TARGET", "Ask for a certificate of minutes; for the configuration of ssh",
+	cmd := t.Command("ssh-certificate TARGET", "Request a short-lived certificate; for the ssh configuration",
 		func(ctx context.Context, args []string) error {
 			to, err := find(ctx, t, args[0], w)
 			if err != nil {

@@ -41,9 +41,9 @@ type wanted struct {
 
 func (w *wanted) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&w.user, "user", "", "who to log in as, unless the app says so; root on the platform's own server")
+	flags.StringVar(&w.user, "user", "", "user to log in as (default the one that the app names, else root)")
 	flags.StringVar(&w.endpoint, "endpoint", "", "an endpoint of protocol ssh, where there are several")
-	flags.BoolVar(&w.platform, "platform", false, "the platform's own server, though the member has one")
+	flags.BoolVar(&w.platform, "platform", false, "the platform's own server, even if the app has one")
 	command.ReasonFlag(cmd, &w.reason)
 }
 
@@ -61,10 +61,10 @@ func login(t *command.Tool) *cobra.Command {
 	cmd.Use, cmd.Args = "ssh INSTANCE[/COMPONENT/N] [-- COMMAND…]", cobra.MinimumNArgs(1)
 	cmd.Long = `Log in to a member with this machine's ssh.
 
-Where the app declares an endpoint of protocol ssh, its own server answers; else the platform's, which every member has,
-and which wants --reason as appctl exec does. The key and its certificate, of minutes, are made for this login alone.
-An app with the action ssh.account makes an account for you first, and says its name.`
-	cmd.Example = `  appctl ssh training/worker/0 --reason "look at the disk"
+If the app declares an endpoint of protocol ssh, its own server answers; if not, the platform's, which every member has,
+and which requires --reason as appctl exec does. The key and its certificate, valid for minutes, are created for this
+login alone. An app with the action ssh.account first creates an account for you, and returns its name.`
+	cmd.Example = `  appctl ssh training/worker/0 --reason "check the disk"
   appctl ssh training/worker/0 --reason "count" -- nproc
   appctl ssh-config training --reason "edit" >> ~/.ssh/config      # for scp, rsync, sftp and editors`
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
@@ -77,7 +77,7 @@ An app with the action ssh.account makes an account for you first, and says its 
 func run(ctx context.Context, t *command.Tool, to *place, w wanted, words []string) error {
 	program, err := exec.LookPath("ssh")
 	if err != nil {
-		return command.Failed(errors.New("there is no ssh on this machine: install the OpenSSH client"))
+		return command.Failed(errors.New("ssh was not found on this machine: install the OpenSSH client"))
 	}
 	dir, err := os.MkdirTemp("", "appctl-ssh-")
 	if err != nil {

@@ -34,7 +34,7 @@ func ReadFile(path string, stdin io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	if len(text) > maxInput {
-		return nil, fmt.Errorf("%s: over %d bytes", path, maxInput)
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxInput)
 	}
 	return text, nil
 }
@@ -55,7 +55,7 @@ func decode(text []byte, into any) error {
 		return err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON value")
+		return errors.New("there is text after the JSON value")
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func put(node any, path []string, what any) (any, error) {
 	case []any:
 		return putInList(node, path, what)
 	default:
-		return nil, fmt.Errorf("there is no object to hold %q", path[0])
+		return nil, fmt.Errorf("%q cannot be set: its parent is not an object", path[0])
 	}
 }
 
@@ -173,7 +173,7 @@ func put(node any, path []string, what any) (any, error) {
 func putInList(list []any, path []string, what any) (any, error) {
 	index, err := strconv.Atoi(path[0])
 	if err != nil || index < 0 || index > len(list) {
-		return nil, fmt.Errorf("%q is no place in a list of %d", path[0], len(list))
+		return nil, fmt.Errorf("%q is not an index from 0 to %d", path[0], len(list))
 	}
 	if index == len(list) {
 		list = append(list, nil)

@@ -60,7 +60,7 @@ func TestBuildNamesThePairThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for pair, want := range map[string]string{
 		"novalue": "must be key=value", "=x": "must be key=value", "a..b=1": "empty",
-		"n.x=1": "no object", "l.7=1": "no place in a list", "l.x=1": "no place in a list",
+		"n.x=1": "parent is not an object", "l.7=1": "not an index from 0 to 1", "l.x=1": "not an index from 0 to 1",
 		strings.Repeat("a.", 20) + "a=1": "nests deeper",
 	} {
 		_, err := values.Build([]byte(`{"n":1,"l":[0]}`), []string{pair})
@@ -85,7 +85,7 @@ func TestReadFileIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "big")
 	require.NoError(t, os.WriteFile(path, make([]byte, 1<<20+1), 0o600))
 	_, err := values.ReadFile(path, nil)
-	require.ErrorContains(t, err, "over 1048576 bytes")
+	require.ErrorContains(t, err, "larger than 1048576 bytes")
 	text, err := values.ReadFile("-", strings.NewReader("in"))
 	require.NoError(t, err)
 	require.Equal(t, "in", string(text))

@@ -14,7 +14,7 @@ import (
 )
 
 func classes(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "list", "List the storage classes, and what nodes offer of them", classTable.View,
+	return command.Verb(t, "list", "List the storage classes, and what nodes offer for each", classTable.View,
 		func(ctx context.Context, _ []string) ([]gql.StorageClass, error) {
 			answer, err := gql.ListStorageClasses(ctx, t)
 			return answer.StorageClasses, err
@@ -22,7 +22,7 @@ func classes(t *command.Tool) *cobra.Command {
 }
 
 var classTable = command.Table[gql.StorageClass]{
-	Heading: []string{"ID", "NAME", "KIND", "TITLE", "NODES", "FREE", "SIZES HOLD", "GIB-HOUR", "DISABLED"},
+	Heading: []string{"ID", "NAME", "KIND", "TITLE", "NODES", "FREE", "SIZE ENFORCED", "GIB-HOUR", "DISABLED"},
 	Row: func(c *gql.StorageClass) []string {
 		nodes, free, hold := "0", "", ""
 		if c.Offer != nil {
@@ -41,7 +41,7 @@ func viewClass(c *gql.StorageClass) command.View { return classTable.As(c, []gql
 func createClass(t *command.Tool) *cobra.Command {
 	var input gql.CreateStorageClassInput
 	var kind string
-	cmd := command.Verb(t, "create NAME", "Offer what nodes serve under a name (platform staff)", viewClass,
+	cmd := command.Verb(t, "create NAME", "Create a storage class that nodes serve (platform staff)", viewClass,
 		func(ctx context.Context, args []string) (_ *gql.StorageClass, err error) {
 			if input.Kind, err = command.Enum("kind", kind, gql.AllStorageKind); err != nil {
 				return nil, err
@@ -52,8 +52,8 @@ func createClass(t *command.Tool) *cobra.Command {
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&kind, "kind", "", "shared (a file system that all its nodes mount) or local (each node's own disk)")
-	flags.StringVar(&input.Title, "title", "", "for people")
-	flags.StringVar(&input.Description, "description", "", "what it is, for people")
+	flags.StringVar(&input.Title, "title", "", "title that people see")
+	flags.StringVar(&input.Description, "description", "", "description that people see")
 	command.Need(cmd, "kind", "title")
 	return cmd
 }
@@ -72,9 +72,9 @@ func updateClass(t *command.Tool) *cobra.Command {
 			return &answer.UpdateStorageClass, err
 		})
 	flags := cmd.Flags()
-	flags.StringVar(&title, "title", "", "for people")
-	flags.StringVar(&description, "description", "", "what it is, for people")
-	flags.BoolVar(&disable, "disable", false, "take no new volumes; those that there are stay")
+	flags.StringVar(&title, "title", "", "title that people see")
+	flags.StringVar(&description, "description", "", "description that people see")
+	flags.BoolVar(&disable, "disable", false, "take no new volumes; existing ones stay")
 	flags.BoolVar(&enable, "enable", false, "take new volumes again")
 	cmd.MarkFlagsMutuallyExclusive("disable", "enable")
 	cmd.MarkFlagsOneRequired("title", "description", "disable", "enable")

@@ -19,11 +19,13 @@ import (
 	"github.com/gpuaas/app-platform/sdk/volumefiles"
 )
 
-const copyHelp = `Copy a file to or from a volume, or a folder with -r. One of both is a place on a volume, as VOLUME:PATH.
+const copyHelp = `Copy a file to or from a volume, or a folder with -r. SRC or DST is a place on a volume, as
+VOLUME:PATH, and the other on this machine.
 
-A copy that breaks off goes on where it was, also when this program was killed: run the same command again, within a
-day for a file that goes in. A file has its name when all of it is there and its SHA-256 is right. One that is in its
-place is replaced. With -r a folder is made below DST where DST is there; links, pipes and devices are left out.`
+An interrupted copy continues where it stopped, also if this program was killed: run the same command again, within a
+day for a file that is copied to a volume. A file gets its name when it is complete and its SHA-256 is right, and then
+replaces a file of that name. With -r the folder is created inside DST if DST exists; links, pipes and devices are left
+out.`
 
 // copying is one call of cp.
 type copying struct {
@@ -35,7 +37,7 @@ type copying struct {
 
 func copyFiles(t *command.Tool) *cobra.Command {
 	c := &copying{tool: t}
-	cmd := t.Command("cp SRC DST", "Copy files to or from a volume, going on where an earlier copy broke off",
+	cmd := t.Command("cp SRC DST", "Copy files to or from a volume, and continue an interrupted copy",
 		func(ctx context.Context, args []string) error {
 			c.bar = render.NewProgress(t.Env.Stderr, t.Env.StderrTerminal)
 			err := c.copy(ctx, args[0], args[1])
@@ -47,7 +49,7 @@ func copyFiles(t *command.Tool) *cobra.Command {
 		})
 	cmd.Long = copyHelp
 	cmd.Example = "  appctl volumes cp -r dataset home:data/\n  appctl volumes cp home:results/run-1.csv ."
-	cmd.Flags().BoolVarP(&c.recursive, "recursive", "r", false, "a folder with all that is in it")
+	cmd.Flags().BoolVarP(&c.recursive, "recursive", "r", false, "copy a folder with everything in it")
 	return cmd
 }
 
@@ -184,7 +186,8 @@ func (c *copying) outAll(ctx context.Context, from place, dst string) error {
 		}
 		name, err := url.PathUnescape(entry.Segment)
 		if err != nil || !filepath.IsLocal(name) || filepath.Base(name) != name {
-			return fmt.Errorf("%s has %q, which this machine has no name for: copy it by itself, to another name", from, name)
+			return fmt.Errorf("%s has %q, which is not a file name that this machine can have: copy it by itself, "+
+				"to another name", from, name)
 		}
 		at, to := from, filepath.Join(dst, name)
 		at.path = under(from.path, name)

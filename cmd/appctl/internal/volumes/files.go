@@ -58,7 +58,7 @@ func remote(ctx context.Context, t *command.Tool, given string) (place, bool, er
 func onVolume(ctx context.Context, t *command.Tool, given string) (place, error) {
 	at, ok, err := remote(ctx, t, given)
 	if err == nil && !ok {
-		err = command.Usagef("%q is no place on a volume: write VOLUME:PATH", given)
+		err = command.Usagef("%q is not a place on a volume: write VOLUME:PATH", given)
 	}
 	return at, err
 }
@@ -138,7 +138,7 @@ func removeFiles(t *command.Tool) *cobra.Command {
 			return err
 		})
 	cmd.Example = "  appctl volumes rm -r home:old/results"
-	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "a folder with all that is in it")
+	cmd.Flags().BoolVarP(&recursive, "recursive", "r", false, "delete a folder with everything in it")
 	return cmd
 }
 

@@ -21,7 +21,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
 		command.Group("volumes", "Files of the project that outlast members", list(t), show(t), create(t), resize(t),
 			remove(t), copyFiles(t), listFiles(t), removeFiles(t)),
-		command.Group("storage-classes", "What volumes lie in", classes(t), createClass(t), updateClass(t)),
+		command.Group("storage-classes", "Kinds of storage for volumes", classes(t), createClass(t), updateClass(t)),
 	}
 }
 
@@ -32,7 +32,7 @@ func list(t *command.Tool) *cobra.Command {
 			answer, err := gql.ListVolumes(ctx, t, project, deleted, first, after)
 			return &answer.Volumes, err
 		})
-	cmd.Flags().BoolVar(&deleted, "deleted", false, "those of which nothing is left too")
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "also deleted ones")
 	return cmd
 }
 
@@ -71,16 +71,16 @@ func view(v *gql.Volume) command.View {
 		users[i] = fmt.Sprintf("%s (%s at %s%s)", user.InstanceName, user.Slot, user.Path, render.If(user.ReadOnly, ", read only"))
 	}
 	return command.Fields(v, v.Id, "Volume", v.Id, "Name", v.Name, "Storage class", v.StorageClass.Name,
-		"Kind", string(v.StorageClass.Kind), "Size", size(v), "An hour", parts.Money(v.HourlyCost), "Used", used(v),
+		"Kind", string(v.StorageClass.Kind), "Size", size(v), "Hourly cost", parts.Money(v.HourlyCost), "Used", used(v),
 		"Measured", render.Time(v.MeasuredAt),
 		"Status", string(v.Status), "Node", parts.NodeName(v.Node), "Used by", strings.Join(users, ", "), "Message", v.Message,
-		"Made", render.Time(&v.CreatedAt), "Deleted", render.Time(v.DeletedAt))
+		"Created", render.Time(&v.CreatedAt), "Deleted", render.Time(v.DeletedAt))
 }
 
 func create(t *command.Tool) *cobra.Command {
 	var input gql.CreateVolumeInput
 	var plan bool
-	cmd := command.Verb(t, "create NAME", "Make a volume", same,
+	cmd := command.Verb(t, "create NAME", "Create a volume", same,
 		func(ctx context.Context, args []string) (out command.View, err error) {
 			if input.ProjectId, err = t.ProjectID(ctx); err != nil {
 				return out, err
@@ -95,8 +95,8 @@ func create(t *command.Tool) *cobra.Command {
 		})
 	cmd.Example = "  appctl volumes create home --class parallel --size 100"
 	cmd.Flags().StringVar(&input.StorageClass, "class", "", "storage class, by name or id; see appctl storage-classes list")
-	cmd.Flags().IntVar(&input.SizeGiB, "size", 0, "how much it is to hold, GiB")
-	cmd.Flags().BoolVar(&plan, "plan", false, "show what an hour of it would cost, and make nothing")
+	cmd.Flags().IntVar(&input.SizeGiB, "size", 0, "its size in GiB")
+	cmd.Flags().BoolVar(&plan, "plan", false, "show what it would cost an hour; create nothing")
 	command.Need(cmd, "class", "size")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
@@ -108,14 +108,14 @@ func same(v command.View) command.View { return v }
 // planView shows what a volume would cost.
 func planView(p *gql.VolumePlan) command.View {
 	return command.Fields(p, p.Volume.Name, "Volume", p.Volume.Name, "Storage class", p.Volume.StorageClass.Name,
-		"Size", size(&p.Volume), "An hour now", parts.Money(p.HourlyBefore),
-		"An hour then", render.If(p.HourlyAfter == nil, "no price set")+parts.Money(p.HourlyAfter))
+		"Size", size(&p.Volume), "Hourly cost now", parts.Money(p.HourlyBefore),
+		"Hourly cost then", render.If(p.HourlyAfter == nil, "no price set")+parts.Money(p.HourlyAfter))
 }
 
 func resize(t *command.Tool) *cobra.Command {
 	var input gql.ResizeVolumeInput
 	var plan bool
-	cmd := command.Of(t, "resize VOLUME", "Make a volume larger, also while it is in use", lookup.OfVolume(t), same,
+	cmd := command.Of(t, "resize VOLUME", "Enlarge a volume, also while it is in use", lookup.OfVolume(t), same,
 		func(ctx context.Context, id string, _ []string) (command.View, error) {
 			input.VolumeId = id
 			if plan {
@@ -125,8 +125,8 @@ func resize(t *command.Tool) *cobra.Command {
 			answer, err := gql.ResizeVolume(ctx, t, input)
 			return view(&answer.ResizeVolume), err
 		})
-	cmd.Flags().IntVar(&input.SizeGiB, "size", 0, "GiB, more than it has")
-	cmd.Flags().BoolVar(&plan, "plan", false, "show what an hour of it would cost, and change nothing")
+	cmd.Flags().IntVar(&input.SizeGiB, "size", 0, "its new size in GiB, larger than the present one")
+	cmd.Flags().BoolVar(&plan, "plan", false, "show what it would cost an hour; change nothing")
 	command.Need(cmd, "size")
 	command.ReasonFlag(cmd, &input.Reason)
 	return cmd
@@ -134,7 +134,7 @@ func resize(t *command.Tool) *cobra.Command {
 
 func remove(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Of(t, "delete VOLUME", "Delete a volume with its files; there is no way back", lookup.OfVolume(t), view,
+	cmd := command.Of(t, "delete VOLUME", "Delete a volume with its files, for good", lookup.OfVolume(t), view,
 		func(ctx context.Context, id string, _ []string) (*gql.Volume, error) {
 			answer, err := gql.DeleteVolume(ctx, t, id, reason)
 			return &answer.DeleteVolume, err

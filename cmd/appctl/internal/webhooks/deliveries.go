@@ -70,7 +70,7 @@ func verify(t *command.Tool) *cobra.Command {
 	cmd := command.Verb(t, "verify BODY",
 		"Check the signature of a delivery whose body is in a file (- for the standard input)",
 		func(id string) command.View {
-			return command.One(map[string]any{"id": id, "verified": true}, id, "Signature", "holds")
+			return command.One(map[string]any{"id": id, "verified": true}, id, "Signature", "valid")
 		},
 		func(_ context.Context, args []string) (string, error) {
 			body, err := bodyOf(args[0], t.Env.Stdin)
@@ -86,7 +86,7 @@ func verify(t *command.Tool) *cobra.Command {
 	flags.StringVar(&r.timestamp, "timestamp", "", "the header "+webhook.HeaderTimestamp)
 	flags.StringVar(&r.signature, "signature", "", "the header "+webhook.HeaderSignature)
 	flags.StringVar(&r.secretFile, "secret-file", "", "file with the signing secret, whsec_…")
-	flags.BoolVar(&r.anyTime, "any-time", false, "take a delivery that is older than five minutes, as a kept one is")
+	flags.BoolVar(&r.anyTime, "any-time", false, "accept a delivery older than five minutes, such as a stored one")
 	command.Need(cmd, "id", "timestamp", "signature", "secret-file")
 	return cmd
 }
@@ -104,7 +104,7 @@ func bodyOf(name string, stdin io.Reader) ([]byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(from, webhook.MaxBody+1))
 	if err == nil && len(body) > webhook.MaxBody {
-		err = fmt.Errorf("no delivery is longer than %d bytes", webhook.MaxBody)
+		err = fmt.Errorf("a delivery has at most %d bytes", webhook.MaxBody)
 	}
 	return body, err
 }

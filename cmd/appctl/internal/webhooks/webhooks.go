@@ -56,7 +56,7 @@ func create(t *command.Tool) *cobra.Command {
 	cmd.Example = "  appctl webhooks create https://example.com/hook --event 'apps.instance.*' --event " +
 		"apps.operation.failed"
 	cmd.Flags().StringSliceVar(&input.EventTypes, "event", nil, "event type, or a prefix that ends in .*; repeatable")
-	cmd.Flags().StringVar(&description, "description", "", "for people")
+	cmd.Flags().StringVar(&description, "description", "", "description that people see")
 	command.Need(cmd, "event")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
@@ -68,7 +68,7 @@ func viewSecret(made *gql.WebhookSecret) command.View {
 		return view(&made.Webhook)
 	}
 	return command.Secret(made, *made.Secret, "Webhook", made.Webhook.Id, "URL", made.Webhook.Url, "Secret", *made.Secret,
-		"The one before signs until", render.Time(made.Webhook.PreviousUntil))
+		"Previous secret signs until", render.Time(made.Webhook.PreviousUntil))
 }
 
 // update returns the command that changes what is given and leaves the rest of a webhook as it is.
@@ -87,7 +87,7 @@ func update(t *command.Tool) *cobra.Command {
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&url, "url", "", "send to this address")
-	flags.StringVar(&description, "description", "", "for people")
+	flags.StringVar(&description, "description", "", "description that people see")
 	flags.StringSliceVar(&input.EventTypes, "event", nil, "send these event types or prefixes instead; repeatable")
 	flags.BoolVar(&pause, "pause", false, "pause it: events wait at its cursor")
 	flags.BoolVar(&resume, "resume", false, "resume it at its cursor")
@@ -97,7 +97,7 @@ func update(t *command.Tool) *cobra.Command {
 }
 
 func remove(t *command.Tool) *cobra.Command {
-	return command.Reasoned(t, "delete WEBHOOK", "Delete a webhook; what waits to be sent is dropped", view,
+	return command.Reasoned(t, "delete WEBHOOK", "Delete a webhook; pending deliveries are dropped", view,
 		func(ctx context.Context, args []string, reason string) (*gql.Webhook, error) {
 			answer, err := gql.DeleteWebhook(ctx, t, args[0], reason)
 			return &answer.DeleteWebhook, err
@@ -106,18 +106,18 @@ func remove(t *command.Tool) *cobra.Command {
 
 func rotate(t *command.Tool) *cobra.Command {
 	var overlap time.Duration
-	cmd := command.Verb(t, "rotate WEBHOOK", "Make a new signing secret, shown once", viewSecret,
+	cmd := command.Verb(t, "rotate WEBHOOK", "Create a new signing secret, shown once", viewSecret,
 		func(ctx context.Context, args []string) (*gql.WebhookSecret, error) {
 			answer, err := gql.RotateWebhookSecret(ctx, t, args[0], int(overlap/time.Second))
 			return &answer.RotateWebhookSecret, err
 		})
-	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "for how long the secret before signs too")
+	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the previous secret also signs")
 	return cmd
 }
 
 func replay(t *command.Tool) *cobra.Command {
 	var after string
-	cmd := command.Reasoned(t, "replay WEBHOOK", "Send again what happened after a cursor", view,
+	cmd := command.Reasoned(t, "replay WEBHOOK", "Send the events after a cursor again", view,
 		func(ctx context.Context, args []string, reason string) (*gql.Webhook, error) {
 			answer, err := gql.ReplayWebhook(ctx, t, args[0], after, reason)
 			return &answer.ReplayWebhook, err
@@ -132,5 +132,5 @@ func view(hook *gql.Webhook) command.View {
 		"Events", strings.Join(hook.EventTypes, ", "), "Cursor", hook.Cursor,
 		"Last delivered", render.Time(hook.LastDeliveredAt), "Failing since", render.Time(hook.FailingSince),
 		"Last error", hook.LastError, "Secret rotated", render.Time(hook.SecretRotatedAt),
-		"Made", render.Time(&hook.CreatedAt), "Deleted", render.Time(hook.DeletedAt))
+		"Created", render.Time(&hook.CreatedAt), "Deleted", render.Time(hook.DeletedAt))
 }

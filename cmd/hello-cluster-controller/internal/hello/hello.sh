@@ -37,7 +37,7 @@ put() {
 }
 
 # begin SECONDS OWNER NAME begins a piece of work and prints its id. It is written down before the
-# door is looked at, and shut is done before work is listed: whoever comes second sees the first.
+# door is looked at, and shut is done before work is listed: the later of the two sees the earlier one.
 begin() {
     since=$(date +%s)
     id="w$since-$$"

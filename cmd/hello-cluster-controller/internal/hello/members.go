@@ -76,14 +76,14 @@ func takeBack(ctx context.Context, run *adapter.Run, peers []adapter.Member, rea
 	if clean.Err() != nil {
 		return reason // this is not the end: the operation goes on
 	}
-	run.Progress("taking back", 10, "forgetting "+names(peers))
+	run.Progress("undoing", 10, "removing "+names(peers))
 	missed, err := tell(clean, run, without(run.Of(component), peers), "forget", "part", linesOf(peers))
 	stopErr := stop(clean, run, peers, "forget.stop")
 	for _, peer := range peers {
 		err = errors.Join(err, run.Member(peer.ID, adapter.MemberFailed, adapter.HealthUnknown, nil))
 	}
 	if err = errors.Join(err, stopErr); err != nil || len(missed) > 0 {
-		run.Log().Warn("not everything was taken back", "missed", missed, "error", err)
+		run.Log().Warn("not everything was undone", "missed", missed, "error", err)
 	}
 	return reason
 }

@@ -28,11 +28,11 @@ func plan(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, err
 	case adapter.InstanceUpgrade, adapter.InstanceRollback:
 		return changing(ctx, asked), nil
 	case adapter.MembersAdd:
-		safe.Message = "new peers join; the others go on"
+		safe.Message = "new peers join; the others continue"
 	case adapter.MemberCordon:
-		safe.Message = "the peer takes no new work; what it does goes on"
+		safe.Message = "the peer takes no new work; its running work continues"
 	default:
-		safe.Message = "nothing that runs is touched"
+		safe.Message = "nothing that runs is affected"
 	}
 	return safe, nil
 }
@@ -91,10 +91,10 @@ func leaving(ctx context.Context, asked *adapter.PlanCall, peers []adapter.Membe
 	if len(silent) > 0 {
 		slices.Sort(silent)
 		if answer.Verdict == adapter.VerdictSafe {
-			answer.Verdict, answer.Message = adapter.VerdictUnknown, "not every peer can be asked what it does"
+			answer.Verdict, answer.Message = adapter.VerdictUnknown, "the work of some peers is not known"
 		}
 		answer.Reasons = append(answer.Reasons, adapter.PlanReason{
-			Code: adapter.CodeNodeUnreachable, Message: "what these do cannot be asked: " + strings.Join(silent, ", "),
+			Code: adapter.CodeNodeUnreachable, Message: "no answer about the work of: " + strings.Join(silent, ", "),
 			Path: "members",
 		})
 	}

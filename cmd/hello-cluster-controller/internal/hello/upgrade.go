@@ -48,7 +48,7 @@ func serving(peers []adapter.Member) []adapter.Member {
 
 // answering refuses a change before it begins if it would stop half way at a node that is away.
 func answering(ctx context.Context, run *adapter.Run, peers []adapter.Member) error {
-	run.Progress("asking the nodes", 5, fmt.Sprintf("asking the nodes of %d peers", len(peers)))
+	run.Progress("checking the nodes", 5, fmt.Sprintf("checking the nodes of %d peers", len(peers)))
 	return run.Each(ctx, peers, func(ctx context.Context, peer adapter.Member) error {
 		if !peer.Node.IsReachable() || health(ctx, run, peer) == adapter.HealthUnknown {
 			return adapter.Fail(adapter.CodeNodeUnreachable, adapter.OwnerNode, true,

@@ -58,7 +58,7 @@ func main() {
 
 func run(rounds, execs int, roots string) error {
 	if os.Geteuid() != 0 {
-		return errors.New("members have walls only where the agent is root")
+		return errors.New("members are isolated only where the agent is root")
 	}
 	if os.Getenv(insideVariable) == "" {
 		return alone()

@@ -15,7 +15,7 @@ func wires(rounds int, log *slog.Logger) (*network.Fabric, error) {
 	node := netip.MustParseAddr("10.89.0.1")
 	pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "up0"}, PeerName: "up1"}
 	if err := netlink.LinkAdd(pair); err != nil {
-		return nil, fmt.Errorf("make a device: %w", err)
+		return nil, fmt.Errorf("create a device: %w", err)
 	}
 	uplink, err := netlink.LinkByName("up0")
 	if err != nil {

@@ -170,7 +170,7 @@ func (o Options) check() error {
 
 func (a *Agent) open(ctx context.Context) error {
 	if err := os.MkdirAll(a.options.StateDir, 0o700); err != nil {
-		return fmt.Errorf("make state directory: %w", err)
+		return fmt.Errorf("create state directory: %w", err)
 	}
 	var err error
 	if a.lock, err = lockDir(a.options.StateDir); err != nil {

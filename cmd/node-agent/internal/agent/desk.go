@@ -96,9 +96,10 @@ func (d *desk) take(sent gql.NodeWork) {
 	case known && fence == entry.Fence && entry.Outcome != nil:
 		d.reporter.add(entry, nil)
 	case known && fence == entry.Fence && entry.State != journal.StateRunning:
-		d.log.Warn("task was done too long ago to tell how", "task_id", sent.Id, "correlation_id", sent.CorrelationId, "state", entry.State)
+		d.log.Warn("task ended too long ago: its outcome is no longer known", "task_id", sent.Id,
+			"correlation_id", sent.CorrelationId, "state", entry.State)
 	case len(d.tasks) >= maxTasks:
-		d.log.Warn("too many tasks at once; they will be asked for again", "held", len(d.tasks))
+		d.log.Warn("too many tasks at once; they will be requested again", "held", len(d.tasks))
 		d.overflow()
 	default:
 		d.begin(sent, known && fence == entry.Fence, entry.Epoch)
@@ -112,7 +113,7 @@ func (d *desk) again(held *job, sent gql.NodeWork) {
 	case fence < held.task.Fence:
 		d.log.Warn("task with a stale fence refused", "task_id", sent.Id, "correlation_id", sent.CorrelationId, "fence", fence, "known", held.task.Fence)
 	case fence > held.task.Fence:
-		d.log.Info("task is dispatched anew; the running one is ended", "", held.task, "new_fence", fence)
+		d.log.Info("task is dispatched again; the running one is stopped", "", held.task, "new_fence", fence)
 		held.successor = &sent
 		held.cancel(task.ErrCanceled)
 	case sent.CancelRequested:

@@ -27,8 +27,8 @@ func (a *Agent) openNetwork(ctx context.Context) (reason string) {
 		return "the agent is not root"
 	}
 	if old := roster.Sharing(a.options.StateDir); len(old) > 0 {
-		return fmt.Sprintf("%d members from before are in the node's network, %s among them: remove or replace them, then "+
-			"start the agent again",
+		return fmt.Sprintf("%d members of an earlier agent use the node's network, %s among them: "+
+			"remove or replace them, then start the agent again",
 			len(old), old[0])
 	}
 	node, err := netip.ParseAddr(a.options.Address)
@@ -39,7 +39,7 @@ func (a *Agent) openNetwork(ctx context.Context) (reason string) {
 		return err.Error()
 	}
 	if err := a.network.Keep(memberIDs(a.options.StateDir)); err != nil {
-		a.log.WarnContext(ctx, "network devices of members that are gone stay", "error", err)
+		a.log.WarnContext(ctx, "network devices of deleted members are not removed", "error", err)
 	}
 	return ""
 }
@@ -94,7 +94,7 @@ func (a *Agent) keepNetwork(ctx context.Context) error {
 			retry.Reset()
 			continue
 		}
-		a.log.WarnContext(ctx, "the members' network is not as the platform has it", "error", err)
+		a.log.WarnContext(ctx, "the members' network is not the latest that the platform describes", "error", err)
 		if err := pace.PauseOr(ctx, retry.Step(), a.credentials.renewed); err != nil {
 			return err
 		}

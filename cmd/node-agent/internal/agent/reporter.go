@@ -68,10 +68,10 @@ func (r *reporter) ask(ctx context.Context, work task.Task) error {
 		case err == nil:
 			return nil
 		case platform.Permanent(err):
-			r.log.Info("task is not begun: the platform does not want it any more", "", work, "error", err)
+			r.log.Info("task is not started: the platform no longer wants it", "", work, "error", err)
 			return task.ErrCanceled
 		}
-		r.log.Debug("whether to begin a task is asked again", "", work, "error", err)
+		r.log.Debug("the start of a task is not confirmed; it will be reported again", "", work, "error", err)
 		if err := retry.Wait(ctx); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (r *reporter) running(ctx context.Context, work task.Task, far *gql.ReportN
 	}
 	report.TaskId, report.Fence, report.State = work.ID, int(work.Fence), gql.NodeTaskStateRunning
 	if err := r.client.Report(ctx, r.who, report); err != nil {
-		r.log.Debug("how the task goes not reported", "", work, "error", err)
+		r.log.Debug("progress of the task not reported", "", work, "error", err)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestMembersFromBeforeNetworksGoOnAndAreWhyThereIsNone(t *testing.T) {
 
 	r.again(func() { r.options.MemberNetwork = true })
 	require.Contains(t, r.networkGap(),
-		"1 members from before are in the node's network, "+member+" among them: remove or replace "+
+		"1 members of an earlier agent use the node's network, "+member+" among them: remove or replace "+
 			"them, then start the agent again")
 	require.Equal(t, before, inspect("tsk_after"), "the process is the same one")
 	result := resultOf[runResult](t, r.do(shell("tsk_run",

@@ -150,11 +150,11 @@ func TestAPlatformWithoutVolumesIsServedAsBefore(t *testing.T) {
 	t.Parallel()
 	r := newVolumeRig(t)
 	r.served(t.TempDir())
-	r.eventually(func() bool { return strings.Contains(r.log.text(), "the platform knows no volumes") },
+	r.eventually(func() bool { return strings.Contains(r.log.text(), "the platform does not support volumes") },
 		"the agent says so")
 	beats := r.count(&r.beats)
 	r.eventually(func() bool { return r.count(&r.beats) > beats+1 }, "it beats")
 	require.Empty(t, r.storages(), "a field that the platform has not would refuse the whole heartbeat")
-	require.Equal(t, 1, strings.Count(r.log.text(), "the platform knows no volumes"), "once")
+	require.Equal(t, 1, strings.Count(r.log.text(), "the platform does not support volumes"), "once")
 	require.Equal(t, "SUCCEEDED", r.do(shell("tsk_a", "true")).State)
 }

@@ -93,7 +93,7 @@ func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, ask
 	switch {
 	case errors.Is(err, task.ErrDetached):
 	case err != nil:
-		d.log.Error("task has no outcome yet; it will be asked for again", "", held.task, "error", err)
+		d.log.Error("task has no outcome yet; it will be requested again", "", held.task, "error", err)
 		d.overflow()
 	default:
 		d.conclude(held, outcome, output)
@@ -130,7 +130,7 @@ func (d *desk) keep(held *job, outcome journal.Outcome) bool {
 			return true
 		}
 		if !told {
-			d.log.Error("outcome not journalled; it is tried until it is", "", held.task, "error", err)
+			d.log.Error("outcome not journalled; it will be tried until it succeeds", "", held.task, "error", err)
 		}
 		if retry.Wait(d.ctx) != nil {
 			return false // the agent stops; the next one finds the task as running

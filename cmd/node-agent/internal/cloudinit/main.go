@@ -115,15 +115,15 @@ func run(in io.Reader, out io.Writer) (Result, error) {
 // takeTurn waits for another run in the member, within the task's time, which the member's init keeps.
 func takeTurn() (*os.File, error) {
 	if err := os.MkdirAll(recordDir, 0o700); err != nil {
-		return nil, fmt.Errorf("make %s: %w", recordDir, err)
+		return nil, fmt.Errorf("create %s: %w", recordDir, err)
 	}
 	lock, err := os.OpenFile(lockFile, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("take turns: %w", err)
+		return nil, fmt.Errorf("lock cloud-init: %w", err)
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		_ = lock.Close()
-		return nil, fmt.Errorf("take turns: %w", err)
+		return nil, fmt.Errorf("lock cloud-init: %w", err)
 	}
 	return lock, nil
 }

@@ -57,12 +57,12 @@ type entry struct {
 // Open reads what dir holds, makes it when it is missing, and removes what is over limit, in bytes.
 func Open(dir string, limit int64) (*Cache, error) {
 	if limit < 1 {
-		return nil, fmt.Errorf("cache: a limit of %d bytes holds nothing", limit)
+		return nil, fmt.Errorf("cache: a limit of %d bytes is too small: set at least 1", limit)
 	}
 	c := &Cache{dir: dir, limit: limit, entries: map[string]*entry{}, let: make(chan struct{})}
 	for _, kind := range []string{dirWhole, dirPartial} {
 		if err := os.MkdirAll(filepath.Join(dir, kind), 0o700); err != nil {
-			return nil, fmt.Errorf("make cache: %w", err)
+			return nil, fmt.Errorf("create cache: %w", err)
 		}
 	}
 	for _, kind := range []string{dirWhole, dirPartial} {
@@ -161,8 +161,8 @@ func distinct(parts []Part) (once []Part, total int64, err error) {
 	seen := map[string]int64{}
 	for _, part := range parts {
 		if !hexForm.MatchString(part.hex()) || part.Size < 0 {
-			return nil, 0, wire.Errorf(wire.CodeDigestMismatch, "%.80q of %d bytes is no part of an artifact", part.Digest,
-				part.Size)
+			return nil, 0, wire.Errorf(wire.CodeDigestMismatch, "%.80q of %d bytes is not a part of an artifact",
+				part.Digest, part.Size)
 		}
 		size, again := seen[part.hex()]
 		if again && size != part.Size {

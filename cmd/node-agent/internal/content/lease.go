@@ -94,7 +94,7 @@ func (l *Lease) Reader(part Part) (io.ReadCloser, error) {
 // Bytes reads a small part whole; more than limit bytes are refused.
 func (l *Lease) Bytes(part Part, limit int64) ([]byte, error) {
 	if part.Size > limit {
-		return nil, wire.Errorf(wire.CodeArtifactUnavailable, "%s has %d bytes, at most %d are possible for a manifest",
+		return nil, wire.Errorf(wire.CodeArtifactUnavailable, "%s has %d bytes, a manifest has at most %d",
 			part.Digest, part.Size, limit)
 	}
 	reader, err := l.Reader(part)

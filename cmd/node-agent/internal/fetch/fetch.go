@@ -184,7 +184,7 @@ func (s *session) describe(ctx context.Context) (*Artifact, error) {
 		}
 	}
 	if s.delivery.Digest != s.wanted.Digest || self.Size < 0 {
-		return nil, unavailable("the platform delivers another artifact than %s", s.wanted.Digest)
+		return nil, unavailable("the platform does not deliver the artifact %s, but another one", s.wanted.Digest)
 	}
 	found := &Artifact{Kind: s.delivery.Kind, session: s}
 	if found.Kind == gql.ArtifactKindBlob {
@@ -215,7 +215,7 @@ func (s *session) describe(ctx context.Context) (*Artifact, error) {
 // for ever.
 func (s *session) manifest(ctx context.Context, of Descriptor) (document, error) {
 	if of.Size > maxManifest {
-		return document{}, unavailable("the manifest %s has %d bytes, at most %d are possible", of.Digest, of.Size,
+		return document{}, unavailable("the manifest %s has %d bytes, the limit is %d", of.Digest, of.Size,
 			maxManifest)
 	}
 	lease, err := s.fetcher.cache.Lease(ctx, []content.Part{of.Part()})

@@ -29,7 +29,7 @@ const (
 )
 
 func mismatch(part Descriptor) error {
-	return wire.Errorf(wire.CodeDigestMismatch, "what was delivered as %s is something else, %d times", part.Digest,
+	return wire.Errorf(wire.CodeDigestMismatch, "what was delivered as %s had another digest, %d times", part.Digest,
 		maxWrong)
 }
 
@@ -75,7 +75,7 @@ func (s *session) ensure(ctx context.Context, lease *content.Lease, part Descrip
 			retry.Reset()
 			continue
 		}
-		s.fetcher.log.DebugContext(ctx, "part will be asked for again", "task_id", s.wanted.TaskID, "digest", part.Digest)
+		s.fetcher.log.DebugContext(ctx, "part is requested again", "task_id", s.wanted.TaskID, "digest", part.Digest)
 		if err := retry.Wait(ctx); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (s *session) get(ctx context.Context, part Descriptor, offset int64, token 
 	s.mu.Unlock()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, unavailable("the platform gave an address that is none")
+		return nil, unavailable("the platform gave an address that is not valid")
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("User-Agent", "gpuaas-node-agent")
@@ -232,7 +232,7 @@ func positioned(answer *http.Response, offset int64) error {
 	switch {
 	case answer.StatusCode == http.StatusOK:
 		if _, err := io.CopyN(io.Discard, answer.Body, offset); err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("skip to what lacks: %w", err)
+			return fmt.Errorf("skip to the missing bytes: %w", err)
 		}
 		return nil
 	case answer.StatusCode == http.StatusPartialContent && offset > 0 &&

@@ -53,7 +53,7 @@ type Server struct {
 func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Stream) error {
 	var spec volumefiles.Spec
 	if err := json.Unmarshal(open.Spec, &spec); err != nil || spec.ID < 0 || spec.SizeBytes < 0 {
-		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a request about files names a volume"}
+		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a request about files must name a volume"}
 	}
 	leave, others, ok := s.share.wait(ctx, spec.Tenant, MaxRequests)
 	if !ok {
@@ -85,10 +85,10 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 
 // busy refuses a request beyond what a node serves at once, or beyond what one tenant has of it.
 func busy(others bool) error {
-	message := fmt.Sprintf("the node serves %d requests about files, and no more at once", MaxRequests)
+	message := fmt.Sprintf("the node already serves %d requests about files: try again when one has ended", MaxRequests)
 	if others {
-		message = fmt.Sprintf("the node serves as many requests of this tenant about files as its share allows, and keeps the "+
-			"rest of %d for others: wait until one has ended", MaxRequests)
+		message = fmt.Sprintf("the node serves as many requests about files as this tenant may have, and keeps "+
+			"the rest of %d for other tenants: try again when one has ended", MaxRequests)
 	}
 	return &tunnel.Refusal{Code: tunnel.Busy, Message: message}
 }
@@ -111,14 +111,14 @@ func (q *request) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (q *request) answer(w http.ResponseWriter, r *http.Request) error {
 	of, path, folder, err := volumefiles.ParseAddress(r.URL.EscapedPath())
 	if err == nil && of != q.spec.Volume {
-		err = errors.New("the request is about another volume than its stream")
+		err = errors.New("the request and its stream name different volumes")
 	}
 	if err != nil {
 		return refusal("INVALID_ARGUMENT", "%v", err)
 	}
 	q.path = path
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && !q.spec.Write {
-		return refusal("FORBIDDEN", "the stream was opened to read alone")
+		return refusal("FORBIDDEN", "the stream was opened only for reading")
 	}
 	switch {
 	case r.Method == http.MethodGet && folder:
@@ -181,13 +181,13 @@ func (q *request) failure(err error) *volumefiles.Failure {
 	case errors.Is(err, unix.EISDIR):
 		return refusal("FAILED_PRECONDITION", "path: %q is a folder: end the address with a slash", path)
 	case errors.Is(err, unix.ELOOP), strings.Contains(err.Error(), "escapes from parent"):
-		return refusal("FAILED_PRECONDITION", "path: a link in %q leads out of the volume, or nowhere", path)
+		return refusal("FAILED_PRECONDITION", "path: a link in %q leads out of the volume, or to nothing", path)
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV), errors.Is(err, unix.EACCES):
 		return refusal("FAILED_PRECONDITION", "path: %q is not a regular file", path)
 	case errors.Is(err, unix.ENAMETOOLONG):
 		return refusal("INVALID_ARGUMENT", "path: a name in %q is too long for the volume's file system", path)
 	}
-	return refusal("UNAVAILABLE", "the volume's file system answers: %s", plain(err))
+	return refusal("UNAVAILABLE", "the volume's file system reports: %s", plain(err))
 }
 
 // plain is the cause of an error, without a path.
@@ -200,5 +200,5 @@ func plain(err error) string {
 	if errors.As(err, &at) {
 		return at.Err.Error()
 	}
-	return "it broke off"
+	return "the transfer was interrupted"
 }

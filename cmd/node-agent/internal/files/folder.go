@@ -172,7 +172,7 @@ func (q *request) makeFolders(w http.ResponseWriter) error {
 		return err
 	}
 	if !info.IsDir() {
-		return refusal("FAILED_PRECONDITION", "path: %q is there, and not a folder", volumefiles.Shown(q.path))
+		return refusal("FAILED_PRECONDITION", "path: %q exists and is not a folder", volumefiles.Shown(q.path))
 	}
 	if made {
 		w.WriteHeader(http.StatusCreated)
@@ -185,7 +185,8 @@ func (q *request) makeFolders(w http.ResponseWriter) error {
 // remove deletes a file, or a folder with all that is in it.
 func (q *request) remove(w http.ResponseWriter, r *http.Request, folder bool) error {
 	if q.path == "" {
-		return refusal("INVALID_ARGUMENT", "path: the volume's own folder stays: delete what is in it, or the volume")
+		return refusal("INVALID_ARGUMENT",
+			"path: the root of the volume cannot be deleted: delete what is in it, or the volume")
 	}
 	info, err := q.root.Lstat(q.path)
 	switch {

@@ -49,7 +49,7 @@ func tag(info os.FileInfo) string {
 // whole file: what a range leaves out before it is read for that.
 func (q *request) read(w http.ResponseWriter, r *http.Request) error {
 	if strings.Contains(r.Header.Get("Range"), ",") {
-		return refusal("INVALID_ARGUMENT", "Range: ask for one range")
+		return refusal("INVALID_ARGUMENT", "Range: request one range")
 	}
 	file, info, err := q.openRegular()
 	if err != nil {

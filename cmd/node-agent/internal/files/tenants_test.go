@@ -25,7 +25,7 @@ func TestATenantsRequestsLeavePlacesForOthers(t *testing.T) {
 	var refused *tunnel.Refusal
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, tunnel.Busy, refused.Code)
-	require.Contains(t, refused.Message, "its share")
+	require.Contains(t, refused.Message, "as this tenant may have")
 	g.spec.Tenant = "ten_b"
 	response, _ := g.do(http.MethodGet, "", nil)
 	require.Equal(t, http.StatusOK, response.StatusCode)

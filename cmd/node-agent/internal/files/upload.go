@@ -139,7 +139,7 @@ func (q *request) upload(w http.ResponseWriter, r *http.Request) error {
 func (q *request) takes(given wanted) error {
 	above, err := q.root.Stat(path.Dir(q.path))
 	if errors.Is(err, os.ErrNotExist) || err == nil && !above.IsDir() {
-		return refusal("FAILED_PRECONDITION", "path: there is no folder %q: make it first",
+		return refusal("FAILED_PRECONDITION", "path: there is no folder %q: create it first",
 			volumefiles.Shown(path.Dir(q.path)))
 	}
 	if err != nil {
@@ -153,7 +153,7 @@ func (q *request) takes(given wanted) error {
 	case info.IsDir():
 		return refusal("FAILED_PRECONDITION", "path: %q is a folder: name the file in it", volumefiles.Shown(q.path))
 	case !info.Mode().IsRegular():
-		return refusal("FAILED_PRECONDITION", "path: %q is there, and not a regular file: delete it first",
+		return refusal("FAILED_PRECONDITION", "path: %q exists and is not a regular file: delete it first",
 			volumefiles.Shown(q.path))
 	}
 	folder, err := q.root.Open(".")
@@ -227,7 +227,7 @@ func (q *request) uploads(create bool) (*os.Root, error) {
 		return nil, err
 	}
 	foreign := refusal("FAILED_PRECONDITION",
-		"%s in the volume's own folder is not the platform's, which is root's with mode 0700: delete it or move it away", name)
+		"%s in the volume's root is not the platform's folder (root's, mode 0700): delete it or move it away", name)
 	if !seen.IsDir() || seen.Mode().Perm() != 0o700 || !rootOwned(seen) {
 		return nil, foreign
 	}
@@ -244,7 +244,7 @@ func (q *request) uploads(create bool) (*os.Root, error) {
 
 // behind refuses a part that does not go on behind the bytes that are there.
 func behind(have int64) error {
-	return refusal("CONFLICT", "Content-Range: %d bytes of the upload are there: go on behind them", have)
+	return refusal("CONFLICT", "Content-Range: %d bytes of the upload are stored: continue after them", have)
 }
 
 // begins refuses a new upload that does not begin at its first byte, and one beyond the number that may wait on a
@@ -259,7 +259,7 @@ func begins(w http.ResponseWriter, folder *os.Root, name string, from int64) err
 	}
 	waiting, err := names(folder)
 	if err == nil && len(waiting) >= maxUploads {
-		err = refusal("LIMIT_EXCEEDED", "%d uploads to the volume are unfinished, and may be no more: finish them, or wait a day",
+		err = refusal("LIMIT_EXCEEDED", "%d uploads to the volume are unfinished, the limit: finish one, or wait a day",
 			maxUploads)
 	}
 	return err
@@ -285,7 +285,7 @@ func openPart(folder *os.Root, name string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	busy := refusal("CONFLICT", "another request brings the same file: wait until it has ended")
+	busy := refusal("CONFLICT", "another request uploads the same file: wait until it has ended")
 	if err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = file.Close()
 		return nil, 0, busy

@@ -76,7 +76,7 @@ func weigh(out string, declared int) gql.NodeConditionInput {
 	reader.TrimLeadingSpace, reader.FieldsPerRecord = true, -1
 	lines, err := reader.ReadAll()
 	if err != nil {
-		return found("gpu", gql.NodeConditionStateUnknown, "nvidia-smi printed what cannot be read: %s",
+		return found("gpu", gql.NodeConditionStateUnknown, "the output of nvidia-smi cannot be read: %s",
 			firstLine([]byte(out)))
 	}
 	if len(lines) < declared {

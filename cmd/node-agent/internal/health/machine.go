@@ -62,7 +62,7 @@ func memory(root string) gql.NodeConditionInput {
 	free, known := kib(raw, "MemAvailable:")
 	whole, sized := kib(raw, "MemTotal:")
 	if err != nil || !known || !sized {
-		return found("memory", gql.NodeConditionStateUnknown, "the kernel does not say how much memory is available")
+		return found("memory", gql.NodeConditionStateUnknown, "the kernel does not report how much memory is available")
 	}
 	return found("memory", scarce(free, whole, littleMemory), "%s of %s are available", gib(free), gib(whole))
 }
@@ -116,7 +116,7 @@ func (k *clock) condition(now time.Time) gql.NodeConditionInput {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.heard.IsZero() || now.Sub(k.heard) > clockStale {
-		return found("clock", gql.NodeConditionStateWarning, "the clock was not compared with the platform's lately")
+		return found("clock", gql.NodeConditionStateWarning, "the clock was not compared with the platform's recently")
 	}
 	way := "behind"
 	off := -k.off

@@ -72,9 +72,9 @@ func safe(path string) string {
 	}
 	switch {
 	case stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
-		return "it is neither root's nor the agent's own"
+		return "neither root nor the agent's user owns it"
 	case stat.Mode&0o022 != 0:
-		return "others than its owner can write it"
+		return "users other than its owner can write it"
 	}
 	return ""
 }
@@ -106,11 +106,11 @@ func runOwn(ctx context.Context, folder, name string) gql.NodeConditionInput {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return found(condition, gql.NodeConditionStateGood, "%s", cmp.Or(said, "it found nothing"))
+		return found(condition, gql.NodeConditionStateGood, "%s", cmp.Or(said, "it passed without a message"))
 	case errors.As(err, &exit) && exit.ExitCode() == 1:
-		return found(condition, gql.NodeConditionStateWarning, "%s", cmp.Or(said, "it warns and says nothing"))
+		return found(condition, gql.NodeConditionStateWarning, "%s", cmp.Or(said, "it warned without a message"))
 	case errors.As(err, &exit) && exit.ExitCode() == 2:
-		return found(condition, gql.NodeConditionStateBad, "%s", cmp.Or(said, "it is bad and says nothing"))
+		return found(condition, gql.NodeConditionStateBad, "%s", cmp.Or(said, "it failed without a message"))
 	case errors.As(err, &exit):
 		return found(condition, gql.NodeConditionStateUnknown, "%s", cmp.Or(said, exit.String()))
 	}

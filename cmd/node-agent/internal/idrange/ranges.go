@@ -188,7 +188,7 @@ func (a *Allocator) read() (map[uint32]string, error) {
 func (a *Allocator) write(index uint32, member string) error {
 	file, err := os.OpenFile(a.file(index), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("take id range: it was taken meanwhile")
+		return fmt.Errorf("take id range: another process took it meanwhile")
 	}
 	if err != nil {
 		return fmt.Errorf("take id range: %w", err)

@@ -82,7 +82,7 @@ func Resolve(devices []Device, profile oci.Profile) (Injection, error) {
 // add keeps a device node once. Its path is checked here, since it becomes a path in the member.
 func (i *Injection) add(device oci.Device) error {
 	if !strings.HasPrefix(device.Path, "/dev/") || filepath.Clean(device.Path) != device.Path {
-		return wire.Errorf(wire.CodeDeviceMissing, "device %q is no path below /dev", device.Path)
+		return wire.Errorf(wire.CodeDeviceMissing, "device %q is not a path below /dev", device.Path)
 	}
 	if !slices.ContainsFunc(i.Devices, func(known oci.Device) bool { return known.Path == device.Path }) {
 		i.Devices = append(i.Devices, device)
@@ -97,7 +97,7 @@ func (i *Injection) take(path string) error {
 		return err
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFCHR {
-		return errors.New("it is no character device")
+		return errors.New("it is not a character device")
 	}
 	return i.add(oci.Device{Path: path, Major: int64(unix.Major(stat.Rdev)), Minor: int64(unix.Minor(stat.Rdev))})
 }
@@ -108,7 +108,8 @@ func (i *Injection) node(device Device) error {
 		return wire.Errorf(wire.CodeDeviceMissing, "device %s is not at %s: %v", device.UUID, device.Path, err)
 	}
 	if got := i.Devices[len(i.Devices)-1]; got.Path == device.Path && got.Minor != int64(device.Minor) {
-		return wire.Errorf(wire.CodeDeviceMissing, "%s has the number %d and not %d: device %s is another now; start the agent again",
+		return wire.Errorf(wire.CodeDeviceMissing,
+			"%s has the number %d and not %d: device %s has changed; start the agent again",
 			device.Path, got.Minor, device.Minor, device.UUID)
 	}
 	for _, rule := range companions {
@@ -148,7 +149,8 @@ func (i *Injection) cdi(names []string) error {
 	}
 	for _, device := range spec.Linux.Devices {
 		if device.Type != "c" && device.Type != "u" {
-			return wire.Errorf(wire.CodeDeviceMissing, "the specification brings %s, which is no character device", device.Path)
+			return wire.Errorf(wire.CodeDeviceMissing, "the specification names %s, which is not a character device",
+				device.Path)
 		}
 		if err := i.add(oci.Device{Path: device.Path, Major: device.Major, Minor: device.Minor}); err != nil {
 			return err

@@ -74,7 +74,7 @@ func Attach(image *os.File) (Device, error) {
 			return device, err
 		}
 	}
-	return Device{}, errors.New("get a loop device: others take every free one")
+	return Device{}, errors.New("get a loop device: other processes take every free one")
 }
 
 func configure(number int, image *os.File) (Device, error) {
@@ -107,11 +107,11 @@ func Find(image *os.File) (Device, error) {
 func All(image *os.File) (devices []Device, err error) {
 	var wanted unix.Stat_t
 	if err := unix.Fstat(int(image.Fd()), &wanted); err != nil {
-		return nil, fmt.Errorf("look at %s: %w", image.Name(), err)
+		return nil, fmt.Errorf("inspect %s: %w", image.Name(), err)
 	}
 	all, err := os.ReadDir(blocks)
 	if err != nil { // without a look at all of them the image could get a second one
-		return nil, fmt.Errorf("look for loop devices: %w", err)
+		return nil, fmt.Errorf("list loop devices: %w", err)
 	}
 	for _, entry := range all {
 		number, err := strconv.Atoi(strings.TrimPrefix(entry.Name(), "loop"))
@@ -137,7 +137,7 @@ func All(image *os.File) (devices []Device, err error) {
 func (d Device) Fit(image *os.File) error {
 	info, err := image.Stat()
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", image.Name(), err)
+		return fmt.Errorf("inspect %s: %w", image.Name(), err)
 	}
 	if have, err := d.Seek(0, io.SeekEnd); err != nil || have >= info.Size() {
 		return err

@@ -74,7 +74,7 @@ func (k *Keeper) Keep(memberID string, secrets [][]byte) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("keep what to mask: %w", err)
+		return fmt.Errorf("store the values to mask: %w", err)
 	}
 	k.sets[memberID] = &kept{secrets: list, set: NewSet(list)}
 	return nil
@@ -140,7 +140,7 @@ func (k *Keeper) load(memberID string) (*kept, error) {
 		err = json.Unmarshal(raw, &secrets)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what to mask: %w", err)
+		return nil, fmt.Errorf("read the values to mask: %w", err)
 	}
 	known := &kept{secrets: secrets, set: NewSet(secrets)}
 	k.sets[memberID] = known

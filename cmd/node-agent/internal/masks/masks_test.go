@@ -140,7 +140,7 @@ func TestSecretsAreKeptSealedForTheNextAgent(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(file, []byte("damaged"), 0o600))
 	_, err = masks.NewKeeper(dir, key).Of(member)
-	require.ErrorContains(t, err, "read what to mask", "what cannot be masked is not shown")
+	require.ErrorContains(t, err, "read the values to mask", "what cannot be masked is not shown")
 	require.NoError(t, os.Remove(file))
 	next.Forget(member)
 	shown, err = next.Hide(member, "hunter22")

@@ -49,7 +49,7 @@ func (s Settings) prepareRun(request wire.Run) (prepared, error) {
 		return prepared{}, wire.Errorf(wire.CodeProtocolUnknown, "builtin %q is not known", request.Builtin)
 	case s.Mode != ModeContainer:
 		return prepared{}, wire.Errorf(wire.CodeCloudInitMissing,
-			"the member is no container, in which cloud-init could boot it")
+			"the member is not a container, and cloud-init runs only in containers")
 	}
 	_, who, err := s.accounts().Credential("")
 	env := append(s.environment(who, nil), "GOMAXPROCS=2")

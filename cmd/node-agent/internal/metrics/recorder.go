@@ -23,7 +23,7 @@ const dir = "metrics"
 
 // The reasons for which a member has no series.
 var (
-	errNoMember = &nodemetrics.Error{Code: nodemetrics.MemberUnknown, Message: "the node has measured no such member"}
+	errNoMember = &nodemetrics.Error{Code: nodemetrics.MemberUnknown, Message: "the node has not measured this member"}
 	errNoWalls  = &nodemetrics.Error{Code: nodemetrics.Unmeasured,
 		Message: "the node keeps members as plain processes, which it does not measure"}
 )
@@ -121,7 +121,7 @@ func (r *Recorder) Measure(ctx context.Context) {
 	r.before, r.newest, r.rolled = before, newest, rolled
 	r.round++
 	if failed != nil && !r.failed {
-		r.options.Log.WarnContext(ctx, "what members use is not kept: there will be a gap", "error", failed)
+		r.options.Log.WarnContext(ctx, "the use of members is not recorded: there will be a gap", "error", failed)
 	}
 	r.failed = failed != nil
 }

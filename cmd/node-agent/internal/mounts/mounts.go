@@ -58,7 +58,7 @@ func Map(tree *os.File, users string, attributes uint64) error {
 	defer space.Close()
 	set := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | attributes, Userns_fd: uint64(space.Fd())}
 	if err := unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH, &set); err != nil {
-		return fmt.Errorf("the file system of %s takes no id-mapped mounts: %w", tree.Name(), err)
+		return fmt.Errorf("the file system of %s does not support id-mapped mounts: %w", tree.Name(), err)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func plug(member Member, pid int, node netip.Addr) error {
 		PeerName:  inside, PeerNamespace: netlink.NsPid(pid),
 	}
 	if err := netlink.LinkAdd(pair); err != nil {
-		return fmt.Errorf("make the devices of %s: %w", member.ID, err)
+		return fmt.Errorf("create the devices of %s: %w", member.ID, err)
 	}
 	outer, err := netlink.LinkByName(name)
 	if err == nil {

@@ -36,7 +36,7 @@ type Fabric struct {
 // address by which other nodes reach this one, platform where its members reach the platform.
 func Open(node netip.Addr, platform []netip.AddrPort, log *slog.Logger) (*Fabric, error) {
 	if !node.Is4() || node.IsLoopback() {
-		return nil, fmt.Errorf("the node's address %s is no IPv4 address that others reach", node)
+		return nil, fmt.Errorf("the node's address %s is not an IPv4 address that other nodes reach", node)
 	}
 	if _, err := deviceOf(node); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (f *Fabric) cut(blocks []netip.Prefix) {
 		return
 	}
 	if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, ofBlocks(blocks)); err != nil {
-		f.log.Warn("connections of members that are gone are not ended", "error", err)
+		f.log.Warn("connections of deleted members are not closed", "error", err)
 	}
 }
 

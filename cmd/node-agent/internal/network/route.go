@@ -43,7 +43,7 @@ func wantedRoutes(view View, node netip.Addr, far func(netip.Addr) (bool, error)
 			}
 			away, err := far(member.Node)
 			if err != nil {
-				failed = errors.Join(failed, fmt.Errorf("the way to node %s: %w", member.Node, err))
+				failed = errors.Join(failed, fmt.Errorf("find the route to node %s: %w", member.Node, err))
 				continue
 			}
 			for _, block := range member.prefixes() {
@@ -58,7 +58,7 @@ func wantedRoutes(view View, node netip.Addr, far func(netip.Addr) (bool, error)
 func isFar(node netip.Addr) (bool, error) {
 	found, err := netlink.RouteGet(node.AsSlice())
 	if err != nil || len(found) == 0 {
-		return false, cmpErr(err, errors.New("there is none"))
+		return false, cmpErr(err, errors.New("no route exists"))
 	}
 	return found[0].Gw != nil, nil
 }
@@ -173,7 +173,7 @@ func tunnelDevice(node netip.Addr, uplink netlink.Link) (netlink.Link, error) {
 		}
 	}
 	if err := netlink.LinkAdd(wanted); err != nil {
-		return nil, fmt.Errorf("make the tunnel device: %w", err)
+		return nil, fmt.Errorf("create the tunnel device: %w", err)
 	}
 	quiet(tunnel)
 	made, err := netlink.LinkByName(tunnel)

@@ -95,7 +95,7 @@ type reader struct{ err error }
 func (r *reader) prefix(text string) netip.Prefix {
 	prefix, err := netip.ParsePrefix(text)
 	if err == nil && !prefix.Addr().Is4() {
-		err = fmt.Errorf("%s is no block of IPv4 addresses", text)
+		err = fmt.Errorf("%s is not a block of IPv4 addresses", text)
 	}
 	r.noteText(text, err)
 	return prefix.Masked()
@@ -120,7 +120,7 @@ func (r *reader) member(from gql.NetworkMember) Member {
 	}
 	for _, port := range from.Open {
 		if port.Protocol != "tcp" && port.Protocol != "udp" || port.Number < 1 || port.Number > 65535 {
-			r.noteText(from.Address, fmt.Errorf("%s/%d is no port", port.Protocol, port.Number))
+			r.noteText(from.Address, fmt.Errorf("%s/%d is not a port", port.Protocol, port.Number))
 			continue
 		}
 		member.Open = append(member.Open, Port{port.Protocol, uint16(port.Number)}) // #nosec G115 -- checked above

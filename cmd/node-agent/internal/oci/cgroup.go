@@ -75,7 +75,7 @@ func (c *Cgroups) Bound(group string, limits Limits) error {
 			continue
 		}
 		if err := h.root.MkdirAll(c.at(group), 0o755); err != nil {
-			return fmt.Errorf("make cgroup: %w", err)
+			return fmt.Errorf("create cgroup: %w", err)
 		}
 		if c.Version == 2 {
 			if err := h.delegate(c.at(group)); err != nil {

@@ -58,8 +58,8 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	}
 	found := versionForm.FindStringSubmatch(out)
 	if found == nil {
-		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s does not tell its version; install %s or later",
-			path, dotted(least))
+		return nil, wire.Errorf(wire.CodeRuntimeTooOld,
+			"the OCI runtime %s does not report its version; install %s or later", path, dotted(least))
 	}
 	var version [3]int
 	for i := range version {

@@ -165,7 +165,7 @@ func (c *Client) Redeem(ctx context.Context, who Credentials, secretID string) (
 			return err
 		}
 		if answer.RedeemRuntimeSecret.Sealed == nil {
-			return errors.New("the platform answered no sealed value")
+			return errors.New("the platform's answer has no sealed value")
 		}
 		sealed = *answer.RedeemRuntimeSecret.Sealed
 		return nil

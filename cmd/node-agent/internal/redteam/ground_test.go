@@ -42,7 +42,7 @@ type ground struct {
 func newGround(t *testing.T, profile oci.Profile) *ground {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("members have walls only where the agent is root")
+		t.Skip("members are isolated only where the agent is root")
 	}
 	one.Lock() // the node's network is one
 	t.Cleanup(one.Unlock)

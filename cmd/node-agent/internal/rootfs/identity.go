@@ -67,5 +67,5 @@ func resolvers(files ...string) string {
 			}
 		}
 	}
-	return "# the node has no name server that members could ask\n"
+	return "# the node has no name server that members could use\n"
 }

@@ -108,7 +108,7 @@ func TestANodeThatLosesItsRuntimeOffersNothingUntilItIsBack(t *testing.T) {
 	require.Empty(t, lost.Classes)
 	require.Empty(t, lost.Profiles)
 	require.Equal(t, sandbox.WallRuntime, lost.Gaps[0].Wall)
-	require.Contains(t, lost.Gaps[0].Reason, "is gone; install the package crun again")
+	require.Contains(t, lost.Gaps[0].Reason, "was removed; install the package crun again")
 	_, err := m.Ensure(t.Context(), of(""))
 	require.Equal(t, wire.CodeRuntimeMissing, wire.AsError(err).Code)
 	require.NoDirExists(t, filepath.Join(dir, "members", memberID), "nothing is begun")

@@ -48,7 +48,7 @@ func connect(ctx context.Context, dir string, known roster.Record) (*Client, err
 	}
 	if answer.Hello == nil || answer.Hello.Version != wire.Version {
 		return nil, wire.Errorf(wire.CodeProtocolUnknown,
-			"the member's init speaks another protocol than %d; tear the member down", wire.Version)
+			"the member's init does not use protocol %d; tear the member down", wire.Version)
 	}
 	return c, nil
 }
@@ -268,7 +268,7 @@ func (c *Client) process(ctx context.Context, request wire.Request) (wire.Proces
 		return wire.Process{}, err
 	}
 	if answer.Process == nil {
-		return wire.Process{}, wire.Errorf(wire.CodeProtocolUnknown, "the member's init gave no process")
+		return wire.Process{}, wire.Errorf(wire.CodeProtocolUnknown, "the member's init returned no process")
 	}
 	return *answer.Process, nil
 }

@@ -37,7 +37,7 @@ func (m *Manager) detect(ctx context.Context) (Isolation, error) {
 	case os.Geteuid() != 0:
 		return m.plain("the agent does not run as root"), nil
 	case m.options.ForceProcess:
-		return m.plain("it was asked for"), nil
+		return m.plain("the agent was started with --no-namespaces"), nil
 	}
 	if err := m.openContainers(ctx); full(err) {
 		return Isolation{}, fmt.Errorf("the disk of the state directory is full: %w", err)
@@ -175,7 +175,7 @@ func (m *Manager) Recheck() bool {
 // there returns an error when a runtime is not installed any more.
 func there(runtime *oci.Runtime) error {
 	if _, err := exec.LookPath(runtime.Program); err != nil {
-		return wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s is gone; install the package %s again",
+		return wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s was removed; install the package %s again",
 			runtime.Program, runtime.Name)
 	}
 	return nil
@@ -204,7 +204,7 @@ func (i Isolation) refuses(walls Walls) error {
 	case i.Mode == "":
 		return wire.Errorf(i.code, "the node can start no member: %s", i.Reason)
 	case i.Missing[walls.Class] != "":
-		return wire.Errorf(wire.CodeRuntimeMissing, "the runtime of class %s does not serve: %s", walls.Class,
+		return wire.Errorf(wire.CodeRuntimeMissing, "the runtime of class %s does not work: %s", walls.Class,
 			i.Missing[walls.Class])
 	case walls.Class != "" && !slices.Contains(i.Classes, walls.Class):
 		return wire.Errorf(wire.CodeIsolationUnavailable,

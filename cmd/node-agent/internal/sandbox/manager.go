@@ -97,7 +97,7 @@ func NewManager(ctx context.Context, options Options) (*Manager, error) {
 	}
 	m := &Manager{state: state, dir: filepath.Join(state, roster.Dir), options: options, log: options.Log}
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make members directory: %w", err)
+		return nil, fmt.Errorf("create members directory: %w", err)
 	}
 	found, err := m.detect(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func (m *Manager) Ensure(ctx context.Context, member Member) (*Client, error) {
 }
 
 func errLost() error {
-	return wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
+	return wire.Errorf(wire.CodeSandboxLost, "the member's init has ended, and all that ran in the member with it")
 }
 
 // Lookup returns a client only if the member's init lives; else an error with CodeSandboxLost, or nil and a nil error

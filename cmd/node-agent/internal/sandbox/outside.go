@@ -130,6 +130,6 @@ func (m *Manager) sweep(ctx context.Context) {
 		err = errors.Join(err, m.prune())
 	}
 	if err != nil {
-		m.log.WarnContext(ctx, "what an earlier agent left was not all removed", "error", err)
+		m.log.WarnContext(ctx, "some of what an earlier agent left was not removed", "error", err)
 	}
 }

@@ -59,8 +59,8 @@ func TestADeviceThatIsNotThereIsRefused(t *testing.T) {
 		"absent": {inject.Device{UUID: "GPU-a", Path: "/dev/nvidia77", Minor: 77},
 			"device GPU-a is not at /dev/nvidia77"},
 		"another now": {inject.Device{UUID: "GPU-a", Path: "/dev/null", Minor: 77}, "has the number 3 and not 77"},
-		"no device":   {inject.Device{UUID: "GPU-a", Path: "/dev/shm", Minor: 0}, "it is no character device"},
-		"elsewhere":   {inject.Device{UUID: "GPU-a", Path: "/dev/../etc/x", Simulated: true}, "is no path below /dev"},
+		"no device":   {inject.Device{UUID: "GPU-a", Path: "/dev/shm", Minor: 0}, "it is not a character device"},
+		"elsewhere":   {inject.Device{UUID: "GPU-a", Path: "/dev/../etc/x", Simulated: true}, "not a path below /dev"},
 		"no CDI":      {inject.Device{UUID: "GPU-a", CDI: "vendor.test/gpu=none"}, "lack vendor.test/gpu=none"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestARuntimeThatDoesNotServeIsRefused(t *testing.T) {
 	}
 	for printed, one := range map[string]struct{ code, words string }{
 		"crun version 1.4.4": {wire.CodeRuntimeTooOld, "is of version 1.4.4; install 1.4.5 or later"},
-		"crun by somebody":   {wire.CodeRuntimeTooOld, "does not tell its version; install 1.4.5 or later"},
+		"crun by somebody":   {wire.CodeRuntimeTooOld, "does not report its version; install 1.4.5 or later"},
 		"crun version 1.8.1": {wire.CodeRuntimeMissing, "try a container: crun"}, // its calls do nothing
 	} {
 		program, dir := filepath.Join(t.TempDir(), "crun"), t.TempDir()

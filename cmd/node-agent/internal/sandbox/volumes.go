@@ -17,7 +17,7 @@ func (m *Manager) refusesVolumes(walls Walls) error {
 		return nil
 	case m.Isolation().Mode != memberinit.ModeContainer:
 		return wire.Errorf(wire.CodeVolumeUnavailable,
-			"volume %s: members are plain processes on this node, and volumes are mounted in containers alone",
+			"volume %s: members are plain processes on this node, and volumes are mounted only in containers",
 			walls.Volumes[0].ID)
 	}
 	return m.options.Volumes.Refuses(walls.Volumes)

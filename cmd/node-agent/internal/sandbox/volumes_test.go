@@ -190,10 +190,10 @@ func TestVolumesThatCannotBeHadAreRefusedBeforeAnythingIsMade(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t, "")
 	for words, v := range map[string]volume.Volume{
-		"serves no storage of that name": home("tape", "vol_a"),
-		"it is not an id":                home("disk", "vol_../../x"),
-		"is the node's to fill":          {ID: "vol_a", Storage: "disk", Path: "/proc", SizeBytes: 32 << 20},
-		"are less than":                  {ID: "vol_a", Storage: "disk", Path: "/data", SizeBytes: 1},
+		"has no storage with that name": home("tape", "vol_a"),
+		"it is not an id":               home("disk", "vol_../../x"),
+		"is reserved for the node":      {ID: "vol_a", Storage: "disk", Path: "/proc", SizeBytes: 32 << 20},
+		"are less than":                 {ID: "vol_a", Storage: "disk", Path: "/data", SizeBytes: 1},
 	} {
 		_, err := s.Ensure(t.Context(), s.member(memberID, v))
 		require.Equal(t, wire.CodeVolumeUnavailable, wire.AsError(err).Code, "%v", err)

@@ -56,7 +56,7 @@ func LoadOrCreate(dir string) (*Key, error) {
 func create(name string) (*Key, error) {
 	public, private, err := box.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make sealing key: %w", err)
+		return nil, fmt.Errorf("create sealing key: %w", err)
 	}
 	text := base64.StdEncoding.EncodeToString(private[:])
 	if err := durable.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -38,7 +38,7 @@ func Open(ids idrange.Range, network bool) (*Spaces, error) {
 	}
 	if err := cmd.Start(); err != nil {
 		_ = write.Close()
-		return nil, fmt.Errorf("make a user namespace: %w", err)
+		return nil, fmt.Errorf("create a user namespace: %w", err)
 	}
 	return &Spaces{holder: cmd, hold: write}, nil
 }

@@ -48,7 +48,7 @@ func (s *session) channel(ctx context.Context, asked ssh.NewChannel) {
 	case "direct-tcpip":
 		s.forward(ctx, asked)
 	default:
-		_ = asked.Reject(ssh.UnknownChannelType, "this server has shells, commands, files, and ports of the member")
+		_ = asked.Reject(ssh.UnknownChannelType, "this server offers shells, commands, files, and ports of the member")
 	}
 }
 

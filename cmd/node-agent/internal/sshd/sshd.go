@@ -52,11 +52,11 @@ type Server struct {
 func New(members Members) (*Server, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make a host key: %w", err)
+		return nil, fmt.Errorf("create a host key: %w", err)
 	}
 	key, err := ssh.NewSignerFromKey(private)
 	if err != nil {
-		return nil, fmt.Errorf("make a host key: %w", err)
+		return nil, fmt.Errorf("create a host key: %w", err)
 	}
 	return &Server{members: members, key: key}, nil
 }
@@ -65,7 +65,7 @@ func New(members Members) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Stream) error {
 	var wanted tunnel.SSH
 	if err := json.Unmarshal(open.Spec, &wanted); err != nil || wanted.Principal == "" {
-		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a login names who may log in"}
+		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a login must name who may log in"}
 	}
 	checker, err := newChecker(wanted)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Server) certified(stream net.Conn) (ssh.Signer, error) {
 	}
 	certificate, ok := key.(*ssh.Certificate)
 	if !ok {
-		return nil, errors.New("the platform answered no certificate")
+		return nil, errors.New("the platform's answer is not a certificate")
 	}
 	return ssh.NewCertSigner(certificate, s.key)
 }
@@ -137,7 +137,7 @@ func (s *Server) login(ctx context.Context, stream net.Conn, config *ssh.ServerC
 		select {
 		case slots <- struct{}{}:
 		default:
-			_ = each.Reject(ssh.ResourceShortage, fmt.Sprintf("at most %d at a time", maxChannels))
+			_ = each.Reject(ssh.ResourceShortage, fmt.Sprintf("at most %d channels at a time", maxChannels))
 			continue
 		}
 		open.Go(func() {
@@ -175,15 +175,15 @@ func (c *checker) check(key ssh.PublicKey) (*ssh.Permissions, error) {
 	certificate, ok := key.(*ssh.Certificate)
 	switch {
 	case !ok:
-		return nil, errors.New("a key without a certificate of the platform")
+		return nil, errors.New("the key has no certificate of the platform")
 	case certificate.CertType != ssh.UserCert:
-		return nil, errors.New("no certificate of a person")
+		return nil, errors.New("the certificate is not one of a person")
 	case !slices.ContainsFunc(c.authorities, func(known []byte) bool {
 		return string(known) == string(certificate.SignatureKey.Marshal())
 	}):
-		return nil, errors.New("a certificate of another authority")
+		return nil, errors.New("another authority has signed the certificate")
 	case !slices.Contains(certificate.ValidPrincipals, c.principal): // one that names nobody is good for nobody
-		return nil, errors.New("a certificate of somebody else, or for another instance")
+		return nil, errors.New("the certificate is for another person, or for another instance")
 	}
 	if err := c.certificates.CheckCert(c.principal, certificate); err != nil {
 		return nil, err

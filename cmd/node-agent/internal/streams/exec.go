@@ -15,7 +15,7 @@ import (
 func (s *Server) exec(ctx context.Context, open tunnel.Open, stream *tunnel.Stream) error {
 	var wanted tunnel.Exec
 	if err := json.Unmarshal(open.Spec, &wanted); err != nil || len(wanted.Command) == 0 {
-		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a command names a program"}
+		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a command must name a program"}
 	}
 	member, err := s.Members.Lookup(ctx, open.MemberID)
 	if err == nil && member == nil {
@@ -65,7 +65,7 @@ func feed(stream io.Reader, running io.Writer) error {
 		rows, cols := tunnel.ReadSize(carries)
 		_ = wire.Write(running, wire.ExecInput{Rows: rows, Cols: cols})
 	default:
-		return errors.New("no frame of input")
+		return errors.New("the frame is not one of input")
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 		}
 		return s.Files.Serve(ctx, open, stream)
 	default:
-		return &tunnel.Refusal{Code: tunnel.Unserved, Message: fmt.Sprintf("this agent knows no %.40q", open.Kind)}
+		return &tunnel.Refusal{Code: tunnel.Unserved, Message: fmt.Sprintf("this agent does not know %.40q", open.Kind)}
 	}
 }
 

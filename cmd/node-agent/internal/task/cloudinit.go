@@ -55,7 +55,7 @@ func (o *opener) cloudRequest(spec *nodetask.CloudInit) (wire.Run, error) {
 	task := o.task
 	if o.executor.Sandboxes.Isolation().Mode != memberinit.ModeContainer {
 		return wire.Run{}, wire.Errorf(wire.CodeCloudInitMissing,
-			"members of this node are no containers, in which cloud-init could boot them")
+			"members of this node are not containers, and cloud-init runs only in containers")
 	}
 	data := []byte(spec.UserData)
 	if spec.UserDataSealed != nil {
@@ -65,7 +65,7 @@ func (o *opener) cloudRequest(spec *nodetask.CloudInit) (wire.Run, error) {
 		}
 	}
 	if len(data) > nodetask.MaxUserData {
-		return wire.Run{}, invalid("userData", "has %d bytes, at most %d are possible", len(data), nodetask.MaxUserData)
+		return wire.Run{}, invalid("userData", "has %d bytes, the limit is %d", len(data), nodetask.MaxUserData)
 	}
 	return wire.Run{
 		Key: task.ID, Fence: task.Fence, Builtin: wire.BuiltinCloudInit, TimeoutMillis: task.Timeout.Milliseconds(),

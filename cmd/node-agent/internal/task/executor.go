@@ -34,8 +34,8 @@ var (
 	// ErrCanceled is the cause of a context that ends because the platform canceled the task.
 	ErrCanceled = errors.New("canceled by the platform")
 	// ErrDetached says that the agent is stopping and the task has no outcome yet.
-	ErrDetached = errors.New("the agent stops before the task ends")
-	errTimedOut = errors.New("the task's time is over")
+	ErrDetached = errors.New("the agent stopped before the task ended")
+	errTimedOut = errors.New("the task's time has expired")
 )
 
 // Task is one node task as the platform sent it.

@@ -107,14 +107,15 @@ func checkTitles(layers []fetch.Descriptor) error {
 			continue
 		case !filepath.IsLocal(title) || path.Clean(title) != title || title == "." || len(title) > maxTitle ||
 			strings.ContainsRune(title, 0):
-			return wire.Errorf(wire.CodePathInvalid, "the artifact has a file %.200q, which is no plain path in a folder", title)
+			return wire.Errorf(wire.CodePathInvalid,
+				"the artifact has a file %.200q, which is not a plain path in a folder", title)
 		case taken[title]:
 			return wire.Errorf(wire.CodePathInvalid, "the artifact has two files %.200q", title)
 		}
 		taken[title] = true
 	}
 	if len(taken) == 0 {
-		return invalid("as", "no layer of the artifact has a title, so that there are no files")
+		return invalid("as", "no layer of the artifact has a title, so it has no files")
 	}
 	return nil
 }

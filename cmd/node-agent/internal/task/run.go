@@ -88,7 +88,7 @@ func spentBefore(err error, attempt Attempt) error {
 func runRequest(ctx context.Context, opener *opener, spec *nodetask.Run) (wire.Run, error) {
 	task := opener.task
 	if len(spec.Stdin) > maxContent {
-		return wire.Run{}, invalid("stdin", "has %d bytes, at most %d are possible", len(spec.Stdin), maxContent)
+		return wire.Run{}, invalid("stdin", "has %d bytes, the limit is %d", len(spec.Stdin), maxContent)
 	}
 	env, err := opener.environment(ctx, spec.Env)
 	return wire.Run{

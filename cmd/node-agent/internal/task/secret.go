@@ -57,7 +57,7 @@ func (o *opener) content(ctx context.Context, spec *nodetask.WriteFile) ([]byte,
 	}
 	content, err := o.open(ctx, "content", plain, spec.Sealed, spec.SecretRef)
 	if err == nil && len(content) > maxContent {
-		err = invalid("content", "has %d bytes, at most %d are possible", len(content), maxContent)
+		err = invalid("content", "has %d bytes, the limit is %d", len(content), maxContent)
 	}
 	return content, err
 }

@@ -124,7 +124,7 @@ func TestBadSpecificationIsRefusedByItsField(t *testing.T) {
 		{"CLOUD_INIT", `{"instanceId":"i-1","userData":"x","userDataSealed":"y"}`, "userData:"},
 		{"CLOUD_INIT", `{"instanceId":"../x","userData":"x"}`, "instanceId:"},
 		{"CLOUD_INIT", `{"instanceId":"i-1","userData":"x","hostname":"a b"}`, "hostname:"},
-		{"CLOUD_INIT", `{"instanceId":"i-1","userData":"x"}`, "no containers"},
+		{"CLOUD_INIT", `{"instanceId":"i-1","userData":"x"}`, "are not containers"},
 		{"RESIDUE", `{"x":1}`, `unknown field "x"`},
 		{"TEARDOWN", `{"x":1}`, `unknown field "x"`},
 		{"DANCE", `{}`, "kind:"},

@@ -107,7 +107,7 @@ func (k *Keeper) ask(ctx context.Context) error {
 			k.decide(ctx, false)
 			pause = unknownEvery
 		default:
-			k.options.Log.WarnContext(ctx, "the platform's wishes for volumes are not known", "error", err)
+			k.options.Log.WarnContext(ctx, "the volumes that the platform wants could not be read", "error", err)
 			pause = retry.Step()
 		}
 		if pause == 0 {
@@ -125,8 +125,8 @@ func (k *Keeper) decide(ctx context.Context, knows bool) {
 		return
 	}
 	if !knows {
-		k.options.Log.WarnContext(ctx, "the platform knows no volumes: it is older than this agent, and is asked again "+
-			"every hour; storages are not reported")
+		k.options.Log.WarnContext(ctx, "the platform does not support volumes: it is older than this agent; this is "+
+			"checked again every hour; storages are not reported")
 	}
 	k.options.News()
 }

@@ -29,7 +29,7 @@ func whole(size int64) int64 { return size / block * block }
 // build makes an image in dir under a name of its own, with an empty file system. It is locked as long as it is open.
 func build(ctx context.Context, dir, id string, size int64) (*os.File, error) {
 	if size < minSize {
-		return nil, fmt.Errorf("%d bytes are less than %d, the least that a volume of this storage has", size, minSize)
+		return nil, fmt.Errorf("%d bytes are less than %d, the smallest volume of this storage", size, minSize)
 	}
 	image, err := os.CreateTemp(dir, newPrefix+id+"-*")
 	if err != nil {

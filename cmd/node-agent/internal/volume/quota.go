@@ -61,7 +61,7 @@ func enclose(folder *os.File, size int64) error {
 		}
 		project++
 	}
-	return errors.New("no project is free")
+	return errors.New("no quota project of the file system is free")
 }
 
 func setProject(folder *os.File, project uint32) error {

@@ -51,7 +51,7 @@ func (s *shared) same() error {
 		s.device = now.Dev
 	case now.Dev:
 	default:
-		return errors.New("another file system lies at its folder than when the agent started")
+		return errors.New("its folder is not on the file system that it was on when the agent started")
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (s *shared) make(_ context.Context, id string, size int64) error {
 		err = name(made, s.path(id))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("make the folder: %w", err), unbound(made))
+		return errors.Join(fmt.Errorf("create the folder: %w", err), unbound(made))
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func (s *shared) left(id string) ([]string, error) { return named(s.dir, id) }
 func named(dir, id string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("look for volume %s: %w", id, err)
+		return nil, fmt.Errorf("find volume %s: %w", id, err)
 	}
 	for _, entry := range entries {
 		if isOf(entry.Name(), id) {

@@ -63,9 +63,9 @@ func Parse(given []string) (storages []Storage, err error) {
 			return nil, fmt.Errorf(
 				"storage: %q is not NAME=KIND:DIR with a name of 1 to 40 lower-case letters, digits and hyphens", text)
 		case kinds[kind] == "":
-			return nil, fmt.Errorf("storage: %q is of kind %q, and not shared or local", text, kind)
+			return nil, fmt.Errorf("storage: %q has the kind %q, which is not shared or local", text, kind)
 		case !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/":
-			return nil, fmt.Errorf("storage: %q names %q, which is no absolute, clean path of a folder", text, dir)
+			return nil, fmt.Errorf("storage: %q names %q, which is not an absolute, clean path of a folder", text, dir)
 		case known[name] || known[dir]:
 			return nil, fmt.Errorf("storage: %q has the name or the folder of an earlier one", text)
 		}
@@ -85,16 +85,17 @@ func within(path, folder string) bool { return path == folder || strings.HasPref
 func checkPaths(volumes []Volume) error {
 	for i, one := range volumes {
 		if !filepath.IsAbs(one.Path) || filepath.Clean(one.Path) != one.Path || one.Path == "/" {
-			return unavailable(one, "%q is no absolute, clean path of a folder", one.Path)
+			return unavailable(one, "%q is not an absolute, clean path of a folder", one.Path)
 		}
 		for _, folder := range hidden {
 			if within(one.Path, folder) {
-				return unavailable(one, "nothing can be mounted at %s: %s is the node's to fill", one.Path, folder)
+				return unavailable(one, "nothing can be mounted at %s: %s is reserved for the node", one.Path, folder)
 			}
 		}
 		for _, other := range volumes[:i] {
 			if within(one.Path, other.Path) || within(other.Path, one.Path) {
-				return unavailable(one, "%s and %s, which is volume %s, lie within each other", one.Path, other.Path, other.ID)
+				return unavailable(one, "%s and %s of volume %s overlap: choose separate folders",
+					one.Path, other.Path, other.ID)
 			}
 		}
 	}

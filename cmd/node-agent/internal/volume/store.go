@@ -63,7 +63,7 @@ func Open(ctx context.Context, storages []Storage, log *slog.Logger) *Store {
 	s := &Store{order: storages, kept: map[string]backend{}, states: map[string]State{}, stuck: map[string]bool{},
 		log: log}
 	for _, one := range storages {
-		s.states[one.Name] = State{Name: one.Name, Kind: one.Kind, Reason: "it was not tried yet"}
+		s.states[one.Name] = State{Name: one.Name, Kind: one.Kind, Reason: "it was not tested yet"}
 		if one.Kind == Local {
 			s.kept[one.Name] = &local{dir: one.Dir}
 		} else {
@@ -113,9 +113,9 @@ func (s *Store) backendOf(volume Volume) (backend, error) {
 	state, served := s.states[volume.Storage]
 	switch {
 	case !served:
-		return nil, unavailable(volume, "the node serves no storage of that name")
+		return nil, unavailable(volume, "the node has no storage with that name")
 	case state.Reason != "":
-		return nil, unavailable(volume, "the storage does not serve: %s", state.Reason)
+		return nil, unavailable(volume, "the storage cannot be used: %s", state.Reason)
 	}
 	return s.kept[volume.Storage], nil
 }
@@ -215,7 +215,7 @@ func (s *Store) Delete(ctx context.Context, volume Volume) error {
 	}
 	left, err := kept.left(volume.ID)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("of volume %s there is still %v", volume.ID, left)
+		err = fmt.Errorf("volume %s still has %v", volume.ID, left)
 	}
 	return s.hide(volume, err)
 }
@@ -236,7 +236,7 @@ func (s *Store) Probe(ctx context.Context) (changed bool) {
 		s.mu.Unlock()
 		changed = changed || before != now
 		if before.Reason != now.Reason {
-			s.log.InfoContext(ctx, "a storage was tried", "storage", one.Name, "kind", one.Kind, "not_offered_because",
+			s.log.InfoContext(ctx, "a storage was tested", "storage", one.Name, "kind", one.Kind, "not_offered_because",
 				now.Reason)
 		}
 	}

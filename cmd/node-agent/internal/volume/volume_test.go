@@ -133,14 +133,14 @@ func (g *ground) detached(id string) {
 func TestStoragesAreRefusedThatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	for given, words := range map[string]string{
-		"disk":            "is of kind",
+		"disk":            "has the kind",
 		"Disk=local:/a":   "is not NAME=KIND:DIR",
 		"../x=local:/a":   "is not NAME=KIND:DIR",
 		"disk=nfs:/a":     "not shared or local",
-		"disk=local:":     "no absolute, clean path",
-		"disk=local:a":    "no absolute, clean path",
-		"disk=local:/":    "no absolute, clean path",
-		"disk=local:/a/.": "no absolute, clean path",
+		"disk=local:":     "not an absolute, clean path",
+		"disk=local:a":    "not an absolute, clean path",
+		"disk=local:/":    "not an absolute, clean path",
+		"disk=local:/a/.": "not an absolute, clean path",
 	} {
 		_, err := volume.Parse([]string{given})
 		require.ErrorContains(t, err, words, given)
@@ -159,18 +159,18 @@ func TestAVolumeIsRefusedBeforeAPathIsMadeOfIt(t *testing.T) {
 	good := volume.Volume{ID: "vol_a", Storage: "disk", Path: "/home"}
 	require.NoError(t, g.Refuses([]volume.Volume{good}))
 	for words, change := range map[string]func(*volume.Volume){
-		`"vol_../x": it is not an id`:          func(v *volume.Volume) { v.ID = "vol_../x" },
-		`"mem_a": it is not an id`:             func(v *volume.Volume) { v.ID = "mem_a" },
-		"serves no storage of that name":       func(v *volume.Volume) { v.Storage = "tape" },
-		`"home" is no absolute, clean path`:    func(v *volume.Volume) { v.Path = "home" },
-		`"/" is no absolute, clean path`:       func(v *volume.Volume) { v.Path = "/" },
-		`"/a/../b" is no absolute, clean path`: func(v *volume.Volume) { v.Path = "/a/../b" },
-		"/proc is the node's to fill":          func(v *volume.Volume) { v.Path = "/proc/sys" },
-		"/dev is the node's to fill":           func(v *volume.Volume) { v.Path = "/dev" },
-		"/run is the node's to fill":           func(v *volume.Volume) { v.Path = "/run/gpuaas" },
-		"/tmp is the node's to fill":           func(v *volume.Volume) { v.Path = "/tmp/x" },
-		"/scratch is the node's to fill":       func(v *volume.Volume) { v.Path = "/scratch" },
-		"/.member is the node's to fill":       func(v *volume.Volume) { v.Path = "/.member/state" },
+		`"vol_../x": it is not an id`:              func(v *volume.Volume) { v.ID = "vol_../x" },
+		`"mem_a": it is not an id`:                 func(v *volume.Volume) { v.ID = "mem_a" },
+		"has no storage with that name":            func(v *volume.Volume) { v.Storage = "tape" },
+		`"home" is not an absolute, clean path`:    func(v *volume.Volume) { v.Path = "home" },
+		`"/" is not an absolute, clean path`:       func(v *volume.Volume) { v.Path = "/" },
+		`"/a/../b" is not an absolute, clean path`: func(v *volume.Volume) { v.Path = "/a/../b" },
+		"/proc is reserved for the node":           func(v *volume.Volume) { v.Path = "/proc/sys" },
+		"/dev is reserved for the node":            func(v *volume.Volume) { v.Path = "/dev" },
+		"/run is reserved for the node":            func(v *volume.Volume) { v.Path = "/run/gpuaas" },
+		"/tmp is reserved for the node":            func(v *volume.Volume) { v.Path = "/tmp/x" },
+		"/scratch is reserved for the node":        func(v *volume.Volume) { v.Path = "/scratch" },
+		"/.member is reserved for the node":        func(v *volume.Volume) { v.Path = "/.member/state" },
 	} {
 		bad := good
 		change(&bad)
@@ -179,8 +179,8 @@ func TestAVolumeIsRefusedBeforeAPathIsMadeOfIt(t *testing.T) {
 		require.ErrorContains(t, err, "volume ")
 	}
 	inner := volume.Volume{ID: "vol_b", Storage: "disk", Path: "/home/b"}
-	require.ErrorContains(t, g.Refuses([]volume.Volume{good, inner}), "lie within each other")
-	require.ErrorContains(t, g.Refuses([]volume.Volume{inner, good}), "lie within each other")
+	require.ErrorContains(t, g.Refuses([]volume.Volume{good, inner}), "overlap")
+	require.ErrorContains(t, g.Refuses([]volume.Volume{inner, good}), "overlap")
 	var none *volume.Store
 	require.ErrorContains(t, none.Refuses([]volume.Volume{good}), "started without storage")
 	left, err := os.ReadDir(g.local)

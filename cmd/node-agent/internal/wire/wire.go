@@ -206,7 +206,7 @@ func Write(w io.Writer, v any) error {
 		return fmt.Errorf("encode frame: %w", err)
 	}
 	if len(body) > MaxFrame {
-		return fmt.Errorf("frame of %d bytes is over the limit of %d", len(body), MaxFrame)
+		return fmt.Errorf("frame of %d bytes exceeds the limit of %d", len(body), MaxFrame)
 	}
 	frame := make([]byte, 4, 4+len(body))
 	binary.BigEndian.PutUint32(frame, uint32(len(body))) // #nosec G115 -- at most MaxFrame
@@ -224,7 +224,7 @@ func Read(r io.Reader, v any) error {
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if size > MaxFrame {
-		return fmt.Errorf("frame of %d bytes is over the limit of %d", size, MaxFrame)
+		return fmt.Errorf("frame of %d bytes exceeds the limit of %d", size, MaxFrame)
 	}
 	body := make([]byte, size)
 	if _, err := io.ReadFull(r, body); err != nil {

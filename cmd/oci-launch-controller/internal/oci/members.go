@@ -15,7 +15,7 @@ func create(ctx context.Context, run *adapter.Run) error {
 	if err := launch(ctx, run, members); err != nil {
 		return err
 	}
-	run.Progress("running", 90, "every container is well")
+	run.Progress("running", 90, "every container is healthy")
 	return run.Evidence("replicas", len(members))
 }
 
@@ -62,7 +62,7 @@ func takeBack(ctx context.Context, run *adapter.Run, members []adapter.Member, r
 		err = errors.Join(err, run.Member(member.ID, adapter.MemberFailed, adapter.HealthUnknown, nil))
 	}
 	if err != nil {
-		run.Log().Warn("not everything was taken back", "error", err)
+		run.Log().Warn("not everything was undone", "error", err)
 	}
 	return reason
 }
@@ -203,7 +203,7 @@ func replace(ctx context.Context, run *adapter.Run) error {
 			fresh = append(fresh, member)
 		}
 	}
-	run.Progress("launching the new one", 10, "launching "+names(fresh))
+	run.Progress("launching the new container", 10, "launching "+names(fresh))
 	if err := launch(ctx, run, fresh); err != nil {
 		return takeBack(ctx, run, fresh, err)
 	}

@@ -161,7 +161,7 @@ func (n node) boot(ctx context.Context, r *release) error {
 	if ran, ok := result.CloudInit(); ok && result.State != adapter.TaskSucceeded {
 		result.Message += ": " + strings.Join(ran.Errors, "; ") + " " + lastLines(ran.Output, 4)
 	}
-	return n.failed(result, "making the container")
+	return n.failed(result, "creating the container")
 }
 
 // lasting are failures of a node that are the same the next time.
@@ -236,7 +236,7 @@ func (n node) detail(ctx context.Context, r *release) map[string]any {
 	if wanted.MemoryMiB > 0 || wanted.CPUs > 0 {
 		out["limits"] = facts["limits"]
 		if facts["limits"] == "none" {
-			out["limits"] = "not enforced: its member's share of the node bounds all that runs in the member"
+			out["limits"] = "not enforced: only the member's share of the node limits what runs in the member"
 		}
 	}
 	if wanted.GPUs > 0 {

@@ -14,7 +14,7 @@ func observe(ctx context.Context, call *adapter.Call) (adapter.Observation, erro
 	one := func(ctx context.Context, member adapter.Member) adapter.MemberObservation {
 		return observeOne(ctx, call, member)
 	}
-	return controller.Observe(ctx, call.Of(component), "containers are well", one)
+	return controller.Observe(ctx, call.Of(component), "containers are healthy", one)
 }
 
 func observeOne(ctx context.Context, call *adapter.Call, member adapter.Member) adapter.MemberObservation {
@@ -37,11 +37,11 @@ func observeOne(ctx context.Context, call *adapter.Call, member adapter.Member) 
 	well, err := call.Try(bounded, member, "ready", verb("ready"), adapter.Within(askTime))
 	switch {
 	case err != nil || well.State != adapter.TaskSucceeded && well.State != adapter.TaskFailed:
-		one.Message = "its container runs, its health check did not end"
+		one.Message = "its container runs; its health check did not finish"
 	case well.State == adapter.TaskFailed:
 		one.Health, one.Message = adapter.Unhealthy, lastLines("its health check fails: "+well.Stderr, 1)
 	default:
-		one.Health, one.Message = adapter.Healthy, fmt.Sprintf("well, restarted %d times", state.Restarts)
+		one.Health, one.Message = adapter.Healthy, fmt.Sprintf("healthy, restarted %d times", state.Restarts)
 	}
 	return one
 }

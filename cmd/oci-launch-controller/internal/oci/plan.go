@@ -10,7 +10,7 @@ import (
 // plan predicts the effect of an operation. No one outside a container knows what it does at a moment, so stopping one
 // is never called safe unless others go on.
 func plan(_ context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, error) {
-	safe := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, Message: "nothing that runs is touched"}
+	safe := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, Message: "nothing that runs is affected"}
 	if away := unreachable(asked); len(away.Reasons) > 0 {
 		return away, nil
 	}
@@ -23,10 +23,10 @@ func plan(_ context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, error
 		return stopping(len(asked.Targets()), others(asked), true), nil
 	case adapter.InstanceUpgrade, adapter.InstanceRollback:
 		answer := stopping(1, len(settled(asked.Of(component)))-1, true)
-		answer.Message = "containers are changed one at a time, the next when the one before is well; " + answer.Message
+		answer.Message = "containers are changed one at a time, each when the one before is healthy; " + answer.Message
 		return answer, nil
 	case adapter.MembersAdd:
-		safe.Message = "new containers are launched; the others go on"
+		safe.Message = "new containers are launched; the others continue"
 	}
 	return safe, nil
 }
@@ -39,10 +39,10 @@ func others(asked *adapter.PlanCall) int {
 // stopping is the plan of what stops containers.
 func stopping(count, rest int, reversible bool) adapter.PlanAnswer {
 	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: reversible,
-		Message: fmt.Sprintf("%d containers are stopped, %d go on", count, rest)}
+		Message: fmt.Sprintf("%d containers are stopped, %d continue", count, rest)}
 	if rest < 1 {
 		answer.Verdict = adapter.VerdictUnknown
-		answer.Message = fmt.Sprintf("%d containers are stopped and none goes on; what they do at that moment is lost", count)
+		answer.Message = fmt.Sprintf("%d containers are stopped and none continues; their current work is lost", count)
 		answer.Reasons = []adapter.PlanReason{{Code: "NONE_LEFT", Message: answer.Message}}
 	}
 	return answer

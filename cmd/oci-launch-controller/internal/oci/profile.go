@@ -140,7 +140,7 @@ func refusal(code, field, format string, args ...any) error {
 func profileOf(instance adapter.Instance) (Profile, error) {
 	var p Profile
 	if len(instance.RuntimeProfile) == 0 {
-		return p, refusal("RUNTIME_PROFILE_MISSING", "runtimeProfile", "the manifest says nothing of what to run")
+		return p, refusal("RUNTIME_PROFILE_MISSING", "runtimeProfile", "the manifest does not say what to run")
 	}
 	if err := json.Unmarshal(instance.RuntimeProfile, &p); err != nil {
 		return p, refusal("RUNTIME_PROFILE_INVALID", "runtimeProfile", "cannot be read: %v", err)

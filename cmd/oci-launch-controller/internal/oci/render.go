@@ -117,7 +117,7 @@ func (r *release) render() (string, error) {
 		return "", fmt.Errorf("render user data: %w", err)
 	}
 	if out.Len() > maxUserData {
-		return "", refusal("RUNTIME_PROFILE_INVALID", "runtimeProfile", "makes %d bytes of user data, more than %d",
+		return "", refusal("RUNTIME_PROFILE_INVALID", "runtimeProfile", "makes %d bytes of user data, the limit is %d",
 			out.Len(), maxUserData)
 	}
 	return out.String(), nil

@@ -47,7 +47,7 @@ func change(ctx context.Context, run *adapter.Run) error {
 // answering refuses to begin a change that would stop half way at a node that is away, and keeps which release each
 // member has.
 func answering(ctx context.Context, run *adapter.Run, members []adapter.Member) error {
-	run.Progress("asking the nodes", 5, fmt.Sprintf("asking the nodes of %d members", len(members)))
+	run.Progress("checking the nodes", 5, fmt.Sprintf("checking the nodes of %d members", len(members)))
 	return run.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
 		bounded, cancel := context.WithTimeout(ctx, quick+askTime)
 		defer cancel()
@@ -143,7 +143,7 @@ func restoreOne(ctx context.Context, n node) error {
 
 // tidyUp deletes the old releases. One that stays does not fail a change that has happened.
 func tidyUp(ctx context.Context, run *adapter.Run, members []adapter.Member) error {
-	run.Progress("tidying up", 95, "deleting what ran before")
+	run.Progress("tidying up", 95, "deleting the old releases")
 	return run.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
 		n := node{run: run, member: member}
 		start, ok := n.previous(ctx)

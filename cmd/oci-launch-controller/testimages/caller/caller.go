@@ -64,7 +64,7 @@ func (v *Verifier) Of(r *http.Request, now time.Time) (Caller, error) {
 	}
 	expected := jwt.Expected{AnyAudience: jwt.Audience{v.instance}, Time: now}
 	if err := registered.ValidateWithLeeway(expected, 0); err != nil {
-		return Caller{}, fmt.Errorf("it is not for this instance now (%w)", err)
+		return Caller{}, fmt.Errorf("it is not valid for this instance now (%w)", err)
 	}
 	return Caller{ID: registered.Subject, Kind: about.Kind, Name: about.Name}, nil
 }

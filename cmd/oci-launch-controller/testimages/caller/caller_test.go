@@ -48,7 +48,7 @@ func TestACallerIsProvedByThePlatformsKeysAlone(t *testing.T) {
 	}{
 		{sign(foreign, Type), "ins_1", "no key of the platform", now},
 		{sign(private, "at+jwt"), "ins_1", "not of the type", now},
-		{sign(private, Type), "ins_2", "not for this instance now", now},
+		{sign(private, Type), "ins_2", "not valid for this instance now", now},
 		{sign(private, Type), "ins_1", "is expired", now.Add(2 * time.Minute)},
 		{"forged", "ins_1", "cannot be read", now},
 		{"", "ins_1", ErrNobody.Error(), now},

@@ -17,9 +17,9 @@ func main() {
 	listen := flag.String("listen", ":8000", "address to listen on")
 	weights := flag.String("weights", "/models", "folder of the weights")
 	var p published
-	flag.BoolVar(&p.manifest, "print-manifest", false, "print the app's manifest and end")
-	flag.StringVar(&p.artifact, "artifact", "", "write the files of an artifact that the manifest pins into a folder and end")
-	flag.StringVar(&p.into, "into", "", "the folder of --artifact; its files must not be there")
+	flag.BoolVar(&p.manifest, "print-manifest", false, "print the app's manifest and exit")
+	flag.StringVar(&p.artifact, "artifact", "", "write the files of an artifact of the manifest into a folder and exit")
+	flag.StringVar(&p.into, "into", "", "the folder for --artifact; it must not have those files yet")
 	flag.Parse()
 	if ok, err := p.write(os.Stdout); ok {
 		if err != nil {
@@ -35,9 +35,9 @@ func main() {
 	}
 	s := &service{models: models, served: make(map[string]*count)}
 	if keys := os.Getenv("PLATFORM_KEYS"); keys == "" {
-		slog.Warn("callers are not told apart: the setting PLATFORM_KEYS is empty")
+		slog.Warn("callers are not identified: the setting PLATFORM_KEYS is empty")
 	} else if s.callers, err = caller.NewVerifier(keys, os.Getenv("GPUAAS_INSTANCE_ID")); err != nil {
-		slog.Error("model-server cannot tell callers apart", "error", err)
+		slog.Error("model-server cannot identify callers", "error", err)
 		os.Exit(1)
 	}
 	server := &http.Server{Addr: *listen, Handler: s.routes(), ReadHeaderTimeout: 5 * time.Second}

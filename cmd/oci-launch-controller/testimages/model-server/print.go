@@ -41,7 +41,7 @@ func (p published) write(out io.Writer) (ok bool, err error) {
 		_, err = fs.Stat(files, ".")
 	}
 	if err != nil {
-		return true, fmt.Errorf("--artifact %s: the manifest pins no other artifact but weights", p.artifact)
+		return true, fmt.Errorf("--artifact %s: the only artifact with files is weights", p.artifact)
 	}
 	return true, os.CopyFS(p.into, files)
 }

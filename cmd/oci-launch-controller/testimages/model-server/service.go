@@ -78,7 +78,7 @@ func (s *service) known(do func(http.ResponseWriter, *http.Request, caller.Calle
 		if s.callers != nil {
 			var err error
 			if who, err = s.callers.Of(r, time.Now()); err != nil {
-				slog.Info("a caller is refused", "reason", err)
+				slog.Info("a caller was refused", "reason", err)
 				refuse(w, http.StatusUnauthorized, err.Error())
 				return
 			}

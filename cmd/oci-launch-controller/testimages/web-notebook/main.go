@@ -27,7 +27,7 @@ var build = "1"
 
 func main() {
 	listen := flag.String("listen", ":8888", "address to listen on")
-	work := flag.String("work", "", "folder that keeps the notebook; empty keeps nothing")
+	work := flag.String("work", "", "folder that keeps the notebook; empty: it is not kept")
 	flag.Parse()
 	slog.Info("web-notebook listens", "build", build, "address", *listen)
 	if err := serve(*listen, book{*work}); err != nil {
@@ -42,7 +42,7 @@ func serve(listen string, b book) error {
 	defer stop()
 	server := &http.Server{Addr: listen, Handler: routes(b), ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() {
-		slog.Info("asked to stop")
+		slog.Info("web-notebook stops")
 		bounded, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = server.Shutdown(bounded)

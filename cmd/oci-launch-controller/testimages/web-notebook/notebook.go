@@ -166,21 +166,21 @@ func (b book) add(w http.ResponseWriter, r *http.Request) {
 
 // callerOf says who calls, and whether that is proved: by the platform's keys, which the setting PLATFORM_KEYS holds.
 func callerOf(r *http.Request, now time.Time) string {
-	const nobody = "Nobody knows who you are: this page was not opened through the platform."
+	const nobody = "You are not identified: this page was not opened through the platform."
 	keys := os.Getenv("PLATFORM_KEYS")
 	switch {
 	case r.Header.Get(caller.Header) == "":
 		return nobody
 	case keys == "":
-		return "Opened through the platform. Who you are is not verified: the setting PLATFORM_KEYS is empty."
+		return "Opened through the platform. Your identity is not verified: the setting PLATFORM_KEYS is empty."
 	}
 	verifier, err := caller.NewVerifier(keys, os.Getenv("GPUAAS_INSTANCE_ID"))
 	if err != nil {
-		return "Who you are is not proved: " + err.Error() + "."
+		return "Your identity is not verified: " + err.Error() + "."
 	}
 	who, err := verifier.Of(r, now)
 	if err != nil {
-		return "Who you are is not proved: " + err.Error() + "."
+		return "Your identity is not verified: " + err.Error() + "."
 	}
 	return "You are " + who.Name + ", as the platform has signed."
 }

@@ -23,7 +23,7 @@ func TestCellsCalculateAndReachNothing(t *testing.T) {
 		{code: "1 / 0", wrong: "line 1: invalid operation: division by zero"},
 		{code: "1\nelsewhere", wrong: "line 2: undefined: elsewhere"},
 		{code: `os.ReadFile("/etc/passwd")`, wrong: "line 1: undefined: os"},
-		{code: "func() {}", wrong: "this notebook knows numbers"},
+		{code: "func() {}", wrong: "this notebook supports only numbers"},
 		{code: "1 << 1000000000", wrong: "shift count"},
 		{code: strings.Repeat("1\n", 101) + "1", wrong: "at most 100 lines"},
 	} {

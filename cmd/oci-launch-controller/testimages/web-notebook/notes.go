@@ -79,7 +79,7 @@ func (n *notes) value(expression string) (types.TypeAndValue, error) {
 	case err != nil:
 		return found, err
 	case found.Value == nil:
-		return found, errors.New("this notebook knows numbers, texts and truths, and what is made of them")
+		return found, errors.New("this notebook supports only numbers, texts, true and false, and expressions of them")
 	}
 	return found, nil
 }

@@ -151,7 +151,7 @@ func uncordonNode(ctx context.Context, call *adapter.Call) (any, error) {
 func listAllSnapshots(ctx context.Context, call *adapter.Call) (any, error) {
 	held, ok := allSnapshots(ctx, call)
 	if !ok {
-		return nil, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "not every server tells its snapshots")
+		return nil, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "not every server reports its snapshots")
 	}
 	list := []map[string]any{}
 	for _, one := range held {
@@ -183,7 +183,7 @@ func saveSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
 	}
 	made, ok := machine.Newest(machine.SnapshotsOf(on, result.Stdout), input.Name+"-")
 	if !ok {
-		return nil, adapter.Fail("SNAPSHOT_MISSING", adapter.OwnerNode, true, "%s saved a snapshot and has none",
+		return nil, adapter.Fail("SNAPSHOT_MISSING", adapter.OwnerNode, true, "%s does not list its new snapshot",
 			machine.Name(on))
 	}
 	return made.View(), nil

@@ -39,5 +39,5 @@ func TestAReplacementNeedsANodeOfItsOwn(t *testing.T) {
 	require.NoError(t, Check(components, replaced("nod_2")))
 	err := Check(components, replaced("nod_1"))
 	require.ErrorContains(t, err, "two members are on the node name-of-nod_1")
-	require.ErrorContains(t, err, "is recovered and not replaced")
+	require.ErrorContains(t, err, "recover it, do not replace it")
 }

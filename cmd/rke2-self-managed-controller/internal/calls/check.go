@@ -62,7 +62,7 @@ func checkVersions(d adapter.Dispatch) error {
 		{"serviceCidr", from.ServiceCIDR, to.ServiceCIDR}} {
 		if one[1] != one[2] {
 			return adapter.Reject("SETTING_FIXED", "change.to.config."+one[0],
-				"a cluster keeps its %s, which is %q: launch another cluster for another one", one[0], one[1])
+				"a cluster's %s cannot change from %q: launch another cluster for another value", one[0], one[1])
 		}
 	}
 	before, knownBefore := release.Find(from.Release)
@@ -101,7 +101,7 @@ func apart(d adapter.Dispatch) error {
 		if member.Node.AllocationID != first.AllocationID &&
 			(member.Node.Shape == slice || first.Shape == slice) {
 			return adapter.Reject("SLICES_APART", fmt.Sprintf("members[%d].node.allocationId", i),
-				"slices of several allocations have no network among them: keep the cluster in one allocation, or use baremetal")
+				"slices of several allocations share no network: keep the cluster in one allocation, or use baremetal")
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func odd(d adapter.Dispatch) error {
 	for i, count := range d.Instance.Components {
 		if count.Key == machine.Server && count.Count%2 == 0 {
 			return adapter.Reject("EVEN_SERVERS", fmt.Sprintf("instance.components[%d].count", i),
-				"%d servers bear the loss of %d, as %d do: choose 1, 3 or 5", count.Count, lossOf(count.Count),
+				"%d servers tolerate the loss of %d, and so do %d: choose 1, 3 or 5", count.Count, lossOf(count.Count),
 				count.Count-1)
 		}
 	}
@@ -175,8 +175,8 @@ func alone(d adapter.Dispatch) error {
 		}
 		if taken[member.Node.ID] {
 			return adapter.Reject("NODE_SHARED", fmt.Sprintf("members[%d].node.id", i), "two members are on the node %s, "+
-				"and RKE2's ports are fixed: give each member an allocation of its own; a member that shall stay where it is "+
-				"is recovered and not replaced", member.Node.Name)
+				"and RKE2's ports are fixed: give each member an allocation of its own; to keep a member where it is, "+
+				"recover it, do not replace it", member.Node.Name)
 		}
 		taken[member.Node.ID] = true
 	}

@@ -160,7 +160,7 @@ func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
 func listPods(ctx context.Context, call *adapter.Call) (any, error) {
 	servers := machine.Reached(call.Of(machine.Server), nil)
 	if len(servers) == 0 {
-		return nil, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "no server of the cluster can be asked")
+		return nil, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "no server of the cluster is reachable")
 	}
 	list, more := []map[string]any{}, false
 	for _, member := range append(call.Of(machine.Server), call.Of(machine.Agent)...) {

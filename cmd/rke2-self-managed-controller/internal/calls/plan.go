@@ -14,7 +14,7 @@ import (
 
 // Plan says what an operation would come to.
 func Plan(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, error) {
-	safe := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, Message: "nothing that runs is touched"}
+	safe := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, Message: "nothing that runs is affected"}
 	members, now := asked.Targets(), asked.Request.Force
 	switch asked.Request.Kind {
 	case adapter.InstanceDecommission:
@@ -34,7 +34,7 @@ func Plan(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, err
 	pods, ok := running(ctx, &asked.Call, members)
 	switch {
 	case !ok:
-		answer.Verdict, answer.Message = adapter.VerdictUnknown, "no server can be asked what runs there"
+		answer.Verdict, answer.Message = adapter.VerdictUnknown, "no server reports what runs there"
 		answer.Reasons = []adapter.PlanReason{{Code: adapter.CodeNodeUnreachable, Message: answer.Message, Path: "members"}}
 	case len(pods) > 0 && now:
 		answer.Verdict, answer.WorkTotal = adapter.VerdictUnsafe, len(pods)
@@ -91,7 +91,7 @@ func planVersions(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAns
 		seen, answered = states(ctx, &asked.Call)
 	}
 	if !answered {
-		return unknown("no server can be asked which release it runs"), nil
+		return unknown("no server reports which release it runs"), nil
 	}
 	from, step, err := machine.StepOf(seen, to)
 	var refused adapter.OperationError
@@ -107,7 +107,7 @@ func planVersions(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAns
 	}
 	agents, batch := len(asked.Of(machine.Agent)), max(config.UpgradeBatch, 1)
 	return adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, Message: fmt.Sprintf(
-		"etcd is saved, then %d servers restart with %s one by one, then %d agents, %d at a time; pods run on",
+		"etcd is saved, then %d servers restart with %s one by one, then %d agents, %d at a time; pods keep running",
 		len(asked.Of(machine.Server)), to, agents, min(batch, max(agents, 1)))}, nil
 }
 
@@ -116,21 +116,21 @@ func planVersions(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAns
 func planBack(ctx context.Context, asked *adapter.PlanCall, from, to release.Release) (adapter.PlanAnswer, error) {
 	list, ok := allSnapshots(ctx, &asked.Call)
 	if !ok {
-		return unknown("not every server tells its snapshots"), nil
+		return unknown("not every server reports its snapshots"), nil
 	}
 	held, ok := machine.Newest(list, machine.UpgradeName(to.String()))
 	if !ok {
 		return adapter.PlanAnswer{}, adapter.Reject("NO_SNAPSHOT", "change.to", "%s", machine.NoSnapshot(to).Error())
 	}
 	message := fmt.Sprintf("%s does not go back to %s in place: etcd is restored from %s on %s, and all that was "+
-		"created, changed or deleted in the cluster since %s is lost; the API is away meanwhile",
+		"created, changed or deleted in the cluster since %s is lost; the API does not answer meanwhile",
 		from, to, held.Name, machine.Name(held.Server), held.At.Format(time.RFC3339))
 	if away := awayOf(asked.Of(machine.Server)); len(away) > 0 {
-		message += "; to be recovered afterwards, since their nodes are away: " + machine.Names(away)
+		message += "; to be recovered afterwards, since their nodes do not answer: " + machine.Names(away)
 	}
 	lost := adapter.Work{Kind: "state", ID: held.Name, Name: "changes since " + held.At.Format(time.RFC3339),
 		MemberID: held.Server.ID, Since: held.At,
-		Message: "what the cluster was told since the snapshot of before the upgrade"}
+		Message: "changes of the cluster since the snapshot from before the upgrade"}
 	return adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Message: message, WorkLost: []adapter.Work{lost}, WorkTotal: 1,
 		Reasons: []adapter.PlanReason{{Code: "STATE_LOST", Message: message, Path: "change.to"}}}, nil
 }

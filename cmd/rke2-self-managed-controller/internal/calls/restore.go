@@ -84,7 +84,7 @@ func (r *restoring) reset(ctx context.Context) error {
 		return r.takeBack(ctx, err)
 	}
 	return adapter.Fail("RESTORE_UNKNOWN", adapter.OwnerNode, true,
-		"%s does not tell whether its etcd was reset, so that all servers stay stopped: restore again when its node "+
+		"%s does not report whether its etcd was reset, so all servers stay stopped: restore again when its node "+
 			"answers; %v", machine.Name(on), err)
 }
 
@@ -107,9 +107,9 @@ func (r *restoring) takeBack(ctx context.Context, reason error) error {
 		}
 		up = append(up, member)
 	}
-	said := "etcd is what it was, and was started again on: " + machine.Names(up)
+	said := "etcd is unchanged, and was started again on: " + machine.Names(up)
 	if len(down) > 0 {
-		said += "; to be recovered, since not started again: " + machine.Names(down)
+		said += "; not started again, and to be recovered: " + machine.Names(down)
 	}
 	return adapter.Fail("RESTORE_FAILED", adapter.OwnerNode, true, "%s; %v", said, reason)
 }
@@ -145,7 +145,8 @@ func (r *restoring) start(ctx context.Context) error {
 func findSnapshot(ctx context.Context, call *adapter.Call, name string) (machine.Snapshot, error) {
 	list, ok := allSnapshots(ctx, call)
 	if !ok {
-		return machine.Snapshot{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "not every server tells its snapshots")
+		return machine.Snapshot{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true,
+			"not every server reports its snapshots")
 	}
 	for _, one := range list {
 		if one.Name == name {
@@ -153,5 +154,5 @@ func findSnapshot(ctx context.Context, call *adapter.Call, name string) (machine
 		}
 	}
 	return machine.Snapshot{}, adapter.Reject("NO_SUCH_SNAPSHOT", "input.snapshot",
-		"no server that can be asked has the snapshot %.100q: list them by snapshots.list", name)
+		"no server that answers has the snapshot %.100q: list snapshots by snapshots.list", name)
 }

@@ -116,7 +116,7 @@ func Asked(call *adapter.Call) (adapter.Member, error) {
 	if servers := Reached(call.Of(Server), nil); len(servers) > 0 {
 		return servers[0], nil
 	}
-	return adapter.Member{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "no server of the cluster can be asked")
+	return adapter.Member{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "no server of the cluster is reachable")
 }
 
 // Without returns the members that are not among those left out.

@@ -104,8 +104,8 @@ func Newest(list []Snapshot, prefix string) (found Snapshot, ok bool) {
 // NoSnapshot is the failure of a rollback that has nothing to restore.
 func NoSnapshot(of release.Release) error {
 	return adapter.Fail("NO_SNAPSHOT", adapter.OwnerUser, false,
-		"no server has a snapshot of before the upgrade from %s, and a newer etcd is not read by it: "+
-			"restore a snapshot of your own by the action snapshot.restore, or stay", of)
+		"no server has a snapshot from before the upgrade from %s, which cannot read a newer etcd: "+
+			"restore a snapshot of your own by the action snapshot.restore, or keep the newer release", of)
 }
 
 // View is the snapshot as actions answer it.

@@ -49,7 +49,7 @@ func (m *Meter) Page(ctx context.Context, call *adapter.Call, after string) (ada
 	}
 	result, err := call.Try(ctx, servers[0], "gpus", machine.GPUPods(), adapter.Within(machine.Quick))
 	if err = m.count(call.Instance.ID, result, err, memberOf(call.Members)); err != nil {
-		call.Log.Warn("the cluster's pods could not be counted; they are looked at again", "error", err)
+		call.Log.Warn("the cluster's pods could not be counted; they will be counted again", "error", err)
 	}
 	return m.log.Page(call.Instance.ID, after)
 }

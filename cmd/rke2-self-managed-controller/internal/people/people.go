@@ -125,10 +125,10 @@ func read(text, who, group string) ([]byte, error) {
 	switch {
 	case subject.CommonName != who || len(subject.Organization) != 1 || subject.Organization[0] != group ||
 		len(subject.Names) != 2:
-		return nil, refuse("must be of the subject CN=%s, O=%s, and nothing else", who, group)
+		return nil, refuse("must have the subject CN=%s, O=%s, and nothing else", who, group)
 	case len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs)+
 		len(request.Extensions) > 0:
-		return nil, refuse("must name no hosts and ask for no extensions")
+		return nil, refuse("must have no hosts and no extensions")
 	}
 	switch key := request.PublicKey.(type) {
 	case *ecdsa.PublicKey, ed25519.PublicKey:
@@ -137,7 +137,7 @@ func read(text, who, group string) ([]byte, error) {
 			return nil, refuse("must have an RSA key of %d bits or more", leastRSA)
 		}
 	default:
-		return nil, refuse("has a key of a kind that is not known")
+		return nil, refuse("has a key of an unknown kind: use ECDSA, Ed25519 or RSA")
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}), nil
 }
@@ -199,14 +199,14 @@ func signed(text, who, group string) (any, error) {
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil {
-		return nil, fail("what it answered is no certificate")
+		return nil, fail("its answer is not a certificate")
 	}
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		return nil, fail(err.Error())
 	}
 	if certificate.Subject.CommonName != who || fmt.Sprint(certificate.Subject.Organization) != "["+group+"]" {
-		return nil, fail("it is of another subject")
+		return nil, fail("the certificate has another subject")
 	}
 	return map[string]any{"certificate": string(raw), "user": who, "group": group,
 		"expiresAt": certificate.NotAfter.UTC().Format(time.RFC3339)}, nil

@@ -144,7 +144,7 @@ func (w work) handOver(ctx context.Context, by, from adapter.Member) error {
 			return err
 		}
 	}
-	return adapter.Fail("NO_SUCCESSOR", adapter.OwnerNode, true, "%s is no member of etcd", machine.Name(by))
+	return adapter.Fail("NO_SUCCESSOR", adapter.OwnerNode, true, "%s is not a member of etcd", machine.Name(by))
 }
 
 // budgets are all disruption budgets, as far as they can be read: they explain, and decide nothing.

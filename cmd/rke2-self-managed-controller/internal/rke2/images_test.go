@@ -45,5 +45,5 @@ func TestEveryNodeThatServesIsBroughtAnImageWithoutACredential(t *testing.T) {
 	require.Equal(t, http.StatusUnprocessableEntity, code, body)
 	code, body = l.action("image.bring", "k3", fmt.Sprintf(`{"digest":"sha256:%064d","name":%q}`, 0, name))
 	require.Equal(t, http.StatusUnprocessableEntity, code, body)
-	require.Contains(t, body, "there is no artifact")
+	require.Contains(t, body, "does not exist")
 }

@@ -170,7 +170,7 @@ func (w work) pin(ctx context.Context, by adapter.Member) (string, error) {
 	}
 	fields := strings.Fields(result.Stdout)
 	if len(fields) == 0 || len(fields[0]) != 64 {
-		return "", adapter.Fail("CA_UNREADABLE", adapter.OwnerNode, true, "%s did not tell the hash of its CA",
+		return "", adapter.Fail("CA_UNREADABLE", adapter.OwnerNode, true, "%s did not report the hash of its CA",
 			machine.Name(by))
 	}
 	return "K10" + fields[0], nil
@@ -238,7 +238,7 @@ func (w work) witness(out []adapter.Member) (adapter.Member, error) {
 		return list[0], nil
 	}
 	return adapter.Member{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true,
-		"no server of the cluster can be asked: recover one first")
+		"no server of the cluster is reachable: recover one first")
 }
 
 // takeBack undoes a join and returns the reason for it. A server that never started is a member of etcd all the same,
@@ -249,7 +249,7 @@ func (w work) takeBack(ctx context.Context, fresh []adapter.Member, reason error
 	if clean.Err() != nil {
 		return reason // this is not the end: the operation goes on
 	}
-	w.Progress("taking back", 10, "forgetting "+machine.Names(fresh))
+	w.Progress("undoing", 10, "removing "+machine.Names(fresh))
 	var err error
 	for _, member := range fresh {
 		err = errors.Join(err, w.end(clean, member, "back."))
@@ -259,7 +259,7 @@ func (w work) takeBack(ctx context.Context, fresh []adapter.Member, reason error
 		err = errors.Join(err, w.Member(member.ID, adapter.MemberFailed, adapter.HealthUnknown, nil))
 	}
 	if err != nil {
-		w.Log().Warn("not everything was taken back", "error", err)
+		w.Log().Warn("not everything was undone", "error", err)
 	}
 	return reason
 }

@@ -200,7 +200,7 @@ func (w work) handOverOnce(ctx context.Context, by, member adapter.Member) error
 	if lookErr != nil {
 		return lookErr
 	}
-	w.Log().Info("leadership not handed over", "member", member.ID, "voters", len(list), "error", err)
+	w.Log().Info("leadership of etcd not handed over", "member", member.ID, "voters", len(list), "error", err)
 	return nil
 }
 

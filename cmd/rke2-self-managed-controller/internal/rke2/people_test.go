@@ -69,7 +69,7 @@ func TestPeopleGetCertificatesOfMinutesForThemselvesAlone(t *testing.T) {
 	require.NoError(t, standin.RefuseApprovals(l.state))
 	code, body := l.action("kubeconfig.member", "k2", input)
 	require.Equal(t, http.StatusUnprocessableEntity, code, body)
-	require.Contains(t, body, "the test has no request approved")
+	require.Contains(t, body, "the test refuses every approval")
 	require.Zero(t, l.look("mem-server0").Requests, "no request is left that was not approved")
 
 	before := l.stand.Requested()

@@ -115,7 +115,7 @@ func TestARestoreThatDoesNotHappenLeavesTheServersServing(t *testing.T) {
 	code, body := l.action("snapshot.restore", "k1", input)
 	require.Equal(t, http.StatusUnprocessableEntity, code, body)
 	for _, part := range []string{"RESTORE_FAILED", "started again on: mem-server1, mem-server2, mem-server0",
-		"is not whole"} {
+		"is incomplete"} {
 		require.Contains(t, body, part)
 	}
 	l.unchanged("a")
@@ -216,7 +216,7 @@ func TestARollbackPassesOverAServerWhoseNodeIsAway(t *testing.T) {
 	l.carry(l.moved("op_2", adapter.InstanceUpgrade, old, next), adapter.StateSucceeded)
 	away := false
 	l.members[2].Node.Reachable, l.members[4].Node.Reachable = &away, &away
-	require.Contains(t, l.plan(l.moved("", adapter.InstanceRollback, next, old)).Message, "away: mem-server2")
+	require.Contains(t, l.plan(l.moved("", adapter.InstanceRollback, next, old)).Message, "do not answer: mem-server2")
 	status := l.carry(l.moved("op_3", adapter.InstanceRollback, next, old), adapter.StateSucceeded)
 	require.Contains(t, string(status.Evidence["restored"]), `"recover":["mem_server2"]`)
 	require.Equal(t, string(adapter.MemberFailed), l.members[2].Status)

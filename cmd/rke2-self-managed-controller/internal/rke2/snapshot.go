@@ -37,7 +37,7 @@ func (w work) snapshot(ctx context.Context, on adapter.Member, config machine.Co
 	}
 	made, ok := machine.Newest(machine.SnapshotsOf(on, text), name)
 	if !ok {
-		return made, adapter.Fail("SNAPSHOT_MISSING", adapter.OwnerNode, true, "%s saved a snapshot and has none",
+		return made, adapter.Fail("SNAPSHOT_MISSING", adapter.OwnerNode, true, "%s does not list its new snapshot",
 			machine.Name(on))
 	}
 	return made, nil

@@ -22,7 +22,7 @@ func upgrade(ctx context.Context, w work) error {
 	}
 	if move.step == release.Back {
 		return adapter.Fail("DOWNGRADE", adapter.OwnerUser, false,
-			"the cluster runs %s, which does not go back to %s by an upgrade: roll back, which restores the snapshot of before",
+			"the cluster runs %s, which does not go back to %s by an upgrade: roll back, which restores a snapshot",
 			move.from, move.to)
 	}
 	return w.change(ctx, move)
@@ -102,7 +102,7 @@ func (w work) prepare(ctx context.Context) (move, error) {
 			return to, nil
 		}
 	}
-	return to, fmt.Errorf("the server %s that was asked is not in the dispatch", kept.By)
+	return to, fmt.Errorf("the server %s that answered is not in the dispatch", kept.By)
 }
 
 // decide looks at what runs, finds where the change leads, refuses a skipped minor version and a cluster that is not
@@ -113,7 +113,7 @@ func (w work) decide(ctx context.Context, config machine.Config) (found decided,
 		return found, err
 	}
 	found.By = by.ID
-	w.Progress("staging", 5, "bringing the release onto every node")
+	w.Progress("staging", 5, "installing the release on every node")
 	err = w.Each(ctx, w.partakers(), func(ctx context.Context, member adapter.Member) error {
 		return w.place(ctx, member, config)
 	})
@@ -130,7 +130,7 @@ func (w work) decide(ctx context.Context, config machine.Config) (found decided,
 	}
 	var known bool
 	if found.To, known = release.Find(said); !known {
-		return found, adapter.Fail("RELEASE_UNKNOWN", adapter.OwnerNode, true, "%s does not tell its release: %.100q",
+		return found, adapter.Fail("RELEASE_UNKNOWN", adapter.OwnerNode, true, "%s does not report its release: %.100q",
 			machine.Name(by), said)
 	}
 	if found.From, found.Step, err = machine.StepOf(seen, found.To); err != nil || found.Step == release.Back {
@@ -149,7 +149,8 @@ func (w work) whole(seen map[string]machine.State) error {
 		node, ok := seen[machine.Name(member)]
 		if !ok || node.Ready != "True" {
 			return adapter.Fail("SERVER_NOT_READY", adapter.OwnerNode, true,
-				"%s is not Ready (%s): recover it first, so that no restart costs the quorum", machine.Name(member), node.Reason)
+				"%s is not Ready (%s): recover it first, or a restart could lose the quorum",
+				machine.Name(member), node.Reason)
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ const BroughtPath = "agent/standin-images"
 func importImage(data string, args []string, stdin io.Reader) error {
 	at := slices.Index(args, "--index-name")
 	if !slices.Contains(args, "import") || at < 0 || len(args) < at+3 || args[len(args)-1] != "-" {
-		return refuse("ctr (stand-in): it only imports, by an index's name: %q", args)
+		return refuse("ctr (stand-in): only an import with --index-name is supported: %q", args)
 	}
 	found := map[string]bool{}
 	for files := tar.NewReader(stdin); ; {
@@ -31,7 +31,7 @@ func importImage(data string, args []string, stdin io.Reader) error {
 		found[path.Clean(header.Name)] = true
 	}
 	if !found["oci-layout"] || !found["index.json"] {
-		return refuse("ctr (stand-in): it is no image layout")
+		return refuse("ctr (stand-in): the input is not an image layout")
 	}
 	if err := os.MkdirAll(filepath.Join(data, filepath.Dir(BroughtPath)), 0o755); err != nil {
 		return err

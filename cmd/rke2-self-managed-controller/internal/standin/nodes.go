@@ -34,7 +34,7 @@ func Install(ctx context.Context, nodes Doer, task sandbox.Task, program, state 
 		}
 		task.Spec = raw
 		if out := nodes.Do(ctx, task); out.State != adapter.TaskSucceeded {
-			return refuse("the stand-in of RKE2 was not installed: %s", out.Message)
+			return refuse("the stand-in for RKE2 was not installed: %s", out.Message)
 		}
 	}
 	return nil

@@ -75,7 +75,7 @@ func (a api) take() error {
 	text, err := base64.StdEncoding.DecodeString(body.Spec.Request)
 	if err != nil || body.Kind != "CertificateSigningRequest" ||
 		body.Spec.SignerName != "kubernetes.io/kube-apiserver-client" {
-		return refuse("Error from server (BadRequest): not a request that is known here: %s", body.Kind)
+		return refuse("Error from server (BadRequest): the stand-in does not support this request: %s", body.Kind)
 	}
 	a.Requests[body.Metadata.Name] = &request{Text: text, Seconds: body.Spec.ExpirationSeconds}
 	return nil
@@ -84,7 +84,7 @@ func (a api) take() error {
 // approve signs a request as it is, as the controller manager does.
 func (a api) approve(name string) error {
 	if _, err := os.Stat(filepath.Join(a.dir, refusesApprovals)); err == nil {
-		return refuse("Error from server (Forbidden): the test has no request approved")
+		return refuse("Error from server (Forbidden): the test refuses every approval")
 	}
 	held := a.Requests[name]
 	if held == nil {

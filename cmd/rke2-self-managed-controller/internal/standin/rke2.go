@@ -96,7 +96,7 @@ func serve(s store, server bool, args []string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stderr, "this is a stand-in of RKE2: nothing runs in its pods")
+	fmt.Fprintln(stderr, "this is a stand-in for RKE2: nothing runs in its pods")
 	if with.reset {
 		return s.reset(with, strings.TrimSpace(string(raw)), stderr)
 	}
@@ -111,7 +111,7 @@ func serve(s store, server bool, args []string, stderr io.Writer) error {
 	}
 	defer live.Close()
 	if err := syscall.Flock(int(live.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return refuse("rke2 (stand-in): %s runs already", me.Node)
+		return refuse("rke2 (stand-in): %s is running already", me.Node)
 	}
 	if err := s.settle(server, with, me); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (s store) begin(with settings, me identity, own string) error {
 // settle makes the node what it is: started, in etcd where it is a server, with the files of its role.
 func (s store) settle(server bool, with settings, me identity) error {
 	if _, err := os.Stat(filepath.Join(s.dir, "fail."+me.Node)); err == nil {
-		return refuse("rke2 (stand-in): the test has %s fail to join", me.Node)
+		return refuse("rke2 (stand-in): the test makes the join of %s fail", me.Node)
 	}
 	err := s.change(me.Key, func(c *cluster) error {
 		if m := c.member(me.Node); server && m != nil && m.Name == "" {

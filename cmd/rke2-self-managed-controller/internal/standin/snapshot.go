@@ -14,7 +14,7 @@ import (
 // snapshot is rke2 etcd-snapshot save: it writes what etcd holds into a file of the server's data folder.
 func (s store) snapshot(args []string, stdout io.Writer) error {
 	if len(args) == 0 || args[0] != "save" {
-		return refuse("rke2 etcd-snapshot (stand-in): only save is known")
+		return refuse("rke2 etcd-snapshot (stand-in): only save is supported")
 	}
 	set := flag.NewFlagSet("etcd-snapshot", flag.ContinueOnError)
 	data := set.String("data-dir", "/var/lib/rancher/rke2", "")
@@ -24,7 +24,7 @@ func (s store) snapshot(args []string, stdout io.Writer) error {
 	}
 	raw, err := os.ReadFile(filepath.Join(*data, "server/db/etcd/identity.json"))
 	if err != nil {
-		return refuse("etcd-snapshot: this is no server: %v", err)
+		return refuse("etcd-snapshot: this is not a server: %v", err)
 	}
 	var me identity
 	if err := json.Unmarshal(raw, &me); err != nil {
@@ -72,7 +72,7 @@ func (s store) reset(with settings, token string, stderr io.Writer) error {
 	}
 	var then cluster
 	if err := json.Unmarshal(held, &then); err != nil {
-		return refuse("etcd: the snapshot is not whole: %v", err)
+		return refuse("etcd: the snapshot is incomplete: %v", err)
 	}
 	own := ensure(filepath.Join(filepath.Dir(with.config), "../node/password"))
 	err = s.change(me.Key, func(c *cluster) error {

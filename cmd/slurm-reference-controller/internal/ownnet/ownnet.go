@@ -56,7 +56,7 @@ func enter() int {
 	case errors.As(err, &ended) && ended.Exited():
 		return ended.ExitCode()
 	}
-	fmt.Fprintf(os.Stderr, "the tests in a network namespace of their own: %v\n", err)
+	fmt.Fprintf(os.Stderr, "run the tests in a network namespace of their own: %v\n", err)
 	return 1
 }
 

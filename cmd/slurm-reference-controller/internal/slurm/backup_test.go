@@ -171,7 +171,7 @@ func newerJobsAreLostByForce(t *testing.T, b *bench, made backup.Backup) {
 	require.Equal(t, "mine\n", b.reads(alice, "job.output", mine, "COMPLETED"), "by its name: only the log has the job")
 	refused := b.denies(alice, "job.output", elsewhere)
 	require.Equal(t, "OUTPUT_GONE", refused.Code)
-	require.Contains(t, refused.Message, "Slurm has forgotten")
+	require.Contains(t, refused.Message, "no longer known to Slurm")
 }
 
 // whatWasThereRunsOn has a backup that is what its digests say, and that Slurm cannot be started over.
@@ -183,7 +183,7 @@ func whatWasThereRunsOn(t *testing.T, b *bench, made backup.Backup) {
 	code, raw := b.tries(alice, "state.restore", map[string]any{"backup": "20000101T000000Z", "force": true})
 	require.Equal(t, http.StatusUnprocessableEntity, code, "%s", raw)
 	require.Contains(t, string(raw), "RESTORE_FAILED")
-	require.Contains(t, string(raw), "what was there before is in its place, and runs")
+	require.Contains(t, string(raw), "the state from before the restore is in place, and Slurm runs")
 	require.Equal(t, "COMPLETED", b.listed(text(newest)).State)
 }
 

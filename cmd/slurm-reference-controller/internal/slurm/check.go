@@ -24,7 +24,7 @@ func check(_ context.Context, d adapter.Dispatch) error {
 		}
 		if !layout.ValidHost(member.Host()) || member.Node.SealingKey == "" {
 			return adapter.Reject("NODE_INCOMPLETE", path+".node",
-				"an address of the member or its node, and a sealing key of the node, are needed")
+				"the member or its node needs an address, and the node a sealing key")
 		}
 	}
 	if workers > layout.MaxWorkers {
@@ -64,8 +64,8 @@ func checkKind(d adapter.Dispatch) error {
 		moves := d.Kind == adapter.MemberReplace && layout.HasVolume(member, layout.SlotState)
 		if member.ComponentKey == layout.ComponentController && !moves {
 			return adapter.Reject("CONTROLLER_IS_FIXED", fmt.Sprintf("targets[%d]", i),
-				"the controller holds the queue and the accounts; it can be recovered, and replaced where they are on a volume, "+
-					"but not added, drained or removed")
+				"the controller keeps the queue and the accounts; it can be recovered, and replaced where they are on "+
+					"a volume, but not added, drained or removed")
 		}
 	}
 	return nil

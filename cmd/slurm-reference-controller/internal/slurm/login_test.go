@@ -238,7 +238,7 @@ func loginsAreKeptCertified(t *testing.T, b *bench, platform *authorities) {
 func loginsComeAndGo(t *testing.T, b *bench, a visitor) {
 	seen := b.observe()
 	require.Equal(t, adapter.Healthy, seen.Health, seen.Message)
-	require.Equal(t, "1 of 1 take connections", seen.Roles[2].Summary)
+	require.Equal(t, "1 of 1 accept connections", seen.Roles[2].Summary)
 	b.p.KillProcess("mem_logina", "sshd")
 	seen = b.observe()
 	require.Equal(t, adapter.Degraded, seen.Health)

@@ -158,7 +158,7 @@ func TestDeadWorkersAreReplaced(t *testing.T) {
 	b.on(first, "pkill -9 slurmd")
 	seen := b.observe()
 	require.Equal(t, adapter.Unhealthy, seen.Members[1].Health, "%+v", seen)
-	require.Contains(t, seen.Members[1].Message, "takes no connection")
+	require.Contains(t, seen.Members[1].Message, "does not accept connections")
 
 	second := b.member(1)
 	b.current.Members = append(b.current.Members, second)

@@ -60,7 +60,7 @@ func whyOutputIsNotRead(t *testing.T, b *bench) {
 	}
 	id := b.sbatch(alice, "--output=/dev/null", `#!/bin/sh\ntrue\n`)
 	b.job(id, "COMPLETED")
-	refuses(id, "output", "OUTPUT_UNREADABLE", "input.jobId", "/dev/null, which is no regular file")
+	refuses(id, "output", "OUTPUT_UNREADABLE", "input.jobId", "/dev/null, which is not a regular file")
 	refuses(id, "errors", "NO_OUTPUT", "input.stream", "read the stream output")
 
 	id = b.sbatch(alice, "--output=results/shut", `#!/bin/sh\nchmod 0 results/shut\n`)
@@ -75,10 +75,10 @@ func whyOutputIsNotRead(t *testing.T, b *bench) {
 		return read.Why != ""
 	}, patience, 100*time.Millisecond)
 	require.Equal(t, part{State: "RUNNING", Path: "/home/alice/results/removed",
-		Why: "nothing is at /home/alice/results/removed yet, where job " + id + " writes"}, read)
+		Why: "the file /home/alice/results/removed does not exist yet, job " + id + " writes to it"}, read)
 	b.on(worker, "touch /home/alice/go")
 	b.job(id, "COMPLETED")
-	refuses(id, "output", "OUTPUT_GONE", "input.jobId", "/home/alice/results/removed, where nothing is any more")
+	refuses(id, "output", "OUTPUT_GONE", "input.jobId", "/home/alice/results/removed, which does not exist any more")
 	id = b.sbatch(alice, "--output=/root/of-root", `#!/bin/sh\ntrue\n`)
 	require.Eventually(t, func() bool { return b.listed(id).HasEnded() }, patience, 100*time.Millisecond)
 	refuses(id, "output", "OUTPUT_UNREADABLE", "input.jobId", "/root/of-root, which alice may not read")
@@ -86,7 +86,7 @@ func whyOutputIsNotRead(t *testing.T, b *bench) {
 	b.on(b.current.Members[0].ID, "setpriv --reuid=alice --regid=alice --clear-groups "+
 		"srun --chdir=/ --job-name=by-hand true")
 	id = strings.TrimSpace(b.on(b.current.Members[0].ID, "squeue -a -h -t all -n by-hand -o %A"))
-	refuses(id, "output", "NO_OUTPUT", "input.jobId", "is no batch job")
+	refuses(id, "output", "NO_OUTPUT", "input.jobId", "is not a batch job")
 }
 
 // refusesOutput returns why a job's output is not read.

@@ -146,7 +146,7 @@ func (q *queueUnderTest) ends(t *testing.T) {
 	b.forget(worker)
 	refused := b.denies(alice, "job.output", alone)
 	require.Equal(t, "OUTPUT_GONE", refused.Code)
-	require.Contains(t, refused.Message, "/tmp/alone of its worker alone, which has left")
+	require.Contains(t, refused.Message, "/tmp/alone on its worker only, which has left")
 	require.Equal(t, "begun\nover\n", b.reads(alice, "job.output", q.running, "COMPLETED"), "homes outlast workers")
 }
 

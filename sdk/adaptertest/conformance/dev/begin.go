@@ -16,20 +16,20 @@ func begins() []verb {
 		return func(s *Session, words []string, _ string) error { return s.onMembers(kind, words) }
 	}
 	return []verb{
-		{"launch", "[COMPONENT=COUNT…]", "a new instance", (*Session).launch},
+		{"launch", "[COMPONENT=COUNT…]", "create an instance", (*Session).launch},
 		{"scale", "COMPONENT=COUNT", "add members, or remove those of the highest index", (*Session).scale},
 		{"drain", "MEMBER… [force]", "take members out of service", on(adapter.MemberDrain)},
-		{"remove", "MEMBER… [force]", "take members away for good", on(adapter.MemberRemove)},
+		{"remove", "MEMBER… [force]", "remove members for good", on(adapter.MemberRemove)},
 		{"recover", "MEMBER…", "bring failed members back", on(adapter.MemberRecover)},
-		{"cordon", "MEMBER", "let it take no new work", on(adapter.MemberCordon)},
-		{"uncordon", "MEMBER", "let it take work again", on(adapter.MemberUncordon)},
-		{"label", "MEMBER NAME=VALUE…", "give it exactly these labels", (*Session).label},
-		{"replace", "MEMBER [force]", "a new member in the place of one", (*Session).replace},
-		{"upgrade", "VERSION [CONFIG]", "another version, and config as JSON", (*Session).upgrade},
-		{"rollback", "", "the version and config before the upgrade", (*Session).rollback},
-		{"decommission", "[force]", "the end of the instance", (*Session).decommission},
+		{"cordon", "MEMBER", "keep new work away from the member", on(adapter.MemberCordon)},
+		{"uncordon", "MEMBER", "let the member take work again", on(adapter.MemberUncordon)},
+		{"label", "MEMBER NAME=VALUE…", "give the member exactly these labels", (*Session).label},
+		{"replace", "MEMBER [force]", "replace a member by a new one", (*Session).replace},
+		{"upgrade", "VERSION [CONFIG]", "move to another version, and to a config as JSON", (*Session).upgrade},
+		{"rollback", "", "return to the version and config before the upgrade", (*Session).rollback},
+		{"decommission", "[force]", "remove the instance and all its members", (*Session).decommission},
 		{"force", "", "dispatch the operation again with a higher attempt and force", (*Session).force},
-		{"retry", "", "dispatch it again with a higher attempt", func(s *Session, _ []string, _ string) error {
+		{"retry", "", "dispatch again with a higher attempt", func(s *Session, _ []string, _ string) error {
 			return s.again(func(*adapter.Dispatch) {})
 		}},
 		{"cancel", "", "cancel the operation", (*Session).cancel},
@@ -250,8 +250,11 @@ func (s *Session) replace(words []string, _ string) error {
 	}
 	words, force := forceOf(words)
 	targets, err := i.members(words)
-	if err != nil || len(targets) != 1 {
-		return badLine("replace takes one member: %v", err)
+	if err != nil {
+		return err
+	}
+	if len(targets) != 1 {
+		return badLine("replace takes one member, not %d", len(targets))
 	}
 	at := slices.IndexFunc(i.Members, func(m adapter.Member) bool { return m.ID == targets[0] })
 	s.mu.Lock()
@@ -284,7 +287,7 @@ func (s *Session) again(change func(*adapter.Dispatch)) error {
 	held := s.operation
 	s.mu.Unlock()
 	if held == nil {
-		return badLine("there was no operation yet")
+		return badLine("no operation has been dispatched yet")
 	}
 	return s.try(func(c *trial.Check) {
 		d := held.dispatch
@@ -301,10 +304,10 @@ func (s *Session) cancel([]string, string) error {
 	held := s.operation
 	s.mu.Unlock()
 	if held == nil {
-		return badLine("there was no operation yet")
+		return badLine("no operation has been dispatched yet")
 	}
 	return s.try(func(c *trial.Check) {
 		result := c.Resolve(held.dispatch.OperationID, held.dispatch.Attempt)
-		s.say("fault", "the cancel was answered %s %s", result.Outcome, result.Message)
+		s.say("fault", "the adapter answered the cancel with %s %s", result.Outcome, result.Message)
 	})
 }

@@ -17,29 +17,29 @@ func faults() []verb {
 			}
 			return s.resume()
 		}},
-		{"stop", "", "kill -9 the adapter, and leave it so",
+		{"stop", "", "kill -9 the adapter, and do not start it again",
 			func(s *Session, _ []string, _ string) error { return s.halt() }},
-		{"start", "", "start it again", func(s *Session, _ []string, _ string) error { return s.resume() }},
-		{"lose", "", "the reply of the next dispatch is lost, and it is dispatched again",
+		{"start", "", "start the adapter again", func(s *Session, _ []string, _ string) error { return s.resume() }},
+		{"lose", "", "lose the reply to the next dispatch, and dispatch it again",
 			func(s *Session, _ []string, _ string) error {
 				s.lose = true
 				return nil
 			}},
-		{"deadline", "SECONDS", "the next operation has so long", (*Session).soon},
-		{"hold", "[COUNT]", "hold back node tasks after so many that act", (*Session).hold},
-		{"caught", "", "wait until one is held back; those after it pass", (*Session).caught},
-		{"fail", "[COUNT]", "let node tasks fail after so many that act", (*Session).fail},
+		{"deadline", "SECONDS", "give the next operation so many seconds", (*Session).soon},
+		{"hold", "[COUNT]", "hold back node tasks after COUNT (default 0) that change something", (*Session).hold},
+		{"caught", "", "wait until a node task is held back; later ones pass", (*Session).caught},
+		{"fail", "[COUNT]", "fail node tasks after COUNT (default 0) that change something", (*Session).fail},
 		{"release", "", "end hold and fail", (*Session).release},
-		{"away", "MEMBER|NODE", "its node does not answer", (*Session).goAway},
-		{"back", "MEMBER|NODE", "its node answers again", (*Session).comeBack},
-		{"wipe", "MEMBER", "its node loses all that the member has", (*Session).wipe},
+		{"away", "MEMBER|NODE", "make the node stop answering", (*Session).goAway},
+		{"back", "MEMBER|NODE", "make the node answer again", (*Session).comeBack},
+		{"wipe", "MEMBER", "delete all that the member has on its node", (*Session).wipe},
 	}
 }
 
 // halt kills the adapter.
 func (s *Session) halt() error {
 	if s.suite.Options.Launcher == nil {
-		return badLine("the adapter was not started here, and so cannot be killed: name the command that starts it")
+		return badLine("the adapter was not started here, so it cannot be killed: give the command that starts it")
 	}
 	s.wire.Lock()
 	defer s.wire.Unlock()
@@ -54,7 +54,7 @@ func (s *Session) halt() error {
 // resume starts it again and waits until it answers.
 func (s *Session) resume() error {
 	if s.suite.Options.Launcher == nil {
-		return badLine("the adapter was not started here")
+		return badLine("the adapter was not started here: give the command that starts it")
 	}
 	s.wire.Lock()
 	defer s.wire.Unlock()
@@ -70,7 +70,7 @@ func (s *Session) resume() error {
 
 func (s *Session) soon(words []string, _ string) error {
 	if len(words) != 1 {
-		return badLine("deadline takes seconds")
+		return badLine("deadline needs a number of seconds")
 	}
 	seconds, err := strconv.ParseFloat(words[0], 64)
 	if err != nil || seconds <= 0 || seconds > 3600 {
@@ -100,13 +100,13 @@ func (s *Session) fail(words []string, _ string) error { return s.rule(words, st
 // caught waits until the newest rule has caught a node task, or the operation has ended without one.
 func (s *Session) caught([]string, string) error {
 	if len(s.rules) == 0 {
-		return badLine("nothing is held back: hold comes first")
+		return badLine("nothing is held back: use hold or fail first")
 	}
 	s.mu.Lock()
 	held := s.operation
 	s.mu.Unlock()
 	if held == nil {
-		return badLine("there was no operation yet")
+		return badLine("no operation has been dispatched yet")
 	}
 	rule := s.rules[len(s.rules)-1]
 	select {
@@ -115,7 +115,7 @@ func (s *Session) caught([]string, string) error {
 		s.say("fault", "a node task is held back or failed")
 		return nil
 	case <-held.ended:
-		return unexpected("%s ended %s before a node task of it was held back", held.dispatch.Kind, held.last.State)
+		return unexpected("%s ended %s before one of its node tasks was held back", held.dispatch.Kind, held.last.State)
 	case <-s.suite.Ctx.Done():
 		return s.suite.Ctx.Err()
 	}
@@ -171,7 +171,7 @@ func (s *Session) comeBack(words []string, _ string) error {
 			if wiped := s.suite.Platform.Wipe(id); wiped != nil {
 				return wiped
 			}
-			s.say("verdict", "the platform has cleaned what %s had left", s.nameOf(id))
+			s.say("verdict", "the platform has deleted what %s had left", s.nameOf(id))
 		}
 	}
 	for _, id := range ids {
@@ -198,7 +198,7 @@ func (s *Session) wipe(words []string, _ string) error {
 			err := c.Platform.Wipe(id)
 			c.Require(err == nil, "the node could not be wiped: %v", err)
 			s.mu.Lock()
-			s.say("fault", "%s has lost everything", s.nameOf(id))
+			s.say("fault", "all that %s had on its node was deleted", s.nameOf(id))
 			s.mu.Unlock()
 		}
 	})

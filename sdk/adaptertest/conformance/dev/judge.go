@@ -81,10 +81,10 @@ func (s *Session) stands(held *operation, id string, wanted adapter.MemberStatus
 			return nil
 		}
 		if member.ID == id {
-			return fmt.Errorf("%s is reported %s, not %s", name, member.Status, wanted)
+			return fmt.Errorf("%s is reported as %s, not as %s", name, member.Status, wanted)
 		}
 	}
-	return fmt.Errorf("%s is not reported %s", name, wanted)
+	return fmt.Errorf("%s is not reported as %s", name, wanted)
 }
 
 // empty requires that nothing is left of a member, unless its node is away: then the platform cleans it later.

@@ -164,11 +164,11 @@ func (s *Session) try(work func(*trial.Check)) error {
 		return nil
 	}
 	for _, exchange := range result.Exchanges[max(0, len(result.Exchanges)-1):] {
-		s.say("failure", "sent %s", exchange.Sent)
-		s.say("failure", "came %s", exchange.Came)
+		s.say("failure", "sent   %s", exchange.Sent)
+		s.say("failure", "answer %s", exchange.Came)
 	}
 	for _, line := range result.Log {
-		s.say("failure", "log  %s", line)
+		s.say("failure", "log    %s", line)
 	}
 	return errors.New(result.Reason)
 }
@@ -233,7 +233,7 @@ func (i *instance) members(words []string) (ids []string, err error) {
 			for _, member := range i.Members {
 				names = append(names, memberName(member))
 			}
-			return nil, badLine("%q is no member; there are %s", word, strings.Join(names, ", "))
+			return nil, badLine("%q is not a member; the members are %s", word, strings.Join(names, ", "))
 		}
 		ids = append(ids, i.Members[at].ID)
 	}
@@ -249,7 +249,7 @@ func (s *Session) wait() (*operation, error) {
 	held := s.operation
 	s.mu.Unlock()
 	if held == nil {
-		return nil, badLine("there was no operation yet")
+		return nil, badLine("no operation has been dispatched yet")
 	}
 	patience := time.NewTimer(time.Until(held.dispatch.Deadline) + s.suite.Bounds.Operation)
 	defer patience.Stop()

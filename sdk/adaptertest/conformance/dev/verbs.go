@@ -30,18 +30,18 @@ func asks() []verb {
 			_, err := s.wait()
 			return err
 		}},
-		{"expect", "STATE|accepted|refused|HEALTH", "wait for the end, and stop the scenario if it is another",
+		{"expect", "STATE|accepted|refused|HEALTH", "wait for the end, and stop the scenario if it differs",
 			(*Session).expect},
-		{"show", "", "the instance, its members and the operation", (*Session).show},
-		{"observe", "", "ask the adapter how the instance is", (*Session).observe},
-		{"action", "NAME [JSON]", "call an action; without input one is made from its schema", (*Session).action},
-		{"plan", "KIND [MEMBER…]", "ask what an operation would come to", (*Session).plan},
+		{"show", "", "show the instance, its members and the operation", (*Session).show},
+		{"observe", "", "read the health of the instance from the adapter", (*Session).observe},
+		{"action", "NAME [JSON]", "call an action; without JSON, an input is generated", (*Session).action},
+		{"plan", "KIND [MEMBER…]", "request a plan of an operation, without starting it", (*Session).plan},
 		{"usage", "", "read the instance's usage", (*Session).usage},
-		{"help", "", "this list", func(s *Session, _ []string, _ string) error {
+		{"help", "", "show this list", func(s *Session, _ []string, _ string) error {
 			s.say("answer", "verbs:\n%s", strings.TrimRight(Help(), "\n"))
 			return nil
 		}},
-		{"quit", "", "end: the adapter, all members and what they wrote", func(*Session, []string, string) error {
+		{"quit", "", "end adapter and members, and delete what they wrote", func(*Session, []string, string) error {
 			return ErrQuit
 		}},
 	}
@@ -50,7 +50,7 @@ func asks() []verb {
 // expect requires how the operation ended, how the platform judges it, or how the instance is.
 func (s *Session) expect(words []string, _ string) error {
 	if len(words) != 1 {
-		return badLine("expect takes a state, accepted, refused or a health")
+		return badLine("expect takes one of: a state, accepted, refused, a health")
 	}
 	wanted := words[0]
 	if adapter.Health(wanted).Valid() {
@@ -62,7 +62,7 @@ func (s *Session) expect(words []string, _ string) error {
 	}
 	if state := adapter.State(wanted); wanted != "accepted" && wanted != "refused" &&
 		(!state.Valid() || !state.Terminal()) {
-		return badLine("%q is neither succeeded, failed nor canceled, accepted nor refused, nor a health", wanted)
+		return badLine("%q is not succeeded, failed, canceled, accepted, refused or a health", wanted)
 	}
 	held, err := s.wait()
 	switch {
@@ -110,7 +110,7 @@ func (s *Session) look() (seen adapter.Observation, err error) {
 	err = s.try(func(c *trial.Check) {
 		var answer trial.Reply
 		seen, answer = c.Observe(i.Instance)
-		c.Require(answer.Status == http.StatusOK, "the observation was answered %s", answer.Say())
+		c.Require(answer.Status == http.StatusOK, "the observation returned %s", answer.Say())
 		c.Shape(answer, "Observation")
 	})
 	return seen, err

@@ -19,7 +19,7 @@ func (o Options) Check() error {
 		return optionf("url: the adapter's address is missing")
 	case o.Launcher == nil && o.Listen == "":
 		return optionf(
-			"listen: an adapter that the suite does not start must know the issuer before: give an address with a port",
+			"listen: an adapter that the suite does not start must know the issuer: give an address with a port",
 		)
 	case o.Nodes < 0 || o.Nodes > maxNodes:
 		return optionf("nodes: must be 1 to %d", maxNodes)

@@ -59,7 +59,7 @@ func (c *Command) Start(_ context.Context, platform string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cmd != nil {
-		return "", errors.New("the adapter was started and not killed")
+		return "", errors.New("the adapter is already started: kill it before you start it again")
 	}
 	address, err := c.address()
 	if err != nil {

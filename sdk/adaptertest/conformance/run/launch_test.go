@@ -24,7 +24,7 @@ func TestACommandIsKilledWithAllItStarted(t *testing.T) {
 		5*time.Millisecond,
 	)
 	_, err = c.Start(t.Context(), "http://platform")
-	require.ErrorContains(t, err, "not killed")
+	require.ErrorContains(t, err, "already started")
 	require.NoError(t, c.Kill())
 	require.NoError(t, c.Kill())
 	again, err := c.Start(t.Context(), "http://platform")

@@ -74,7 +74,7 @@ func (a *Artifacts) Fetch(spec adapter.FetchArtifact) ([]File, adapter.Fetched, 
 	defer a.mu.Unlock()
 	data, ok := a.content[spec.Digest]
 	if !ok {
-		return nil, out, failf("ARTIFACT_UNAVAILABLE", "there is no artifact %s", spec.Digest)
+		return nil, out, failf("ARTIFACT_UNAVAILABLE", "artifact %s does not exist", spec.Digest)
 	}
 	out.Cached = a.fetched[spec.Digest]
 	found, top, err := a.manifest(spec, data)
@@ -144,7 +144,7 @@ func (a *Artifacts) manifest(spec adapter.FetchArtifact, data []byte) (*document
 			return nil, top, failf("ARTIFACT_UNAVAILABLE", "the artifact has no image for %s", wanted)
 		}
 		if data, ok = a.content[below.Digest]; !ok {
-			return nil, top, failf("ARTIFACT_UNAVAILABLE", "there is no part %s", below.Digest)
+			return nil, top, failf("ARTIFACT_UNAVAILABLE", "part %s of the artifact does not exist", below.Digest)
 		}
 		top = below
 	}
@@ -170,11 +170,11 @@ func (a *Artifacts) titledFiles(found *document) (files []File, err error) {
 			continue
 		}
 		if path.Clean("/"+name) != "/"+name {
-			return nil, failf("PATH_INVALID", "a layer's title %q names no file below the path", name)
+			return nil, failf("PATH_INVALID", "a layer's title %q is not the name of a file below the path", name)
 		}
 		data, ok := a.content[layer.Digest]
 		if !ok {
-			return nil, failf("ARTIFACT_UNAVAILABLE", "there is no part %s", layer.Digest)
+			return nil, failf("ARTIFACT_UNAVAILABLE", "part %s of the artifact does not exist", layer.Digest)
 		}
 		files = append(files, File{Name: name, Data: data})
 	}
@@ -195,7 +195,7 @@ func (a *Artifacts) layout(found *document, top descriptor) ([]File, error) {
 	for _, part := range parts {
 		data, ok := a.content[part.Digest]
 		if !ok {
-			return nil, failf("ARTIFACT_UNAVAILABLE", "there is no part %s", part.Digest)
+			return nil, failf("ARTIFACT_UNAVAILABLE", "part %s of the artifact does not exist", part.Digest)
 		}
 		files = append(files, File{"blobs/sha256/" + strings.TrimPrefix(part.Digest, "sha256:"), bytes.Clone(data)})
 	}

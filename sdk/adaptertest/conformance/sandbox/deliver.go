@@ -56,7 +56,7 @@ func (m *member) boot(ctx context.Context, spec adapter.CloudInit, n *Nodes) (Ou
 		spec.UserData, spec.UserDataSealed = string(opened), ""
 	}
 	if !strings.HasPrefix(spec.UserData, "#") && !strings.HasPrefix(spec.UserData, "Content-Type:") {
-		return Outcome{}, failf("CLOUD_INIT_FAILED", "the document does not begin as user data does")
+		return Outcome{}, failf("CLOUD_INIT_FAILED", "the user data does not begin with # or Content-Type:")
 	}
 	if spec.Hostname == "" {
 		spec.Hostname, _ = os.Hostname()
@@ -67,7 +67,7 @@ func (m *member) boot(ctx context.Context, spec adapter.CloudInit, n *Nodes) (Ou
 	}
 	return Outcome{
 		Result: map[string]any{
-			"status": "done", "errors": []string{}, "stages": []string{}, "output": "noted, and not carried out",
+			"status": "done", "errors": []string{}, "stages": []string{}, "output": "recorded, but not carried out",
 		},
 	}, nil
 }

@@ -51,11 +51,11 @@ func (a *Artifacts) loadFile(path string) (adapter.Artifact, error) {
 func (a *Artifacts) loadLayout(dir string) (adapter.Artifact, error) {
 	raw, err := a.read(filepath.Join(dir, "index.json"))
 	if err != nil {
-		return adapter.Artifact{}, fmt.Errorf("no OCI image layout: %w", err)
+		return adapter.Artifact{}, fmt.Errorf("not an OCI image layout: %w", err)
 	}
 	var top document
 	if err := json.Unmarshal(raw, &top); err != nil || len(top.Manifests) == 0 {
-		return adapter.Artifact{}, fmt.Errorf("no OCI image layout: index.json lists no manifest")
+		return adapter.Artifact{}, fmt.Errorf("not an OCI image layout: index.json lists no manifest")
 	}
 	blobs, err := filepath.Glob(filepath.Join(dir, "blobs", "sha256", "*"))
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *Artifacts) loadLayout(dir string) (adapter.Artifact, error) {
 			return adapter.Artifact{}, err
 		}
 		if digest := a.Put(data); digest != "sha256:"+filepath.Base(blob) {
-			return adapter.Artifact{}, fmt.Errorf("%s holds %s", filepath.Base(blob), digest)
+			return adapter.Artifact{}, fmt.Errorf("blob %s has the digest %s", filepath.Base(blob), digest)
 		}
 	}
 	if len(top.Manifests) > 1 {
@@ -84,7 +84,7 @@ func (a *Artifacts) read(path string) ([]byte, error) {
 	}
 	defer func() { _ = file.Close() }()
 	room := a.room()
-	tooLarge := fmt.Errorf("artifacts of more than %d bytes are too large to be held in memory", maxLoaded)
+	tooLarge := fmt.Errorf("artifacts of more than %d bytes are too large to be kept in memory", maxLoaded)
 	if info, err := file.Stat(); err == nil && info.Size() > room {
 		return nil, tooLarge
 	}

@@ -150,14 +150,14 @@ func (n *Nodes) member(task Task) (*member, error) {
 		return m, nil
 	}
 	if !idPattern.MatchString(task.MemberID) || len(n.members) >= maxMembers {
-		return nil, failf("SANDBOX_FAILED", "no sandbox can be made for %q", task.MemberID)
+		return nil, failf("SANDBOX_FAILED", "no sandbox can be created for %q", task.MemberID)
 	}
 	m := &member{
 		id: task.MemberID, instance: task.InstanceID, root: filepath.Join(n.dir, task.MemberID),
 		before: running(), processes: map[string]*process{},
 	}
 	if err := m.make(n.Namespaces); err != nil {
-		return nil, failf("SANDBOX_FAILED", "make sandbox: %w", err)
+		return nil, failf("SANDBOX_FAILED", "create sandbox: %w", err)
 	}
 	n.members[task.MemberID] = m
 	return m, nil

@@ -71,7 +71,7 @@ func enclose(dir string) (*space, error) {
 		}
 	}
 	s.end()
-	return nil, fmt.Errorf("the namespaces did not come up: %s", said.String())
+	return nil, fmt.Errorf("the namespaces did not start: %s", said.String())
 }
 
 // childOf returns a process's one child.

@@ -70,7 +70,7 @@ func (p *Platform) execute(ctx context.Context, g *Grant, body request) (map[str
 	}
 	operation := document.Operations.ForName(body.OperationName)
 	if operation == nil {
-		return nil, refusal{"INVALID_ARGUMENT", "the document holds no such operation"}
+		return nil, refusal{"INVALID_ARGUMENT", "the document does not contain the operation"}
 	}
 	data := map[string]any{}
 	for _, field := range fieldsOf(operation.SelectionSet, document.Fragments) {
@@ -179,7 +179,7 @@ func (p *Platform) resolve(ctx context.Context, g *Grant, field string, raw json
 	}
 	return nil, refusal{
 		"INVALID_ARGUMENT",
-		fmt.Sprintf("the stand-in platform serves node tasks, reports and token renewal, and not %q", field),
+		fmt.Sprintf("the stand-in platform serves node tasks, reports and token renewal, but not %q", field),
 	}
 }
 
@@ -187,7 +187,7 @@ func (p *Platform) resolve(ctx context.Context, g *Grant, field string, raw json
 func (p *Platform) report(g *Grant, raw json.RawMessage) (map[string]any, error) {
 	var input struct{ OperationID string }
 	if json.Unmarshal(raw, &input) != nil || !g.open && input.OperationID != g.operation {
-		return nil, refusal{"NOT_FOUND", "the token is not of this operation"}
+		return nil, refusal{"NOT_FOUND", "the token is not for this operation"}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // AcceptControlPlaneResponse is returned by AcceptControlPlane on success.
 type AcceptControlPlaneResponse struct {
-	// Accept an offer: the project's people may then ask the app for what their keys there allow. Key: control_plane.attach on the project it is offered to.
+	// Accept an offer: the project's people may then use the app as far as their keys there allow. Key: control_plane.attach on the project it is offered to.
 	AcceptControlPlane ControlPlaneShare `json:"acceptControlPlane"`
 }
 
@@ -29,7 +29,7 @@ type AccountLimit string
 const (
 	// The instances and allocations that it may touch.
 	AccountLimitObjectIds AccountLimit = "OBJECT_IDS"
-	// The highest risk of an app action that it may ask for.
+	// The highest risk of an app action that it may request.
 	AccountLimitMaxRisk AccountLimit = "MAX_RISK"
 	// How many operations it may begin in an hour.
 	AccountLimitOperationsPerHour AccountLimit = "OPERATIONS_PER_HOUR"
@@ -44,13 +44,13 @@ var AllAccountLimit = []AccountLimit{
 // ActionAnswer includes the requested fields of the GraphQL type InvokeActionPayload.
 // The GraphQL type's documentation follows.
 //
-// What an action answered.
+// The answer of an action.
 type ActionAnswer struct {
 	// The action's name.
 	Action string `json:"action"`
-	// What the adapter answered, by the action's schema.
+	// The adapter's answer, by the action's schema.
 	Output json.RawMessage `json:"output"`
-	// What ties together everything the action caused.
+	// The correlation id, shared by everything that the action has caused.
 	CorrelationId string `json:"correlationId"`
 }
 
@@ -90,7 +90,7 @@ type ActionSpec struct {
 	Name string `json:"name"`
 	// Name for people.
 	DisplayName string `json:"displayName"`
-	// The permission key it asks for.
+	// The permission key that it requires.
 	PermissionKey string `json:"permissionKey"`
 	// How risky it is.
 	Risk ActionRisk `json:"risk"`
@@ -140,7 +140,7 @@ func (v *Actor) GetName() string { return v.Name }
 // Adapter includes the GraphQL fields of AdapterRegistration requested by the fragment Adapter.
 // The GraphQL type's documentation follows.
 //
-// An adapter the platform may call: a name, an address, and what it said of itself.
+// An adapter the platform may call: a name, an address, and its description of itself.
 type Adapter struct {
 	// Typed id, `adp_…`.
 	Id string `json:"id"`
@@ -148,19 +148,19 @@ type Adapter struct {
 	Name string `json:"name"`
 	// Base address of its contract, http or https.
 	Url string `json:"url"`
-	// The certificates that alone vouch for its address by https, PEM; empty when none are pinned.
+	// The only certificates that are trusted for its address over HTTPS, PEM; empty when none are pinned.
 	Authority string `json:"authority"`
-	// What it last said of itself; null if it never answered.
+	// Its newest description of itself; null if it never answered.
 	Description json.RawMessage `json:"description"`
 	// When it last answered.
 	LastSeenAt *time.Time `json:"lastSeenAt"`
 	// Why it could not be reached the last time; empty when it could.
 	LastError string `json:"lastError"`
-	// Whether its calls that only look (observations, plans, actions of risk READ) hold task.inspect: then they run what the app's manifest names as inspections, and nothing else. False for adapters that have not moved yet, whose calls may run any command.
+	// Whether its read-only calls (observations, plans, actions of risk READ) have task.inspect alone: then they run only what the app's manifest names as inspections. False for adapters that have not moved yet, whose calls may run any command.
 	NarrowCalls bool `json:"narrowCalls"`
-	// The project whose sandbox it is in, where alone it may be named; null for the platform's, which every app may name.
+	// The project whose sandbox it is in: only apps in that sandbox may name it; null for the platform's, which every app may name.
 	ProjectId string `json:"projectId"`
-	// The service account that it acts by where it automates; null when it does not.
+	// The service account that it acts as when it automates; null when it does not.
 	ServiceAccountId string `json:"serviceAccountId"`
 	// When it was registered.
 	CreatedAt time.Time `json:"createdAt"`
@@ -243,7 +243,7 @@ type AddMembersInput struct {
 	Count int `json:"count"`
 	// Where: allocations that are free, or this instance's own; spread over in turn.
 	AllocationIds []string `json:"allocationIds,omitempty"`
-	// Or: one allocation for each member is requested; what fails gives it back.
+	// Or: one allocation for each member is requested; the capacity for what fails is given back.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 	// Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition.
 	KeepFailed bool `json:"keepFailed,omitempty"`
@@ -332,7 +332,7 @@ func (v *AddSignerKeyInput) GetReason() string { return v.Reason }
 
 // AddSignerKeyResponse is returned by AddSignerKey on success.
 type AddSignerKeyResponse struct {
-	// Trust a key at a source. A key once at a source; at most 50 keys. Key: source.manage on its tenant, or on the platform.
+	// Trust a key at a source. Each key at most once at a source; at most 50 keys. Key: source.manage on its tenant, or on the platform.
 	AddSignerKey SignerKey `json:"addSignerKey"`
 }
 
@@ -354,7 +354,7 @@ type Allocation struct {
 	Shape CapacityShape `json:"shape"`
 	// GPUs it holds; for a whole node, all of the node's.
 	GpuCount int `json:"gpuCount"`
-	// The GPUs that it holds, by identity; null for one from before identities that has ended. No other allocation holds any of them.
+	// The GPUs that it holds, by identity; null for an allocation that ended before identities were recorded. No other allocation holds any of them.
 	Devices []Device `json:"devices"`
 	// The weakest isolation class that its members may have; null for any.
 	IsolationClass *IsolationClass `json:"isolationClass"`
@@ -362,7 +362,7 @@ type Allocation struct {
 	MemoryMiB *int `json:"memoryMiB"`
 	// Thousandths of processors that its members share; null for all of the node's.
 	CpuMillis *int `json:"cpuMillis"`
-	// The price list's name of what is rented; empty when any would do.
+	// The SKU that is rented; empty for any.
 	Sku string `json:"sku"`
 	// Where it is.
 	Region string `json:"region"`
@@ -372,13 +372,13 @@ type Allocation struct {
 	Node *NodeRef `json:"node"`
 	// The instance that uses it; null while free.
 	Instance *InstanceRef `json:"instance"`
-	// Which scheduler a caller has put on it; integration metadata, no meaning to the platform.
+	// The scheduler that a caller runs on it; integration metadata that the platform does not interpret.
 	SchedulerType string `json:"schedulerType"`
-	// The caller's own references; integration metadata, no meaning to the platform.
+	// The caller's own references; integration metadata that the platform does not interpret.
 	IntegrationMetadata json.RawMessage `json:"integrationMetadata"`
 	// When it was requested.
 	CreatedAt time.Time `json:"createdAt"`
-	// When it was proved gone.
+	// When its release was proved.
 	ReleasedAt *time.Time `json:"releasedAt"`
 }
 
@@ -512,11 +512,11 @@ const (
 	AllocationStatusRequested AllocationStatus = "REQUESTED"
 	// Bound to a node and usable.
 	AllocationStatusReady AllocationStatus = "READY"
-	// On its way out: what uses it is stopped first.
+	// Being released: the instance that uses it is stopped first.
 	AllocationStatusReleasing AllocationStatus = "RELEASING"
-	// Gone, with proof that nothing is left on the node.
+	// Released, with proof that nothing is left on the node.
 	AllocationStatusReleased AllocationStatus = "RELEASED"
-	// Could not be had, or was lost.
+	// No node could be bound, or its node is lost.
 	AllocationStatusFailed AllocationStatus = "FAILED"
 )
 
@@ -568,7 +568,7 @@ type App struct {
 	DisplayName string `json:"displayName"`
 	// One line on what it is.
 	Summary string `json:"summary"`
-	// The family of permission keys its verbs ask for: `apps` or `scheduler`.
+	// The family of permission keys that its verbs require: `apps` or `scheduler`.
 	PermissionFamily string `json:"permissionFamily"`
 	// The project that publishes it; null for the platform's own, and for callers who may not read its manifests of every stage.
 	PublisherProjectId *string `json:"publisherProjectId"`
@@ -625,7 +625,7 @@ type AppDetail struct {
 	DisplayName string `json:"displayName"`
 	// One line on what it is.
 	Summary string `json:"summary"`
-	// The family of permission keys its verbs ask for: `apps` or `scheduler`.
+	// The family of permission keys that its verbs require: `apps` or `scheduler`.
 	PermissionFamily string `json:"permissionFamily"`
 	// Whether it is in a sandbox: only the project that publishes it may launch it, and only that project's tenant and the platform's staff see it, until it is opened.
 	Sandbox bool `json:"sandbox"`
@@ -759,7 +759,7 @@ type AppTerms struct {
 	Id string `json:"id"`
 	// Short name, unique on the platform.
 	Slug string `json:"slug"`
-	// What the steps of its versions need, beside evidence.
+	// What the steps of its versions need, besides evidence.
 	PromotionTerms PromotionTerms `json:"promotionTerms"`
 }
 
@@ -803,7 +803,7 @@ func (v *AppendNodeTaskOutputInput) GetData() string { return v.Data }
 
 // AppendNodeTaskOutputResponse is returned by AppendNodeTaskOutput on success.
 type AppendNodeTaskOutputResponse struct {
-	// The calling node sends a piece of a task's output; the answer is the next offset wanted.
+	// Send a piece of the output of one of the calling node's tasks; the answer is the next offset that is expected.
 	AppendNodeTaskOutput int `json:"appendNodeTaskOutput"`
 }
 
@@ -819,9 +819,9 @@ type Artifact struct {
 	Id string `json:"id"`
 	// Name given by its publisher.
 	Name string `json:"name"`
-	// Media type of what it holds.
+	// Media type of its content.
 	MediaType string `json:"mediaType"`
-	// Where it lies: host, repository and digest.
+	// Its address: host, repository and digest.
 	Ref string `json:"ref"`
 	// SHA-256 of its manifest's bytes, `sha256:…`.
 	Digest string `json:"digest"`
@@ -839,7 +839,7 @@ type Artifact struct {
 	ProjectId *string `json:"projectId"`
 	// Of images: the platforms, such as `linux/amd64`.
 	Platforms []string `json:"platforms"`
-	// What was found of its signatures.
+	// The result of the check of its signatures.
 	Signature SignatureState `json:"signature"`
 	// The trusted key that signed it; null when none has.
 	SignedBy *SignerKey `json:"signedBy"`
@@ -849,7 +849,7 @@ type Artifact struct {
 	QuarantineCode string `json:"quarantineCode"`
 	// Why it is in quarantine, for people.
 	QuarantineReason string `json:"quarantineReason"`
-	// When its bytes were last read and held against their digests.
+	// When its bytes were last read and checked against their digests.
 	VerifiedAt *time.Time `json:"verifiedAt"`
 	// Whether a registered runner that is not revoked has signed a report of its kind in which every check passed: the platform's artifacts need one before they are ACTIVE, a tenant's before a version that pins them reaches other tenants.
 	Smoked bool `json:"smoked"`
@@ -928,7 +928,7 @@ type ArtifactDelivery struct {
 	Digest string `json:"digest"`
 	// What sort of thing it is.
 	Kind ArtifactKind `json:"kind"`
-	// Media type of what lies under the digest.
+	// Media type of the content with the digest.
 	MediaType string `json:"mediaType"`
 	// All its parts, a manifest before what it lists; at most 2,048.
 	Parts []ArtifactPart `json:"parts"`
@@ -936,7 +936,7 @@ type ArtifactDelivery struct {
 	Url string `json:"url"`
 	// What to put in `Authorization: Bearer …` there: for this task and this node alone.
 	Token string `json:"token"`
-	// When the token stops working, at most ten minutes on; a delivery that takes longer is opened again.
+	// When the token stops working, at most ten minutes from now; a delivery that takes longer is opened again.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
@@ -1021,7 +1021,7 @@ func (v *ArtifactPageEdgesArtifactEdge) GetNode() Artifact { return v.Node }
 //
 // One of the things that an artifact is made of, by its own digest.
 type ArtifactPart struct {
-	// What it is to the artifact.
+	// Its role in the artifact.
 	Role PartRole `json:"role"`
 	// SHA-256 of its bytes, `sha256:…`.
 	Digest string `json:"digest"`
@@ -1061,7 +1061,7 @@ func (v *ArtifactPart) GetParent() string { return v.Parent }
 // ArtifactSmoke includes the GraphQL fields of ArtifactSmoke requested by the fragment ArtifactSmoke.
 // The GraphQL type's documentation follows.
 //
-// A report of a smoke of an artifact's kind: of images that they were fetched, started once and answered; of everything else that all bytes were fetched and are those of their digests.
+// A report of a smoke of an artifact's kind: for images, that they were fetched, started once and answered; for everything else, that all bytes were fetched and match their digests.
 type ArtifactSmoke struct {
 	// Typed id, `asm_…`.
 	Id string `json:"id"`
@@ -1069,15 +1069,15 @@ type ArtifactSmoke struct {
 	ArtifactId string `json:"artifactId"`
 	// SHA-256 of the report's bytes, `sha256:…`.
 	Digest string `json:"digest"`
-	// What it comes to: `kind`, `artifact`, `tool`, `platform`, `command` and `checks`, each with its name, outcome and detail.
+	// Its summary: `kind`, `artifact`, `tool`, `platform`, `command` and `checks`, each with its name, outcome and detail.
 	Summary json.RawMessage `json:"summary"`
 	// Whether every check of the kind passed.
 	Passed bool `json:"passed"`
-	// Who brought it.
+	// Who submitted it.
 	SubmittedBy string `json:"submittedBy"`
 	// The runner that signed it, `rnr_…`.
 	RunnerId string `json:"runnerId"`
-	// When it was brought.
+	// When it was submitted.
 	CreatedAt time.Time `json:"createdAt"`
 }
 
@@ -1122,7 +1122,7 @@ type ArtifactSource struct {
 	Location string `json:"location"`
 	// An object store's region; empty for the others.
 	Region string `json:"region"`
-	// What becomes of what is not signed by a trusted key.
+	// What happens to an artifact that is not signed by a trusted key.
 	SignaturePolicy SignaturePolicy `json:"signaturePolicy"`
 	// User name or access key id of its credential; empty when it is read without one.
 	CredentialUser string `json:"credentialUser"`
@@ -1292,11 +1292,11 @@ type AuditEntry struct {
 	After json.RawMessage `json:"after"`
 	// Why the caller did it.
 	Reason string `json:"reason"`
-	// The code of the refusal. Of an attempt that was allowed, the code of how it failed afterwards, as an action does that its app could not carry out; empty for one that did not.
+	// The code of the refusal. For an attempt that was allowed and failed afterwards, such as an action that its app could not carry out, the code of that failure; empty when it did not fail.
 	Code string `json:"code"`
 	// How often the same refusal repeated while this row was open.
 	Repeats int `json:"repeats"`
-	// What ties together everything the attempt caused.
+	// The correlation id, shared by everything that the attempt has caused.
 	CorrelationId string `json:"correlationId"`
 	// The trace of the request, or of the worker's attempt, that wrote it; empty where traces were off. It is not part of what the chain seals.
 	TraceId string `json:"traceId"`
@@ -1402,7 +1402,7 @@ func (v *AuditEntryPageEdgesAuditEntryEdge) GetCursor() string { return v.Cursor
 // GetNode returns AuditEntryPageEdgesAuditEntryEdge.Node, and is useful for accessing the field via an interface.
 func (v *AuditEntryPageEdgesAuditEntryEdge) GetNode() AuditEntry { return v.Node }
 
-// What is looked for in the audit; every part that is given must fit.
+// What to search the audit for; an entry must match every part that is given.
 type AuditFilterInput struct {
 	// Of this tenant.
 	TenantId string `json:"tenantId,omitempty"`
@@ -1414,7 +1414,7 @@ type AuditFilterInput struct {
 	ActorKinds []string `json:"actorKinds,omitempty"`
 	// On this object.
 	ObjectId string `json:"objectId,omitempty"`
-	// Asked for this permission key.
+	// With this permission key.
 	PermissionKey string `json:"permissionKey,omitempty"`
 	// Called this field.
 	Action string `json:"action,omitempty"`
@@ -1422,7 +1422,7 @@ type AuditFilterInput struct {
 	Allowed *bool `json:"allowed,omitempty"`
 	// Break-glass, or not.
 	BreakGlass *bool `json:"breakGlass,omitempty"`
-	// Tied together by this correlation id.
+	// With this correlation id.
 	CorrelationId string `json:"correlationId,omitempty"`
 	// Not before.
 	From *time.Time `json:"from,omitempty"`
@@ -1475,11 +1475,11 @@ type AuditLink struct {
 	Seq int `json:"seq"`
 	// The entry.
 	Entry AuditEntry `json:"entry"`
-	// The entry's canonical form: the very bytes that were hashed, worked out from the row as it is now.
+	// The entry's canonical form: the very bytes that were hashed, computed from the row as it is now.
 	Canonical string `json:"canonical"`
 	// SHA-256 of the canonical form when it was sealed, in hexadecimal.
 	Leaf string `json:"leaf"`
-	// SHA-256 of the link before and the leaf, in hexadecimal; 64 zeros stand before the first.
+	// SHA-256 of the link before and the leaf, in hexadecimal; for the first entry, the link before is 64 zeros.
 	Link string `json:"link"`
 	// When it was sealed.
 	SealedAt time.Time `json:"sealedAt"`
@@ -1516,7 +1516,7 @@ type BillingPeriod struct {
 	StartsAt time.Time `json:"startsAt"`
 	// Its end, exclusively.
 	EndsAt time.Time `json:"endsAt"`
-	// How far it is.
+	// Its state.
 	Status BillingStatus `json:"status"`
 	// When it was closed; null until then.
 	ClosedAt *time.Time `json:"closedAt"`
@@ -1543,13 +1543,13 @@ func (v *BillingPeriod) GetClosedAt() *time.Time { return v.ClosedAt }
 // BillingRun includes the GraphQL fields of BillingRun requested by the fragment BillingRun.
 // The GraphQL type's documentation follows.
 //
-// What the books of a period were made from at some moment: enough to make them again.
+// The inputs from which the books of a period were computed at some moment: enough to compute them again.
 type BillingRun struct {
 	// Typed id, `brn_…`.
 	Id string `json:"id"`
 	// The period that was rated.
 	PeriodId string `json:"periodId"`
-	// The period on whose statement the run shows: a later one for what came late.
+	// The period on whose statement the run appears: a later one for late usage.
 	StatementId string `json:"statementId"`
 	// Counts the runs of the period.
 	Number int `json:"number"`
@@ -1569,7 +1569,7 @@ type BillingRun struct {
 	Lines int `json:"lines"`
 	// How many of them have no price.
 	Unpriced int `json:"unpriced"`
-	// When it was made.
+	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
 }
 
@@ -1646,13 +1646,13 @@ func (v *BillingRunPageEdgesBillingRunEdge) GetCursor() string { return v.Cursor
 // GetNode returns BillingRunPageEdgesBillingRunEdge.Node, and is useful for accessing the field via an interface.
 func (v *BillingRunPageEdgesBillingRunEdge) GetNode() BillingRun { return v.Node }
 
-// How far a billing period is.
+// The state of a billing period.
 type BillingStatus string
 
 const (
-	// It lasts.
+	// It has not ended.
 	BillingStatusOpen BillingStatus = "OPEN"
-	// It has ended, and late usage is waited for.
+	// It has ended, and still waits for late usage.
 	BillingStatusClosing BillingStatus = "CLOSING"
 	// It is closed: what is late goes on the next statement.
 	BillingStatusClosed BillingStatus = "CLOSED"
@@ -1667,17 +1667,17 @@ var AllBillingStatus = []BillingStatus{
 // BillingVerification includes the requested fields of the GraphQL type BillingVerification.
 // The GraphQL type's documentation follows.
 //
-// Whether a run gives the same bytes when it is made again.
+// Whether a run gives the same bytes when it is computed again.
 type BillingVerification struct {
 	// The run.
 	Run BillingRun `json:"run"`
-	// Whether prices, usage, each line and the ledger are those that the run notes.
+	// Whether prices, usage, each line and the ledger match those that the run recorded.
 	Same bool `json:"same"`
 	// The first record that differs; empty when none does.
 	Differs string `json:"differs"`
-	// What is stored of it.
+	// The stored value.
 	Recorded string `json:"recorded"`
-	// What comes out now.
+	// The value that is computed now.
 	Recomputed string `json:"recomputed"`
 }
 
@@ -1699,7 +1699,7 @@ func (v *BillingVerification) GetRecomputed() string { return v.Recomputed }
 // Blocker includes the GraphQL fields of Blocker requested by the fragment Blocker.
 // The GraphQL type's documentation follows.
 //
-// Something that keeps an operation or an instance from where it should be.
+// Something that keeps an operation from ending, or an instance from its desired state.
 type Blocker struct {
 	// What it is: a stable name in UPPER_SNAKE, listed in the documentation of blockers.
 	Code string `json:"code"`
@@ -1711,9 +1711,9 @@ type Blocker struct {
 	Subject string `json:"subject"`
 	// Since when.
 	Since time.Time `json:"since"`
-	// When it is looked at or tried again; null when something else must come first.
+	// When it is checked or tried again; null when something else must happen first.
 	NextRetryAt *time.Time `json:"nextRetryAt"`
-	// The permission key with which somebody can clear it; empty when waiting or mending outside of the platform is the only way.
+	// The permission key with which a caller can clear it; empty when waiting or mending outside the platform is the only way.
 	PermissionKey string `json:"permissionKey"`
 }
 
@@ -1741,7 +1741,7 @@ func (v *Blocker) GetPermissionKey() string { return v.PermissionKey }
 // BooksChange includes the requested fields of the GraphQL type BooksChange.
 // The GraphQL type's documentation follows.
 //
-// What a plan for the books would change on a statement.
+// A change that a plan for the books would make on a statement.
 type BooksChange struct {
 	// The tenant.
 	TenantId string `json:"tenantId"`
@@ -1757,7 +1757,7 @@ type BooksChange struct {
 	Currency string `json:"currency"`
 	// What is booked.
 	Before string `json:"before"`
-	// What would be.
+	// What would be booked.
 	After string `json:"after"`
 }
 
@@ -1788,7 +1788,7 @@ func (v *BooksChange) GetAfter() string { return v.After }
 // BooksPlan includes the GraphQL fields of BooksPlan requested by the fragment BooksPlan.
 // The GraphQL type's documentation follows.
 //
-// What a rerate or a reopening would change. The hash authorises just that.
+// What a rerate or a reopening would change. The hash authorises only that.
 type BooksPlan struct {
 	// Send it with the change. It is stale once anything that the plan shows has changed.
 	Hash string `json:"hash"`
@@ -1802,7 +1802,7 @@ func (v *BooksPlan) GetHash() string { return v.Hash }
 // GetChanges returns BooksPlan.Changes, and is useful for accessing the field via an interface.
 func (v *BooksPlan) GetChanges() []BooksChange { return v.Changes }
 
-// What a break-glass ending of an operation is.
+// The end of an operation by break-glass.
 type BreakGlassEndOperationInput struct {
 	// The operation.
 	OperationId string `json:"operationId"`
@@ -1903,31 +1903,31 @@ type Budget struct {
 	Amount string `json:"amount"`
 	// What the amount is for.
 	Span BudgetSpan `json:"span"`
-	// For how long the price of what is rented is held of the amount.
+	// For how many seconds the price of what is rented is reserved from the amount.
 	HorizonSeconds int `json:"horizonSeconds"`
-	// Percents of the amount that are told by event, ascending.
+	// Percentages of the amount that an event reports, ascending.
 	Thresholds []int `json:"thresholds"`
 	// What happens when it is spent.
 	AtLimit BudgetOutcome `json:"atLimit"`
-	// What the books say is spent.
+	// What is spent, by the books.
 	Spent string `json:"spent"`
-	// When the books were last looked at; null before they were.
+	// When the books were last read; null before the first time.
 	SpentAt *time.Time `json:"spentAt"`
-	// What is held: the price of what is rented for the horizon, in a month no longer than that lasts.
+	// What is reserved: the price of what is rented for the horizon; with MONTH, at most until the month ends.
 	Held string `json:"held"`
-	// What is neither spent nor held; less than 0 when prices rose.
+	// What is neither spent nor reserved; less than 0 when prices rose.
 	Left string `json:"left"`
 	// What an hour of what is rented costs.
 	Hourly string `json:"hourly"`
 	// How many allocations have no price in the currency. They are in no sum.
 	Unpriced int `json:"unpriced"`
-	// The highest percent that was told.
+	// The highest percentage that was reported.
 	Reached int `json:"reached"`
 	// When the amount was spent; null while it is not.
 	LimitAt *time.Time `json:"limitAt"`
-	// By how much the amount can be passed by what is rented, until the outcome has ended it; null when nothing ends it.
+	// By how much what is rented can exceed the amount until the outcome has ended it; null when nothing ends it.
 	LargestOvershoot *string `json:"largestOvershoot"`
-	// Why the outcome at the limit could not be carried out; empty for nothing.
+	// Why the outcome at the limit could not be carried out; empty when nothing is wrong.
 	Trouble string `json:"trouble"`
 	// Why it was set.
 	Reason string `json:"reason"`
@@ -1999,13 +1999,13 @@ func (v *Budget) GetTrouble() string { return v.Trouble }
 // GetReason returns Budget.Reason, and is useful for accessing the field via an interface.
 func (v *Budget) GetReason() string { return v.Reason }
 
-// What becomes of a budget whose amount is spent. Each but TELL refuses what is new (BUDGET_EXCEEDED) once it would not be kept.
+// What happens when the amount of a budget is spent. Each except TELL refuses what is new (BUDGET_EXCEEDED) once the budget would be exceeded.
 type BudgetOutcome string
 
 const (
-	// Its events say so.
+	// Only events report it.
 	BudgetOutcomeTell BudgetOutcome = "TELL"
-	// New capacity, members and launches are refused; what runs goes on, and costs.
+	// New capacity, members and launches are refused; what runs goes on and keeps costing.
 	BudgetOutcomeRefuse BudgetOutcome = "REFUSE"
 	// The members are drained by ordinary operations; their capacity goes on costing.
 	BudgetOutcomeDrain BudgetOutcome = "DRAIN"
@@ -2081,11 +2081,11 @@ func (v *BundleOmission) GetCount() int { return v.Count }
 // BundlePreview includes the requested fields of the GraphQL type SupportBundle.
 // The GraphQL type's documentation follows.
 //
-// What the people of the platform need to help, without anything that a tenant would not show: typed values of a fixed list of fields, and scanned messages.
+// What the platform's staff need to help, without anything that a tenant would not show: typed values of a fixed list of fields, and scanned messages.
 type BundlePreview struct {
 	// A name for the file.
 	Name string `json:"name"`
-	// When it was put together.
+	// When it was created.
 	MadeAt time.Time `json:"madeAt"`
 	// What is in it.
 	Sections []BundleSection `json:"sections"`
@@ -2139,7 +2139,7 @@ func (v *BundleSection) GetDigest() string { return v.Digest }
 type CanaryArm struct {
 	// The version.
 	Manifest Manifest `json:"manifest"`
-	// Launches that ended, smoke launches aside.
+	// Launches that ended, without smoke launches.
 	Launches int `json:"launches"`
 	// Of them those that failed.
 	Failed int `json:"failed"`
@@ -2199,7 +2199,7 @@ type CanaryPoint struct {
 	ActiveLaunches int `json:"activeLaunches"`
 	// Failed ones.
 	ActiveFailed int `json:"activeFailed"`
-	// How much the numbers speak for a worse canary; it is halted at `threshold`.
+	// How strong the evidence is that the canary is worse; it is halted at `threshold`.
 	Evidence float64 `json:"evidence"`
 }
 
@@ -2224,7 +2224,7 @@ func (v *CanaryPoint) GetEvidence() float64 { return v.Evidence }
 // CanaryReport includes the requested fields of the GraphQL type CanaryReport.
 // The GraphQL type's documentation follows.
 //
-// A canary's state: who is in it, how it goes, and what that means.
+// A canary's state: which projects are in it, its results, and the verdict.
 type CanaryReport struct {
 	// Percent of the projects that it takes in.
 	Percent int `json:"percent"`
@@ -2234,7 +2234,7 @@ type CanaryReport struct {
 	HaltedAt *time.Time `json:"haltedAt"`
 	// Why it was halted.
 	HaltReason string `json:"haltReason"`
-	// What the numbers say.
+	// The verdict on the numbers.
 	Verdict CanaryVerdict `json:"verdict"`
 	// The canary's own launches.
 	Canary CanaryArm `json:"canary"`
@@ -2273,11 +2273,11 @@ func (v *CanaryReport) GetPoints() []CanaryPoint { return v.Points }
 // GetThreshold returns CanaryReport.Threshold, and is useful for accessing the field via an interface.
 func (v *CanaryReport) GetThreshold() float64 { return v.Threshold }
 
-// What a canary's numbers say against those of the active version.
+// How a canary compares with the active version.
 type CanaryVerdict string
 
 const (
-	// Too few launches to tell.
+	// Too few launches for a verdict.
 	CanaryVerdictTooEarly CanaryVerdict = "TOO_EARLY"
 	// Enough launches, and no sign of more failures.
 	CanaryVerdictNoWorse CanaryVerdict = "NO_WORSE"
@@ -2293,7 +2293,7 @@ var AllCanaryVerdict = []CanaryVerdict{
 
 // CancelNodeTaskResponse is returned by CancelNodeTask on success.
 type CancelNodeTaskResponse struct {
-	// Ask the agent to stop a task. Key: task.run on its project.
+	// Request that the agent stops a task. Key: task.run on its project.
 	CancelNodeTask NodeTask `json:"cancelNodeTask"`
 }
 
@@ -2316,7 +2316,7 @@ func (v *CancelOperationInput) GetReason() string { return v.Reason }
 
 // CancelOperationResponse is returned by CancelOperation on success.
 type CancelOperationResponse struct {
-	// Ask an operation to stop, if that is still safe. A teardown and a release cannot be stopped. Key: operation.cancel on its project.
+	// Request that an operation stops, if that is still safe. A teardown and a release cannot be stopped. Key: operation.cancel on its project.
 	CancelOperation Cancellation `json:"cancelOperation"`
 }
 
@@ -2328,14 +2328,14 @@ func (v *CancelOperationResponse) GetCancelOperation() Cancellation { return v.C
 //
 // A cancel under way.
 type Cancellation struct {
-	// The operation: CANCELED at once when it was never sent, else CANCELING until the adapter has said whether it is too late.
+	// The operation: CANCELED at once when it was never sent, else CANCELING until the adapter has answered whether it is too late.
 	Operation Operation `json:"operation"`
 }
 
 // GetOperation returns Cancellation.Operation, and is useful for accessing the field via an interface.
 func (v *Cancellation) GetOperation() Operation { return v.Operation }
 
-// What becomes of rented capacity by a change.
+// What happens to rented capacity by a change.
 type CapacityEffect string
 
 const (
@@ -2398,7 +2398,7 @@ type CapacityIntentInput struct {
 	Sku string `json:"sku,omitempty"`
 	// Only this region.
 	Region string `json:"region,omitempty"`
-	// The weakest isolation class that its members may have; left out for any. What the app demands holds besides.
+	// The weakest isolation class that its members may have; left out for any. What the app requires applies as well.
 	IsolationClass IsolationClass `json:"isolationClass,omitempty"`
 }
 
@@ -2453,7 +2453,7 @@ func (v *CheckAppOnboardingInput) GetReason() string { return v.Reason }
 
 // CheckAppOnboardingResponse is returned by CheckAppOnboarding on success.
 type CheckAppOnboardingResponse struct {
-	// Check it likewise, and keep what was found; the newest 20 of a version are kept. A condition that failed is noted as a gap, once for each version. Key: manifest.smoke on the app's publisher, or on the platform.
+	// Check it in the same way, and keep the result; the newest 20 of a version are kept. A condition that failed is noted as a gap, once for each version. Key: manifest.smoke on the app's publisher, or on the platform.
 	CheckAppOnboarding OnboardingRecord `json:"checkAppOnboarding"`
 }
 
@@ -2468,9 +2468,9 @@ type CloseGapInput struct {
 	GapId string `json:"gapId"`
 	// The release that closed it, of the platform or as an address, at most 300 characters.
 	Release string `json:"release"`
-	// The version of the app that closed it: of the same app, and no draft.
+	// The version of the app that closed it: of the same app, and not a draft.
 	ManifestId string `json:"manifestId,omitempty"`
-	// What the release has of it, kept in the gap and the audit.
+	// What the release does about it, kept in the gap and the audit.
 	Reason string `json:"reason"`
 }
 
@@ -2495,15 +2495,15 @@ type CloseGapResponse struct {
 // GetCloseGap returns CloseGapResponse.CloseGap, and is useful for accessing the field via an interface.
 func (v *CloseGapResponse) GetCloseGap() Gap { return v.CloseGap }
 
-// How many members of a component are wanted, and where.
+// How many members a component is to have, and where.
 type ComponentInput struct {
 	// The component, by the adapter's name.
 	Key string `json:"key"`
-	// Members wanted, within the manifest's bounds.
+	// Members, within the manifest's bounds.
 	Count int `json:"count"`
 	// The allocations they are spread over in turn; left out for all of the launch's, or for intent where the launch names none.
 	AllocationIds []string `json:"allocationIds,omitempty"`
-	// What each member is to live in. Where neither the launch nor the component names allocations, the launch requests one for each member. It is kept and shown, and requested for each further member by a scaling that names no place.
+	// The capacity for each member. Where neither the launch nor the component names allocations, the launch requests one for each member. It is kept and shown, and requested for each further member by a scaling that names no allocations.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 }
 
@@ -2536,9 +2536,9 @@ type ComponentRole struct {
 	Healthy int `json:"healthy"`
 	// One line, such as `2 of 3 active, 1 drained`.
 	Summary string `json:"summary"`
-	// What the app's adapter says of the component, in the app's own words; null while it says nothing.
+	// The adapter's report on the component, in the app's own words; null without a report.
 	RuntimeState *RuntimeState `json:"runtimeState"`
-	// What each further member of the component is to live in, as the launch said; null for nothing. A scaling that names no place requests it.
+	// The capacity for each further member of the component, as the launch stated it; null for none. A scaling that names no allocations requests it.
 	CapacityIntent *CapacityIntent `json:"capacityIntent"`
 }
 
@@ -2573,7 +2573,7 @@ func (v *ComponentRole) GetCapacityIntent() *CapacityIntent { return v.CapacityI
 type ComponentScaled struct {
 	// The instance.
 	Instance Instance `json:"instance"`
-	// The members that come.
+	// The new members.
 	Added []Member `json:"added"`
 	// The members that go.
 	Removed []Member `json:"removed"`
@@ -2596,9 +2596,9 @@ func (v *ComponentScaled) GetOperation() Operation { return v.Operation }
 // ComponentSpec includes the GraphQL fields of ComponentSpec requested by the fragment ComponentSpec.
 // The GraphQL type's documentation follows.
 //
-// One logical component of an app, by the adapter's own word, with its bounds.
+// One logical component of an app, under the adapter's own name, with its bounds.
 type ComponentSpec struct {
-	// The adapter's name for it; the platform reads no meaning into it.
+	// The adapter's name for it; the platform does not interpret it.
 	Key string `json:"key"`
 	// Name for people.
 	DisplayName string `json:"displayName"`
@@ -2606,7 +2606,7 @@ type ComponentSpec struct {
 	Min int `json:"min"`
 	// Most members.
 	Max int `json:"max"`
-	// Members when nothing is said.
+	// Members when a launch names no count.
 	Default int `json:"default"`
 }
 
@@ -2636,7 +2636,7 @@ type ComputeNode struct {
 	Name string `json:"name"`
 	// Address that other nodes reach it by.
 	Address string `json:"address"`
-	// Whether its agent is heard.
+	// Whether its agent sends heartbeats.
 	Status NodeStatus `json:"status"`
 	// Where it is.
 	Region string `json:"region"`
@@ -2662,7 +2662,7 @@ type ComputeNode struct {
 	Storage []NodeStorage `json:"storage"`
 	// The agent's version.
 	AgentVersion string `json:"agentVersion"`
-	// When the agent was last heard.
+	// When the last heartbeat was received.
 	LastSeenAt *time.Time `json:"lastSeenAt"`
 	// When it was enrolled.
 	CreatedAt time.Time `json:"createdAt"`
@@ -2740,7 +2740,7 @@ var AllControlPlaneScope = []ControlPlaneScope{
 // ControlPlaneShare includes the GraphQL fields of ControlPlaneShare requested by the fragment ControlPlaneShare.
 // The GraphQL type's documentation follows.
 //
-// The offer of a tenant's shared control plane to another of its projects, and what became of it.
+// The offer of a tenant's shared control plane to another of its projects, and its state.
 type ControlPlaneShare struct {
 	// Typed id, `cps_…`.
 	Id string `json:"id"`
@@ -2863,7 +2863,7 @@ type CordonNodeResponse struct {
 // GetCordonNode returns CordonNodeResponse.CordonNode, and is useful for accessing the field via an interface.
 func (v *CordonNodeResponse) GetCordonNode() StandingNode { return v.CordonNode }
 
-// By what costs are shared out.
+// What costs are grouped by.
 type CostBy string
 
 const (
@@ -2877,13 +2877,13 @@ const (
 	CostByMeter CostBy = "METER"
 	// By instance.
 	CostByInstance CostBy = "INSTANCE"
-	// By member, where one lived alone in its allocation.
+	// By member, where it was alone in its allocation.
 	CostByMember CostBy = "MEMBER"
-	// By the operation that brought the member.
+	// By the operation that added the member.
 	CostByOperation CostBy = "OPERATION"
 	// By volume.
 	CostByVolume CostBy = "VOLUME"
-	// By who requested the capacity, launched the instance, or made the volume.
+	// By who requested the capacity, launched the instance, or created the volume.
 	CostByPerson CostBy = "PERSON"
 	// By a label of members, which `label` names.
 	CostByLabel CostBy = "LABEL"
@@ -2914,17 +2914,17 @@ var AllCostBy = []CostBy{
 // CostChange includes the requested fields of the GraphQL type CostChange.
 // The GraphQL type's documentation follows.
 //
-// What a change makes of the price of an hour, in one currency.
+// How a change affects the price of an hour, in one currency.
 type CostChange struct {
 	// ISO 4217.
 	Currency string `json:"currency"`
-	// What an hour of the capacity that the change bears on costs now.
+	// What an hour of the capacity that the change affects costs now.
 	Before string `json:"before"`
 	// What it would cost afterwards.
 	After string `json:"after"`
-	// After less before.
+	// `after` less `before`.
 	Delta string `json:"delta"`
-	// The part of after that nothing of the instance would live in: it costs until it is released.
+	// The part of `after` for capacity that nothing of the instance would live in: it costs until it is released.
 	Left string `json:"left"`
 }
 
@@ -2954,7 +2954,7 @@ type CostShare struct {
 	Name string `json:"name"`
 	// ISO 4217.
 	Currency string `json:"currency"`
-	// The sum of the books.
+	// The sum in the books.
 	Amount string `json:"amount"`
 }
 
@@ -2973,7 +2973,7 @@ func (v *CostShare) GetAmount() string { return v.Amount }
 // CostSummary includes the requested fields of the GraphQL type CostSummary.
 // The GraphQL type's documentation follows.
 //
-// What costs so far, and is likely to.
+// The costs so far, and a forecast.
 type CostSummary struct {
 	// ISO 4217.
 	Currency string `json:"currency"`
@@ -2981,7 +2981,7 @@ type CostSummary struct {
 	From time.Time `json:"from"`
 	// Its end, exclusively.
 	To time.Time `json:"to"`
-	// What the books say of the month so far.
+	// The costs of the month so far, by the books.
 	Spent string `json:"spent"`
 	// What an hour of what is rented costs by the price book.
 	Hourly string `json:"hourly"`
@@ -3012,7 +3012,7 @@ func (v *CostSummary) GetForecast() string { return v.Forecast }
 // GetUnpriced returns CostSummary.Unpriced, and is useful for accessing the field via an interface.
 func (v *CostSummary) GetUnpriced() int { return v.Unpriced }
 
-// What a new app is made from.
+// What a new app is created from.
 type CreateAppInput struct {
 	// Short name: 2 to 40 lower-case letters, digits and hyphens.
 	Slug string `json:"slug"`
@@ -3060,7 +3060,7 @@ type CreateAppResponse struct {
 // GetCreateApp returns CreateAppResponse.CreateApp, and is useful for accessing the field via an interface.
 func (v *CreateAppResponse) GetCreateApp() App { return v.CreateApp }
 
-// What a new artifact source is made from.
+// What a new artifact source is created from.
 type CreateArtifactSourceInput struct {
 	// The tenant whose source it is; left out for the platform's.
 	TenantId string `json:"tenantId,omitempty"`
@@ -3072,7 +3072,7 @@ type CreateArtifactSourceInput struct {
 	Location string `json:"location"`
 	// An object store's region; `us-east-1` when left out.
 	Region string `json:"region,omitempty"`
-	// What becomes of what is not signed by a trusted key.
+	// What happens to an artifact that is not signed by a trusted key.
 	SignaturePolicy SignaturePolicy `json:"signaturePolicy"`
 	// Makes a repeat harmless: same key and input, same source.
 	IdempotencyKey string `json:"idempotencyKey"`
@@ -3112,14 +3112,14 @@ func (v *CreateArtifactSourceResponse) GetCreateArtifactSource() ArtifactSource 
 
 // CreateLoginLinkResponse is returned by CreateLoginLink on success.
 type CreateLoginLinkResponse struct {
-	// Mint a one-time login for a person; refused unless the server runs with development logins. Key: identity.login_link.create.
+	// Create a one-time login for a person; refused unless the server runs with development logins. Key: identity.login_link.create.
 	CreateLoginLink LoginLink `json:"createLoginLink"`
 }
 
 // GetCreateLoginLink returns CreateLoginLinkResponse.CreateLoginLink, and is useful for accessing the field via an interface.
 func (v *CreateLoginLinkResponse) GetCreateLoginLink() LoginLink { return v.CreateLoginLink }
 
-// What a new node may become.
+// What a new node may enrol as.
 type CreateNodeEnrolmentInput struct {
 	// The host name it must enrol with; left out for any.
 	Name string `json:"name,omitempty"`
@@ -3135,7 +3135,7 @@ func (v *CreateNodeEnrolmentInput) GetTtlMinutes() int { return v.TtlMinutes }
 
 // CreateNodeEnrolmentResponse is returned by CreateNodeEnrolment on success.
 type CreateNodeEnrolmentResponse struct {
-	// Mint a one-time enrolment for a node. Key: node.enrol, platform.
+	// Create a one-time enrolment for a node. Key: node.enrol, platform.
 	CreateNodeEnrolment NodeEnrolment `json:"createNodeEnrolment"`
 }
 
@@ -3144,9 +3144,9 @@ func (v *CreateNodeEnrolmentResponse) GetCreateNodeEnrolment() NodeEnrolment {
 	return v.CreateNodeEnrolment
 }
 
-// What a new project is made from.
+// What a new project is created from.
 type CreateProjectInput struct {
-	// The tenant it is made in.
+	// The tenant it is created in.
 	TenantId string `json:"tenantId"`
 	// Short name, unique in the tenant.
 	Slug string `json:"slug"`
@@ -3170,14 +3170,14 @@ func (v *CreateProjectInput) GetIdempotencyKey() string { return v.IdempotencyKe
 
 // CreateProjectResponse is returned by CreateProject on success.
 type CreateProjectResponse struct {
-	// Make a project. Key: project.create on the tenant.
+	// Create a project. Key: project.create on the tenant.
 	CreateProject Project `json:"createProject"`
 }
 
 // GetCreateProject returns CreateProjectResponse.CreateProject, and is useful for accessing the field via an interface.
 func (v *CreateProjectResponse) GetCreateProject() Project { return v.CreateProject }
 
-// What a publisher's own app is made from.
+// What a publisher's own app is created from.
 type CreateSandboxAppInput struct {
 	// The project that publishes it, and that alone may launch it.
 	ProjectId string `json:"projectId"`
@@ -3213,22 +3213,22 @@ func (v *CreateSandboxAppInput) GetIdempotencyKey() string { return v.Idempotenc
 
 // CreateSandboxAppResponse is returned by CreateSandboxApp on success.
 type CreateSandboxAppResponse struct {
-	// Add an app that only one project may launch and only its tenant sees, and entitle the project to it; at most 20 of a tenant. Key: sandbox.manage on the project.
+	// Add an app that only one project may launch and only its tenant sees, and entitle the project to it; at most 20 in a tenant. Key: sandbox.manage on the project.
 	CreateSandboxApp App `json:"createSandboxApp"`
 }
 
 // GetCreateSandboxApp returns CreateSandboxAppResponse.CreateSandboxApp, and is useful for accessing the field via an interface.
 func (v *CreateSandboxAppResponse) GetCreateSandboxApp() App { return v.CreateSandboxApp }
 
-// What a new service account is made from.
+// What a new service account is created from.
 type CreateServiceAccountInput struct {
 	// The project it acts in.
 	ProjectId string `json:"projectId"`
 	// Name, unique in the project: 2 to 40 lower-case letters, digits and hyphens.
 	Name string `json:"name"`
-	// The permission keys it may use; each must be one the caller holds.
+	// The permission keys it may use; each must be one the caller has.
 	PermissionKeys []string `json:"permissionKeys"`
-	// What it is bound to beyond its keys; left out for nothing more.
+	// Its limits beyond its keys; left out for none.
 	Limits *ServiceAccountLimitsInput `json:"limits,omitempty"`
 	// Makes a repeat harmless: same key and input, same service account.
 	IdempotencyKey string `json:"idempotencyKey"`
@@ -3249,11 +3249,11 @@ func (v *CreateServiceAccountInput) GetLimits() *ServiceAccountLimitsInput { ret
 // GetIdempotencyKey returns CreateServiceAccountInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *CreateServiceAccountInput) GetIdempotencyKey() string { return v.IdempotencyKey }
 
-// What a new service-account key is made from.
+// What a new service-account key is created from.
 type CreateServiceAccountKeyInput struct {
-	// The service account it speaks for.
+	// The service account it belongs to.
 	ServiceAccountId string `json:"serviceAccountId"`
-	// When it stops working; left out for the longest life that the installation allows. It ends earlier when its maker could not make it any more.
+	// When it stops working; left out for the longest lifetime that the installation allows. It ends earlier when its creator could no longer create it.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
 
@@ -3265,7 +3265,7 @@ func (v *CreateServiceAccountKeyInput) GetExpiresAt() *time.Time { return v.Expi
 
 // CreateServiceAccountKeyResponse is returned by CreateServiceAccountKey on success.
 type CreateServiceAccountKeyResponse struct {
-	// Make a key for a service account; its secret is in the answer and nowhere else. Key: identity.service_account.key.create.
+	// Create a key for a service account; its secret is in the answer and nowhere else. Key: identity.service_account.key.create.
 	CreateServiceAccountKey NewServiceAccountKey `json:"createServiceAccountKey"`
 }
 
@@ -3276,7 +3276,7 @@ func (v *CreateServiceAccountKeyResponse) GetCreateServiceAccountKey() NewServic
 
 // CreateServiceAccountResponse is returned by CreateServiceAccount on success.
 type CreateServiceAccountResponse struct {
-	// Make a service account. Key: identity.service_account.create on the project.
+	// Create a service account. Key: identity.service_account.create on the project.
 	CreateServiceAccount ServiceAccount `json:"createServiceAccount"`
 }
 
@@ -3287,9 +3287,9 @@ func (v *CreateServiceAccountResponse) GetCreateServiceAccount() ServiceAccount 
 
 // A new storage class.
 type CreateStorageClassInput struct {
-	// What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it stays.
+	// What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it cannot change.
 	Name string `json:"name"`
-	// How far its files reach. It stays.
+	// How far its files reach. It cannot change.
 	Kind StorageKind `json:"kind"`
 	// For people, 1 to 80 characters.
 	Title string `json:"title"`
@@ -3320,7 +3320,7 @@ func (v *CreateStorageClassResponse) GetCreateStorageClass() StorageClass {
 	return v.CreateStorageClass
 }
 
-// What a new tenant is made from.
+// What a new tenant is created from.
 type CreateTenantInput struct {
 	// Short name: 2 to 40 lower-case letters, digits and hyphens, starting with a letter.
 	Slug string `json:"slug"`
@@ -3346,14 +3346,14 @@ func (v *CreateTenantInput) GetIdempotencyKey() string { return v.IdempotencyKey
 
 // CreateTenantResponse is returned by CreateTenant on success.
 type CreateTenantResponse struct {
-	// Make a tenant. Key: tenant.create, platform.
+	// Create a tenant. Key: tenant.create, platform.
 	CreateTenant Tenant `json:"createTenant"`
 }
 
 // GetCreateTenant returns CreateTenantResponse.CreateTenant, and is useful for accessing the field via an interface.
 func (v *CreateTenantResponse) GetCreateTenant() Tenant { return v.CreateTenant }
 
-// What a new person is made from.
+// What a new person is created from.
 type CreateUserInput struct {
 	// The person's tenant; left out for platform staff, which only platform operators may add.
 	TenantId string `json:"tenantId,omitempty"`
@@ -3379,7 +3379,7 @@ func (v *CreateUserInput) GetIdempotencyKey() string { return v.IdempotencyKey }
 
 // CreateUserResponse is returned by CreateUser on success.
 type CreateUserResponse struct {
-	// Add a person. Whom a tenant adds by itself is invited and logs in once they accept, unless their address is of a verified domain of the tenant. CONFLICT when the tenant has the address itself. Key: identity.user.create on the tenant, or on the platform for staff.
+	// Add a person. A person whom a tenant adds by itself is invited and can log in after accepting, unless their address is in a verified domain of the tenant. CONFLICT when the same tenant has the address already. Key: identity.user.create on the tenant, or on the platform for staff.
 	CreateUser User `json:"createUser"`
 }
 
@@ -3388,13 +3388,13 @@ func (v *CreateUserResponse) GetCreateUser() User { return v.CreateUser }
 
 // A new volume.
 type CreateVolumeInput struct {
-	// The project that has it.
+	// The project that it belongs to.
 	ProjectId string `json:"projectId"`
 	// 1 to 40 lower-case letters, digits and hyphens, starting with a letter; unique among the project's volumes.
 	Name string `json:"name"`
 	// The storage class, by name or id.
 	StorageClass string `json:"storageClass"`
-	// How much it is to hold, GiB, 1 to 1,048,576.
+	// Its size, GiB, 1 to 1,048,576.
 	SizeGiB int `json:"sizeGiB"`
 	// Makes a repeat harmless: same key and input, same volume.
 	IdempotencyKey string `json:"idempotencyKey"`
@@ -3417,14 +3417,14 @@ func (v *CreateVolumeInput) GetIdempotencyKey() string { return v.IdempotencyKey
 
 // CreateVolumeResponse is returned by CreateVolume on success.
 type CreateVolumeResponse struct {
-	// Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size, BUDGET_EXCEEDED when a budget does not allow the price. Key: volume.create on the project.
+	// Create a volume. LIMIT_EXCEEDED when the project's quota does not allow the size, BUDGET_EXCEEDED when a budget does not allow the price. Key: volume.create on the project.
 	CreateVolume Volume `json:"createVolume"`
 }
 
 // GetCreateVolume returns CreateVolumeResponse.CreateVolume, and is useful for accessing the field via an interface.
 func (v *CreateVolumeResponse) GetCreateVolume() Volume { return v.CreateVolume }
 
-// What a new webhook is made from.
+// What a new webhook is created from.
 type CreateWebhookInput struct {
 	// The project.
 	ProjectId string `json:"projectId"`
@@ -3455,7 +3455,7 @@ func (v *CreateWebhookInput) GetIdempotencyKey() string { return v.IdempotencyKe
 
 // CreateWebhookResponse is returned by CreateWebhook on success.
 type CreateWebhookResponse struct {
-	// Make a webhook; it begins with what happens from now on. Key: webhook.manage on the project; what it sends is bounded by the families that its maker may read.
+	// Create a webhook; it sends what happens from now on. Key: webhook.manage on the project; what it sends is bounded by the families that its creator may read.
 	CreateWebhook WebhookSecret `json:"createWebhook"`
 }
 
@@ -3465,7 +3465,7 @@ func (v *CreateWebhookResponse) GetCreateWebhook() WebhookSecret { return v.Crea
 // CreditGrant includes the GraphQL fields of CreditGrant requested by the fragment CreditGrant.
 // The GraphQL type's documentation follows.
 //
-// Credit that a tenant was given. It pays of statements as they close.
+// Credit that a tenant was given. It pays statements when they close.
 type CreditGrant struct {
 	// Typed id, `crg_…`.
 	Id string `json:"id"`
@@ -3514,13 +3514,13 @@ func (v *CreditGrant) GetReason() string { return v.Reason }
 // GetCreatedAt returns CreditGrant.CreatedAt, and is useful for accessing the field via an interface.
 func (v *CreditGrant) GetCreatedAt() time.Time { return v.CreatedAt }
 
-// What becomes of an operation whose deadline passes.
+// What happens to an operation whose deadline passes.
 type DeadlineOutcome string
 
 const (
-	// It fails, and says what it waited for.
+	// It fails, and states what it waited for.
 	DeadlineOutcomeFail DeadlineOutcome = "FAIL"
-	// It is finished by force: work may be lost, and the outcome says what is not proved.
+	// It is finished by force: work may be lost, and the outcome states what is not proved.
 	DeadlineOutcomeForce DeadlineOutcome = "FORCE"
 )
 
@@ -3550,7 +3550,7 @@ func (v *DecideGapInput) GetReason() string { return v.Reason }
 
 // DecideGapResponse is returned by DecideGap on success.
 type DecideGapResponse struct {
-	// Decide a gap, also once more. Key: gap.decide on the platform.
+	// Decide a gap, or change the decision. Key: gap.decide on the platform.
 	DecideGap Gap `json:"decideGap"`
 }
 
@@ -3559,7 +3559,7 @@ func (v *DecideGapResponse) GetDecideGap() Gap { return v.DecideGap }
 
 // DeclineControlPlaneResponse is returned by DeclineControlPlane on success.
 type DeclineControlPlaneResponse struct {
-	// Say no to an offer. Key: control_plane.attach on the project it is offered to.
+	// Decline an offer. Key: control_plane.attach on the project it is offered to.
 	DeclineControlPlane ControlPlaneShare `json:"declineControlPlane"`
 }
 
@@ -3637,7 +3637,7 @@ func (v *DecommissionInstanceResponse) GetDecommissionInstance() Decommission {
 
 // DeleteNodeResponse is returned by DeleteNode on success.
 type DeleteNodeResponse struct {
-	// Take a retired node from the list; its name is free again. Answers its id. Key: node.operate, platform.
+	// Delete a retired node; its name is free again. Returns its id. Key: node.operate, platform.
 	DeleteNode string `json:"deleteNode"`
 }
 
@@ -3646,7 +3646,7 @@ func (v *DeleteNodeResponse) GetDeleteNode() string { return v.DeleteNode }
 
 // DeleteProjectResponse is returned by DeleteProject on success.
 type DeleteProjectResponse struct {
-	// Delete a project that holds no live instance and no allocation; its service accounts, keys, roles and webhooks end at once. Key: project.delete.
+	// Delete a project that has no live instance and no allocation; its service accounts, keys, roles and webhooks end at once. Key: project.delete.
 	DeleteProject Project `json:"deleteProject"`
 }
 
@@ -3688,7 +3688,7 @@ type DeliveryState string
 const (
 	// On its way, or waiting for its next try.
 	DeliveryStatePending DeliveryState = "PENDING"
-	// Taken, by an answer 2xx.
+	// Accepted with a 2xx answer.
 	DeliveryStateDelivered DeliveryState = "DELIVERED"
 	// Given up after its last try; it can be sent again.
 	DeliveryStateDead DeliveryState = "DEAD"
@@ -3866,7 +3866,7 @@ type DrainNodeInput struct {
 	NodeId string `json:"nodeId"`
 	// How long the drain of each member may take, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
-	// Lose the members' work at once; a drain under way is hastened. Needs a reason.
+	// Lose the members' work at once; a drain under way is sped up. Needs a reason.
 	Force bool `json:"force,omitempty"`
 	// Why; shown with the members' operations and kept in the audit.
 	Reason string `json:"reason,omitempty"`
@@ -3896,7 +3896,7 @@ func (v *DrainNodeResponse) GetDrainNode() StandingNode { return v.DrainNode }
 // Drift includes the GraphQL fields of Drift requested by the fragment Drift.
 // The GraphQL type's documentation follows.
 //
-// A difference between what is meant and what the adapter sees.
+// A difference between the desired state and what the adapter observes.
 type Drift struct {
 	// What kind of difference: a stable name in UPPER_SNAKE.
 	Code string `json:"code"`
@@ -3924,7 +3924,7 @@ type EffectivePolicy struct {
 	ProjectId string `json:"projectId"`
 	// Changes whenever any of the overlays does.
 	Hash string `json:"hash"`
-	// Every rule that holds, by dimension, widest level first; at most 3,000.
+	// Every rule that applies, by dimension, widest level first; at most 3,000.
 	Rules []EffectiveRule `json:"rules"`
 }
 
@@ -3940,7 +3940,7 @@ func (v *EffectivePolicy) GetRules() []EffectiveRule { return v.Rules }
 // EffectiveRule includes the requested fields of the GraphQL type EffectiveRule.
 // The GraphQL type's documentation follows.
 //
-// A rule that holds for a project, with where it comes from.
+// A rule that applies to a project, with where it comes from.
 type EffectiveRule struct {
 	// What it is about, such as `regions` or `maxGpus`.
 	Dimension string `json:"dimension"`
@@ -3952,11 +3952,11 @@ type EffectiveRule struct {
 	Limit *int `json:"limit"`
 	// Its level.
 	Origin PolicyScope `json:"origin"`
-	// The overlay that holds it; null for the platform's default.
+	// The overlay that contains it; null for the platform's default.
 	OverlayId *string `json:"overlayId"`
 	// Whether it is the platform's final decision, which needs no other level.
 	Final bool `json:"final"`
-	// What it says, for a person.
+	// What it means, for a person.
 	Message string `json:"message"`
 }
 
@@ -3996,7 +3996,7 @@ func (v *EndSessionResponse) GetEndSession() Session { return v.EndSession }
 // Endpoint includes the GraphQL fields of Endpoint requested by the fragment Endpoint.
 // The GraphQL type's documentation follows.
 //
-// Something that people reach of an instance, as its manifest declares it.
+// A service of an instance that people can reach, as its manifest declares it.
 type Endpoint struct {
 	// Its name in the manifest.
 	Name string `json:"name"`
@@ -4004,13 +4004,13 @@ type Endpoint struct {
 	Title string `json:"title"`
 	// The component whose members serve it.
 	ComponentKey string `json:"componentKey"`
-	// What is spoken there: `http`, `https`, `tcp` or `ssh`.
+	// Its protocol: `http`, `https`, `tcp` or `ssh`.
 	Protocol string `json:"protocol"`
 	// The permission key that opens it, on the instance's project.
 	PermissionKey string `json:"permissionKey"`
-	// The origin at which browsers have it, once it was opened by `openEndpoint`; programs show their access token there as a bearer. Empty where browsers do not open it: `appctl forward` does.
+	// The origin at which browsers reach it, once `openEndpoint` has opened it; programs send their access token there as a bearer token. Empty where browsers cannot open it: use `appctl forward`.
 	Address string `json:"address"`
-	// How many members in service serve it, by the adapter's word of their health.
+	// How many members in service serve it, by the health that the adapter reports.
 	Serving int `json:"serving"`
 }
 
@@ -4047,7 +4047,7 @@ type EnrolNodeInput struct {
 	AgentVersion string `json:"agentVersion"`
 	// Changes whenever the node boots.
 	BootId string `json:"bootId"`
-	// What it has.
+	// Its inventory.
 	Inventory NodeInventoryInput `json:"inventory"`
 }
 
@@ -4115,7 +4115,7 @@ type Entitlement struct {
 	GrantedBy string `json:"grantedBy"`
 	// When it was given.
 	CreatedAt time.Time `json:"createdAt"`
-	// When it was taken away; null while it holds.
+	// When it was revoked; null while it is valid.
 	RevokedAt *time.Time `json:"revokedAt"`
 	// Why it was given.
 	Reason string `json:"reason"`
@@ -4125,7 +4125,7 @@ type Entitlement struct {
 	MaxMembers *int `json:"maxMembers"`
 	// Most GPUs of the allocations of one instance; null for no bound.
 	MaxGpus *int `json:"maxGpus"`
-	// Version constraints, such as `>=1.2 <2` or `1.4.0`, any of which lets a version in; empty for all.
+	// Version constraints, such as `>=1.2 <2` or `1.4.0`, any of which admits a version; empty for all.
 	Versions []string `json:"versions"`
 	// When it ends; null for never.
 	ExpiresAt *time.Time `json:"expiresAt"`
@@ -4167,7 +4167,7 @@ func (v *Entitlement) GetVersions() []string { return v.Versions }
 // GetExpiresAt returns Entitlement.ExpiresAt, and is useful for accessing the field via an interface.
 func (v *Entitlement) GetExpiresAt() *time.Time { return v.ExpiresAt }
 
-// How far an entitlement goes; what is left out has no bound.
+// The limits of an entitlement; what is left out has no bound.
 type EntitlementLimitsInput struct {
 	// Most live instances of the app, 1 to 10,000.
 	MaxInstances *int `json:"maxInstances,omitempty"`
@@ -4175,7 +4175,7 @@ type EntitlementLimitsInput struct {
 	MaxMembers *int `json:"maxMembers,omitempty"`
 	// Most GPUs of the allocations of one instance, 1 to 100,000.
 	MaxGpus *int `json:"maxGpus,omitempty"`
-	// Version constraints, at most 20, any of which lets a version in.
+	// Version constraints, at most 20, any of which admits a version.
 	Versions []string `json:"versions,omitempty"`
 }
 
@@ -4228,7 +4228,7 @@ func (v *EntitlementPageEdgesEntitlementEdge) GetNode() Entitlement { return v.N
 // Event includes the GraphQL fields of Event requested by the fragment Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about.
+// Something that happened to an instance, to an allocation that no instance uses, or to a volume. The events of one instance, allocation or volume are numbered without gaps.
 type Event struct {
 	// Typed id, `evt_…`.
 	Id string `json:"id"`
@@ -4238,7 +4238,7 @@ type Event struct {
 	Seq int `json:"seq"`
 	// What happened, such as `apps.instance.running`.
 	Type string `json:"type"`
-	// The tenant, under the name that events had first; the same as `tenantId`.
+	// The tenant, under the name that events used first; the same as `tenantId`.
 	OrgId string `json:"orgId"`
 	// The project.
 	ProjectId string `json:"projectId"`
@@ -4246,19 +4246,19 @@ type Event struct {
 	AppSlug string `json:"appSlug"`
 	// The instance; empty for an event of an allocation that no instance uses, and of a volume.
 	AppInstanceId string `json:"appInstanceId"`
-	// The allocation, of an event of one that no instance uses; null of others.
+	// The allocation, for an event of an allocation that no instance uses; null for others.
 	AllocationId *string `json:"allocationId"`
-	// The volume, of an event of one; null of others.
+	// The volume, for an event of a volume; null for others.
 	VolumeId *string `json:"volumeId"`
 	// The operation that caused it; null when none did.
 	OperationId *string `json:"operationId"`
 	// The member it is about; null when about none.
 	MemberId *string `json:"memberId"`
-	// What to tell a person.
+	// What happened, for a person.
 	Message string `json:"message"`
 	// Its details.
 	Payload json.RawMessage `json:"payload"`
-	// What ties together everything its cause caused.
+	// The correlation id, shared by everything that its cause has caused.
 	CorrelationId string `json:"correlationId"`
 	// The trace of the request, or of the worker's attempt, that wrote it; empty where traces were off.
 	TraceId string `json:"traceId"`
@@ -4420,7 +4420,7 @@ type ExplainPermissionInput struct {
 	PermissionKey string `json:"permissionKey"`
 	// The object: any typed id, such as a project's or an instance's; left out for the platform.
 	ObjectId *string `json:"objectId"`
-	// The risk of the app action that the key is wanted for; left out when it is for none.
+	// The risk of the app action that the key is needed for; left out when there is none.
 	Risk *ActionRisk `json:"risk"`
 }
 
@@ -4438,7 +4438,7 @@ func (v *ExplainPermissionInput) GetRisk() *ActionRisk { return v.Risk }
 
 // ExplainPermissionResponse is returned by ExplainPermission on success.
 type ExplainPermissionResponse struct {
-	// Whether a subject may do something, with the rows that say so or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope.
+	// Whether a subject may do something, with the rows that allow it, or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope.
 	ExplainPermission PermissionExplanation `json:"explainPermission"`
 }
 
@@ -4459,7 +4459,7 @@ func (v *ExportStatementResponse) GetExportStatement() StatementExport { return 
 // Failure includes the GraphQL fields of Failure requested by the fragment Failure.
 // The GraphQL type's documentation follows.
 //
-// Why something failed, and whose it is.
+// Why something failed, and who can mend it.
 type Failure struct {
 	// A catalogued or adapter-given code.
 	Code string `json:"code"`
@@ -4486,13 +4486,13 @@ func (v *Failure) GetRetryable() bool { return v.Retryable }
 // Fleet includes the requested fields of the GraphQL type Fleet.
 // The GraphQL type's documentation follows.
 //
-// All nodes at once: what there is, what is wrong with it, and what does not go on.
+// All nodes at once: their capacity, what is wrong with them, and the operations that make no progress.
 type Fleet struct {
 	// By region and SKU, at most 200.
 	Capacity []FleetCapacity `json:"capacity"`
 	// Nodes that take no new members: offline, cordoned, or with a condition that keeps them away. At most 200, by name.
 	Troubled []StandingNode `json:"troubled"`
-	// Open operations of every tenant that are past their deadline, fail again and again, or are older than ten minutes. At most 100, the oldest first.
+	// Open operations of every tenant that are past their deadline, fail repeatedly, or are older than ten minutes. At most 100, the oldest first.
 	Stuck []StuckOperation `json:"stuck"`
 }
 
@@ -4520,7 +4520,7 @@ type FleetCapacity struct {
 	Online int `json:"online"`
 	// Those that take new members.
 	Taking int `json:"taking"`
-	// Those that take new members and are rented by nobody.
+	// Those that take new members and are not rented.
 	FreeNodes int `json:"freeNodes"`
 	// GPUs of all nodes.
 	Gpus int `json:"gpus"`
@@ -4566,11 +4566,11 @@ type Gap struct {
 	Id string `json:"id"`
 	// What is missing.
 	Kind GapKind `json:"kind"`
-	// Where it is.
+	// Its state.
 	State GapState `json:"state"`
 	// The app.
 	AppSlug string `json:"appSlug"`
-	// The version that it was found with; null for no one of them.
+	// The version that it was found with; null for no particular version.
 	ManifestId *string `json:"manifestId"`
 	// Its semantic version; empty for none.
 	Version string `json:"version"`
@@ -4602,7 +4602,7 @@ type Gap struct {
 	Release string `json:"release"`
 	// The version of the app that closed it; null for none.
 	ReleaseManifestId *string `json:"releaseManifestId"`
-	// What the release has of it; empty before that.
+	// What the release does about it; empty before that.
 	CloseReason string `json:"closeReason"`
 }
 
@@ -4669,7 +4669,7 @@ func (v *Gap) GetReleaseManifestId() *string { return v.ReleaseManifestId }
 // GetCloseReason returns Gap.CloseReason, and is useful for accessing the field via an interface.
 func (v *Gap) GetCloseReason() string { return v.CloseReason }
 
-// Which gaps. All that is given must fit.
+// Which gaps. A gap must match all that is given.
 type GapFilter struct {
 	// Those of an app.
 	AppSlug string `json:"appSlug,omitempty"`
@@ -4701,9 +4701,9 @@ const (
 	GapKindMissingPrimitive GapKind = "MISSING_PRIMITIVE"
 	// An app's own affair that leaks into the platform, or the platform's into an app.
 	GapKindLeakyCoupling GapKind = "LEAKY_COUPLING"
-	// A permission key or a rule of policy that cannot be named.
+	// A permission key or a rule of policy that the app needs and that does not exist.
 	GapKindMissingKey GapKind = "MISSING_KEY"
-	// Something that happens, and that triage finds no event of.
+	// Something that happens without an event that triage could find.
 	GapKindMissingEvent GapKind = "MISSING_EVENT"
 	// Use that no tenant can be billed for.
 	GapKindMissingBillingHook GapKind = "MISSING_BILLING_HOOK"
@@ -4746,7 +4746,7 @@ type GapPageEdgesGapEdge struct {
 // GetNode returns GapPageEdgesGapEdge.Node, and is useful for accessing the field via an interface.
 func (v *GapPageEdgesGapEdge) GetNode() Gap { return v.Node }
 
-// Where an entry of the gap log is.
+// The state of an entry of the gap log.
 type GapState string
 
 const (
@@ -4756,7 +4756,7 @@ const (
 	GapStateAccepted GapState = "ACCEPTED"
 	// It waits until more apps need it.
 	GapStateDeferred GapState = "DEFERRED"
-	// It is not the platform's, or not wanted.
+	// It is not the platform's task, or not wanted.
 	GapStateDeclined GapState = "DECLINED"
 	// A release has closed it.
 	GapStateClosed GapState = "CLOSED"
@@ -4783,7 +4783,7 @@ type Generation struct {
 	AppVersion string `json:"appVersion"`
 	// The config, with the schema's defaults filled in.
 	Config json.RawMessage `json:"config"`
-	// The operation that brought it; null for what ran before generations were counted.
+	// The operation that introduced it; null for what ran before generations were counted.
 	OperationId *string `json:"operationId"`
 	// Since when.
 	CreatedAt time.Time `json:"createdAt"`
@@ -4809,7 +4809,7 @@ func (v *Generation) GetCreatedAt() time.Time { return v.CreatedAt }
 
 // GetAppOnboardingResponse is returned by GetAppOnboarding on success.
 type GetAppOnboardingResponse struct {
-	// Check from what is recorded whether a version of an app, or its ACTIVE or else its newest one, is ready for onboarding. Nothing is kept. It rests on the newest instances of the version that its publisher sees. Key: manifest.read on the app's publisher, or on the platform.
+	// Check from what is recorded whether a version of an app, or its ACTIVE or else its newest one, is ready for onboarding. Nothing is kept. It reads the newest instances of the version that its publisher sees. Key: manifest.read on the app's publisher, or on the platform.
 	AppOnboarding AppOnboarding `json:"appOnboarding"`
 }
 
@@ -5245,7 +5245,7 @@ func __marshalGetArtifactDetailNode(v *GetArtifactDetailNode) ([]byte, error) {
 // GetArtifactDetailNodeAdapterRegistration includes the requested fields of the GraphQL type AdapterRegistration.
 // The GraphQL type's documentation follows.
 //
-// An adapter the platform may call: a name, an address, and what it said of itself.
+// An adapter the platform may call: a name, an address, and its description of itself.
 type GetArtifactDetailNodeAdapterRegistration struct {
 	Typename *string `json:"__typename"`
 }
@@ -5284,7 +5284,7 @@ type GetArtifactDetailNodeArtifact struct {
 	Artifact `json:"-"`
 	// Where it comes from; null for what was published before there were sources.
 	Source *ArtifactSource `json:"source"`
-	// All it is made of; at most 2,048.
+	// All its parts; at most 2,048.
 	Parts []ArtifactPart `json:"parts"`
 	// The manifests that pin it, newest first; at most 50.
 	PinnedBy []Manifest `json:"pinnedBy"`
@@ -5531,7 +5531,7 @@ func (v *GetArtifactDetailNodeComputeNode) GetTypename() *string { return v.Type
 // GetArtifactDetailNodeControlPlaneShare includes the requested fields of the GraphQL type ControlPlaneShare.
 // The GraphQL type's documentation follows.
 //
-// The offer of a tenant's shared control plane to another of its projects, and what became of it.
+// The offer of a tenant's shared control plane to another of its projects, and its state.
 type GetArtifactDetailNodeControlPlaneShare struct {
 	Typename *string `json:"__typename"`
 }
@@ -5553,7 +5553,7 @@ func (v *GetArtifactDetailNodeEntitlement) GetTypename() *string { return v.Type
 // GetArtifactDetailNodeEvent includes the requested fields of the GraphQL type Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about.
+// Something that happened to an instance, to an allocation that no instance uses, or to a volume. The events of one instance, allocation or volume are numbered without gaps.
 type GetArtifactDetailNodeEvent struct {
 	Typename *string `json:"__typename"`
 }
@@ -5630,7 +5630,7 @@ func (v *GetArtifactDetailNodeOperation) GetTypename() *string { return v.Typena
 // GetArtifactDetailNodeOrphan includes the requested fields of the GraphQL type Orphan.
 // The GraphQL type's documentation follows.
 //
-// Something that an operation could not take back. It is tried again until it is gone.
+// Something that an operation could not undo. The platform tries again until it is resolved.
 type GetArtifactDetailNodeOrphan struct {
 	Typename *string `json:"__typename"`
 }
@@ -5674,7 +5674,7 @@ func (v *GetArtifactDetailNodeRoleBinding) GetTypename() *string { return v.Type
 // GetArtifactDetailNodeRuntimeSecret includes the requested fields of the GraphQL type RuntimeSecret.
 // The GraphQL type's documentation follows.
 //
-// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to.
+// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to the recipient that it is bound to.
 type GetArtifactDetailNodeRuntimeSecret struct {
 	Typename *string `json:"__typename"`
 }
@@ -5740,7 +5740,7 @@ func (v *GetArtifactDetailNodeVolume) GetTypename() *string { return v.Typename 
 // GetArtifactDetailNodeWebhook includes the requested fields of the GraphQL type Webhook.
 // The GraphQL type's documentation follows.
 //
-// A subscription of a project to its events by HTTP, signed as Standard Webhooks says.
+// A subscription of a project to its events by HTTP, signed as Standard Webhooks specifies.
 type GetArtifactDetailNodeWebhook struct {
 	Typename *string `json:"__typename"`
 }
@@ -5761,7 +5761,7 @@ func (v *GetArtifactDetailNodeWebhookDelivery) GetTypename() *string { return v.
 
 // GetArtifactDetailResponse is returned by GetArtifactDetail on success.
 type GetArtifactDetailResponse struct {
-	// Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is.
+	// Any object by its id. An object that is missing gives the error NOT_FOUND, never null.
 	Node GetArtifactDetailNode `json:"-"`
 }
 
@@ -5842,7 +5842,7 @@ func (v *GetArtifactResponse) GetArtifact() Artifact { return v.Artifact }
 
 // GetCanaryReportResponse is returned by GetCanaryReport on success.
 type GetCanaryReportResponse struct {
-	// How the canary of a manifest goes. FAILED_PRECONDITION when it never was one. Key: manifest.read on the app's publisher, or on the platform.
+	// The state of the canary of a manifest. FAILED_PRECONDITION when it never was one. Key: manifest.read on the app's publisher, or on the platform.
 	CanaryReport CanaryReport `json:"canaryReport"`
 }
 
@@ -6307,7 +6307,7 @@ func __marshalGetGapNode(v *GetGapNode) ([]byte, error) {
 // GetGapNodeAdapterRegistration includes the requested fields of the GraphQL type AdapterRegistration.
 // The GraphQL type's documentation follows.
 //
-// An adapter the platform may call: a name, an address, and what it said of itself.
+// An adapter the platform may call: a name, an address, and its description of itself.
 type GetGapNodeAdapterRegistration struct {
 	Typename *string `json:"__typename"`
 }
@@ -6384,7 +6384,7 @@ func (v *GetGapNodeComputeNode) GetTypename() *string { return v.Typename }
 // GetGapNodeControlPlaneShare includes the requested fields of the GraphQL type ControlPlaneShare.
 // The GraphQL type's documentation follows.
 //
-// The offer of a tenant's shared control plane to another of its projects, and what became of it.
+// The offer of a tenant's shared control plane to another of its projects, and its state.
 type GetGapNodeControlPlaneShare struct {
 	Typename *string `json:"__typename"`
 }
@@ -6406,7 +6406,7 @@ func (v *GetGapNodeEntitlement) GetTypename() *string { return v.Typename }
 // GetGapNodeEvent includes the requested fields of the GraphQL type Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about.
+// Something that happened to an instance, to an allocation that no instance uses, or to a volume. The events of one instance, allocation or volume are numbered without gaps.
 type GetGapNodeEvent struct {
 	Typename *string `json:"__typename"`
 }
@@ -6654,7 +6654,7 @@ func (v *GetGapNodeOperation) GetTypename() *string { return v.Typename }
 // GetGapNodeOrphan includes the requested fields of the GraphQL type Orphan.
 // The GraphQL type's documentation follows.
 //
-// Something that an operation could not take back. It is tried again until it is gone.
+// Something that an operation could not undo. The platform tries again until it is resolved.
 type GetGapNodeOrphan struct {
 	Typename *string `json:"__typename"`
 }
@@ -6698,7 +6698,7 @@ func (v *GetGapNodeRoleBinding) GetTypename() *string { return v.Typename }
 // GetGapNodeRuntimeSecret includes the requested fields of the GraphQL type RuntimeSecret.
 // The GraphQL type's documentation follows.
 //
-// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to.
+// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to the recipient that it is bound to.
 type GetGapNodeRuntimeSecret struct {
 	Typename *string `json:"__typename"`
 }
@@ -6764,7 +6764,7 @@ func (v *GetGapNodeVolume) GetTypename() *string { return v.Typename }
 // GetGapNodeWebhook includes the requested fields of the GraphQL type Webhook.
 // The GraphQL type's documentation follows.
 //
-// A subscription of a project to its events by HTTP, signed as Standard Webhooks says.
+// A subscription of a project to its events by HTTP, signed as Standard Webhooks specifies.
 type GetGapNodeWebhook struct {
 	Typename *string `json:"__typename"`
 }
@@ -6785,7 +6785,7 @@ func (v *GetGapNodeWebhookDelivery) GetTypename() *string { return v.Typename }
 
 // GetGapResponse is returned by GetGap on success.
 type GetGapResponse struct {
-	// Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is.
+	// Any object by its id. An object that is missing gives the error NOT_FOUND, never null.
 	Node GetGapNode `json:"-"`
 }
 
@@ -6866,7 +6866,7 @@ func (v *GetInstanceResponse) GetInstance() InstanceDetail { return v.Instance }
 
 // GetLaunchOptionsResponse is returned by GetLaunchOptions on success.
 type GetLaunchOptionsResponse struct {
-	// What a launch of an app in a project could be made from. Key: <family>.instance.create on the project.
+	// What a launch form for an app in a project needs. Key: <family>.instance.create on the project.
 	LaunchOptions LaunchOptions `json:"launchOptions"`
 }
 
@@ -7292,7 +7292,7 @@ func __marshalGetManifestNode(v *GetManifestNode) ([]byte, error) {
 // GetManifestNodeAdapterRegistration includes the requested fields of the GraphQL type AdapterRegistration.
 // The GraphQL type's documentation follows.
 //
-// An adapter the platform may call: a name, an address, and what it said of itself.
+// An adapter the platform may call: a name, an address, and its description of itself.
 type GetManifestNodeAdapterRegistration struct {
 	Typename *string `json:"__typename"`
 }
@@ -7369,7 +7369,7 @@ func (v *GetManifestNodeComputeNode) GetTypename() *string { return v.Typename }
 // GetManifestNodeControlPlaneShare includes the requested fields of the GraphQL type ControlPlaneShare.
 // The GraphQL type's documentation follows.
 //
-// The offer of a tenant's shared control plane to another of its projects, and what became of it.
+// The offer of a tenant's shared control plane to another of its projects, and its state.
 type GetManifestNodeControlPlaneShare struct {
 	Typename *string `json:"__typename"`
 }
@@ -7391,7 +7391,7 @@ func (v *GetManifestNodeEntitlement) GetTypename() *string { return v.Typename }
 // GetManifestNodeEvent includes the requested fields of the GraphQL type Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about.
+// Something that happened to an instance, to an allocation that no instance uses, or to a volume. The events of one instance, allocation or volume are numbered without gaps.
 type GetManifestNodeEvent struct {
 	Typename *string `json:"__typename"`
 }
@@ -7436,7 +7436,7 @@ type GetManifestNodeManifest struct {
 	CanaryHaltedAt *time.Time `json:"canaryHaltedAt"`
 	// Why it was halted.
 	CanaryHaltReason string `json:"canaryHaltReason"`
-	// The reports brought for it, newest first; at most 50. Key: manifest.read on the app's publisher, or on the platform; empty for others.
+	// The reports submitted for it, newest first; at most 50. Key: manifest.read on the app's publisher, or on the platform; empty for others.
 	Reports []PromotionEvidence `json:"reports"`
 	// Its steps from stage to stage, newest first; at most 100.
 	History []Promotion `json:"history"`
@@ -7657,7 +7657,7 @@ func (v *GetManifestNodeOperation) GetTypename() *string { return v.Typename }
 // GetManifestNodeOrphan includes the requested fields of the GraphQL type Orphan.
 // The GraphQL type's documentation follows.
 //
-// Something that an operation could not take back. It is tried again until it is gone.
+// Something that an operation could not undo. The platform tries again until it is resolved.
 type GetManifestNodeOrphan struct {
 	Typename *string `json:"__typename"`
 }
@@ -7701,7 +7701,7 @@ func (v *GetManifestNodeRoleBinding) GetTypename() *string { return v.Typename }
 // GetManifestNodeRuntimeSecret includes the requested fields of the GraphQL type RuntimeSecret.
 // The GraphQL type's documentation follows.
 //
-// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to.
+// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to the recipient that it is bound to.
 type GetManifestNodeRuntimeSecret struct {
 	Typename *string `json:"__typename"`
 }
@@ -7767,7 +7767,7 @@ func (v *GetManifestNodeVolume) GetTypename() *string { return v.Typename }
 // GetManifestNodeWebhook includes the requested fields of the GraphQL type Webhook.
 // The GraphQL type's documentation follows.
 //
-// A subscription of a project to its events by HTTP, signed as Standard Webhooks says.
+// A subscription of a project to its events by HTTP, signed as Standard Webhooks specifies.
 type GetManifestNodeWebhook struct {
 	Typename *string `json:"__typename"`
 }
@@ -7788,7 +7788,7 @@ func (v *GetManifestNodeWebhookDelivery) GetTypename() *string { return v.Typena
 
 // GetManifestResponse is returned by GetManifest on success.
 type GetManifestResponse struct {
-	// Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is.
+	// Any object by its id. An object that is missing gives the error NOT_FOUND, never null.
 	Node GetManifestNode `json:"-"`
 }
 
@@ -7877,9 +7877,9 @@ func (v *GetMemberLogsMember) GetLogs() GetMemberLogsMemberLogsLogPage { return 
 type GetMemberLogsMemberLogsLogPage struct {
 	// The lines, at most 1,000.
 	Lines []LogLine `json:"lines"`
-	// Reads on after the page; of use when there are no lines, too.
+	// Reads on after the page; valid also when there are no lines.
 	Cursor string `json:"cursor"`
-	// Whether more lines are there already.
+	// Whether more lines exist already.
 	More bool `json:"more"`
 	// Where the lines came from.
 	Source LogSource `json:"source"`
@@ -7916,7 +7916,7 @@ func (v *GetMemberLogsResponse) GetMember() GetMemberLogsMember { return v.Membe
 //
 // One realised member of a component, bound to a node.
 type GetMemberMetricsMember struct {
-	// What it used: a series that its node keeps, an hour of samples and a week of averages over ten minutes, for as long after the member's end too. A document may read the series of 8 members. Faults: NODE_UNREACHABLE while the node is away, FAILED_PRECONDITION for a member that was never measured. Key: <family>.node.read.
+	// What it used: a series that its node keeps, an hour of samples and a week of averages over ten minutes, for as long after the member's end too. A document may read the series of 8 members. Errors: NODE_UNREACHABLE while the node does not answer, FAILED_PRECONDITION for a member that was never measured. Key: <family>.node.read.
 	Metrics GetMemberMetricsMemberMetrics `json:"metrics"`
 }
 
@@ -8056,7 +8056,7 @@ func (v *GetNodeNode) GetId() string { return v.Id }
 
 // GetNodeResponse is returned by GetNode on success.
 type GetNodeResponse struct {
-	// Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is.
+	// Any object by its id. An object that is missing gives the error NOT_FOUND, never null.
 	Node GetNodeNode `json:"node"`
 }
 
@@ -8065,7 +8065,7 @@ func (v *GetNodeResponse) GetNode() GetNodeNode { return v.Node }
 
 // GetNodeTaskResponse is returned by GetNodeTask on success.
 type GetNodeTaskResponse struct {
-	// A node task; with `waitSeconds` the answer waits until the task has ended or the time is over. Key: task.read on its project.
+	// A node task; with `waitSeconds` the answer waits until the task has ended or the time has passed. Key: task.read on its project.
 	NodeTask NodeTask `json:"nodeTask"`
 }
 
@@ -8101,7 +8101,7 @@ func (v *GetRepairResponse) GetInstance() Repair { return v.Instance }
 
 // GetStatementResponse is returned by GetStatement on success.
 type GetStatementResponse struct {
-	// What a tenant or a project owes, for the present period or the one that is named. Key: billing.read on all of it.
+	// What a tenant or a project owes, for the current period or the one that is named. Key: billing.read on all of it.
 	Statement Statement `json:"statement"`
 }
 
@@ -8126,7 +8126,7 @@ type GetViewerViewer struct {
 	Actor Actor `json:"actor"`
 	// The caller's tenant, if it has one.
 	Tenant *Tenant `json:"tenant"`
-	// The roles the caller holds now, at most 1,000.
+	// The roles the caller has now, at most 1,000.
 	Bindings []RoleBinding `json:"bindings"`
 }
 
@@ -8198,7 +8198,7 @@ func (v *GrantCreditResponse) GetGrantCredit() CreditGrant { return v.GrantCredi
 
 // GrantEntitlementResponse is returned by GrantEntitlement on success.
 type GrantEntitlementResponse struct {
-	// Let a project launch an app; limits and end of one that holds already are replaced. Key: entitlement.manage on the project.
+	// Let a project launch an app; the limits and the end of a valid entitlement are replaced. Key: entitlement.manage on the project.
 	GrantEntitlement Entitlement `json:"grantEntitlement"`
 }
 
@@ -8255,7 +8255,7 @@ func (v *GrantRoleResponse) GetGrantRole() RoleBinding { return v.GrantRole }
 type GrantedRole struct {
 	// Typed id, `rb_…`.
 	Id string `json:"id"`
-	// The user who holds the role.
+	// The user who has the role.
 	SubjectId string `json:"subjectId"`
 	// The role's name: a bundle of permission keys.
 	Role string `json:"role"`
@@ -8271,7 +8271,7 @@ type GrantedRole struct {
 	Reason string `json:"reason"`
 	// Whether a break-glass mutation gave it.
 	BreakGlass bool `json:"breakGlass"`
-	// When it was taken away; null while it holds.
+	// When it was revoked; null while it is valid.
 	RevokedAt *time.Time `json:"revokedAt"`
 }
 
@@ -8311,11 +8311,11 @@ type Health string
 const (
 	// Works as it should.
 	HealthHealthy Health = "HEALTHY"
-	// Works with losses.
+	// Works in part.
 	HealthDegraded Health = "DEGRADED"
 	// Does not work.
 	HealthUnhealthy Health = "UNHEALTHY"
-	// Nobody has said; never read as good.
+	// Not reported; never treated as healthy.
 	HealthUnknown Health = "UNKNOWN"
 )
 
@@ -8329,15 +8329,15 @@ var AllHealth = []Health{
 // HourlyCost includes the GraphQL fields of PlanCost requested by the fragment HourlyCost.
 // The GraphQL type's documentation follows.
 //
-// What a change makes of the price of an hour, by the price book. The plan's hash holds for it.
+// How a change affects the price of an hour, by the price book. The plan's hash covers it.
 type HourlyCost struct {
 	// Sums, in each currency; empty when nothing has a price.
 	Totals []CostChange `json:"totals"`
 	// How many allocations have no price. They are in no sum.
 	Unpriced int `json:"unpriced"`
-	// The capacity that the change bears on. With tiers, the dearest step counts.
+	// The capacity that the change affects. With tiers, the most expensive step counts.
 	Capacity []PlannedCost `json:"capacity"`
-	// What the app's own use is metered in, where members come or another version does.
+	// What the app's own use is metered in, where members are added or the version changes.
 	Usage []PlannedRate `json:"usage"`
 }
 
@@ -8356,7 +8356,7 @@ func (v *HourlyCost) GetUsage() []PlannedRate { return v.Usage }
 // Impact includes the GraphQL fields of Impact requested by the fragment Impact.
 // The GraphQL type's documentation follows.
 //
-// Who and what an operation on an instance would touch: its blast radius.
+// Who and what an operation on an instance would affect: its blast radius.
 type Impact struct {
 	// The instance.
 	InstanceId string `json:"instanceId"`
@@ -8392,7 +8392,7 @@ func (v *Impact) GetOpenOperations() int { return v.OpenOperations }
 
 // ImpactOfResponse is returned by ImpactOf on success.
 type ImpactOfResponse struct {
-	// Who and what an operation on an instance would touch. Key: control_plane.read on its project.
+	// Who and what an operation on an instance would affect. Key: control_plane.read on its project.
 	ImpactOf Impact `json:"impactOf"`
 }
 
@@ -8402,7 +8402,7 @@ func (v *ImpactOfResponse) GetImpactOf() Impact { return v.ImpactOf }
 // ImpactedProject includes the requested fields of the GraphQL type ImpactedProject.
 // The GraphQL type's documentation follows.
 //
-// A project that a change of a control plane would touch.
+// A project that a change of a control plane would affect.
 type ImpactedProject struct {
 	// The project.
 	ProjectId string `json:"projectId"`
@@ -8447,9 +8447,9 @@ type Instance struct {
 	AppVersion string `json:"appVersion"`
 	// Its state.
 	Status InstanceStatus `json:"status"`
-	// How well it works, by the adapter's word.
+	// How well it works, as the adapter reports.
 	Health Health `json:"health"`
-	// What the adapter says of its health.
+	// The adapter's message about its health.
 	HealthMessage string `json:"healthMessage"`
 	// The number of its newest event; raised by every change.
 	Revision int `json:"revision"`
@@ -8459,13 +8459,13 @@ type Instance struct {
 	Failure *Failure `json:"failure"`
 	// Members requested, present, and healthy, by component.
 	Roles []ComponentRole `json:"roles"`
-	// What ties together everything its launch caused.
+	// The correlation id, shared by everything that its launch has caused.
 	CorrelationId string `json:"correlationId"`
 	// When it was launched.
 	CreatedAt time.Time `json:"createdAt"`
 	// When it last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
-	// When nothing of it was left, by the agents' word; null until then.
+	// When the agents proved that nothing of it was left; null until then.
 	ReleasedAt *time.Time `json:"releasedAt"`
 }
 
@@ -8556,9 +8556,9 @@ type InstanceDetail struct {
 	AppVersion string `json:"appVersion"`
 	// Its state.
 	Status InstanceStatus `json:"status"`
-	// How well it works, by the adapter's word.
+	// How well it works, as the adapter reports.
 	Health Health `json:"health"`
-	// What the adapter says of its health.
+	// The adapter's message about its health.
 	HealthMessage string `json:"healthMessage"`
 	// The number of its newest event; raised by every change.
 	Revision int `json:"revision"`
@@ -8570,9 +8570,9 @@ type InstanceDetail struct {
 	OperatingMode OperatingMode `json:"operatingMode"`
 	// Whom its control plane serves.
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope"`
-	// Whether it is of a system app: the platform's operator runs it, and answers for it.
+	// Whether it is of a system app: the platform's operator runs it, and is responsible for it.
 	System bool `json:"system"`
-	// The service account of its project that its adapter may act by for it, outside of operations; null for none.
+	// The service account of its project as which its adapter may act for it outside of operations; null for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId"`
 	// The volumes that it uses, by slot.
 	Volumes []VolumeUse `json:"volumes"`
@@ -8586,13 +8586,13 @@ type InstanceDetail struct {
 	Roles []ComponentRole `json:"roles"`
 	// The number of the manifest and config it runs, from 1.
 	Generation int `json:"generation"`
-	// Where what the adapter sees differs from what is meant, at most 256.
+	// The differences between the desired state and what the adapter observes, at most 256.
 	Drift []Drift `json:"drift"`
-	// When the adapter last said what it sees; null before the first time.
+	// When the adapter last reported what it observes; null before the first time.
 	ObservedAt *time.Time `json:"observedAt"`
-	// What keeps it from where it should be, the thing to mend first.
+	// What keeps it from its desired state; the first is the one to mend first.
 	Blockers []Blocker `json:"blockers"`
-	// What its operations have left behind and is still there, at most 100.
+	// What its operations have left behind and that still exists, at most 100.
 	Orphans []Orphan `json:"orphans"`
 	// Its members, by component and index. Key: <family>.node.read, as of each member.
 	Members MemberPage `json:"members"`
@@ -8602,13 +8602,13 @@ type InstanceDetail struct {
 	Actions []ActionSpec `json:"actions"`
 	// The allocations it uses, at most 256.
 	Allocations []AllocationRef `json:"allocations"`
-	// What ties together everything its launch caused.
+	// The correlation id, shared by everything that its launch has caused.
 	CorrelationId string `json:"correlationId"`
 	// When it was launched.
 	CreatedAt time.Time `json:"createdAt"`
 	// When it last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
-	// When nothing of it was left, by the agents' word; null until then.
+	// When the agents proved that nothing of it was left; null until then.
 	ReleasedAt *time.Time `json:"releasedAt"`
 }
 
@@ -8722,7 +8722,7 @@ type InstanceFilter struct {
 	AppSlug string `json:"appSlug,omitempty"`
 	// Only those of system apps, or only others; left out for both.
 	System *bool `json:"system,omitempty"`
-	// Only names that contain this, 1 to 100 characters.
+	// Only names that contain this, at most 100 bytes.
 	Search string `json:"search,omitempty"`
 }
 
@@ -8803,7 +8803,7 @@ const (
 	InstanceStatusStopping InstanceStatus = "STOPPING"
 	// Torn down, with proof that nothing is left.
 	InstanceStatusStopped InstanceStatus = "STOPPED"
-	// Lost for service; `releasedAt` stays empty until teardown is proved.
+	// No longer in service; `releasedAt` stays empty until teardown is proved.
 	InstanceStatusFailed InstanceStatus = "FAILED"
 )
 
@@ -8840,7 +8840,7 @@ func (v *Invitation) GetExpiresAt() time.Time { return v.ExpiresAt }
 
 // InviteUserResponse is returned by InviteUser on success.
 type InviteUserResponse struct {
-	// A code with which a person accepts to belong to the tenant, by a login whose verified address is the one that was added; codes of before end. Key: identity.user.create on the person's tenant.
+	// A code with which a person accepts to belong to the tenant, by a login whose verified address is the one that was added; earlier codes end. Key: identity.user.create on the person's tenant.
 	InviteUser Invitation `json:"inviteUser"`
 }
 
@@ -8883,7 +8883,7 @@ func (v *InvokeActionInput) GetIdempotencyKey() string { return v.IdempotencyKey
 
 // InvokeActionResponse is returned by InvokeAction on success.
 type InvokeActionResponse struct {
-	// Ask an instance's app to do something it declared. Key: the action's own, on the instance's project.
+	// Invoke an action that an instance's app declares. Key: the action's own, on the instance's project.
 	InvokeAction ActionAnswer `json:"invokeAction"`
 }
 
@@ -8914,7 +8914,7 @@ var AllIsolationClass = []IsolationClass{
 // IsolationGap includes the requested fields of the GraphQL type IsolationGap.
 // The GraphQL type's documentation follows.
 //
-// A wall that does not hold on a node.
+// A wall that is not effective on a node.
 type IsolationGap struct {
 	// Which.
 	Wall IsolationWall `json:"wall"`
@@ -8928,7 +8928,7 @@ func (v *IsolationGap) GetWall() IsolationWall { return v.Wall }
 // GetReason returns IsolationGap.Reason, and is useful for accessing the field via an interface.
 func (v *IsolationGap) GetReason() string { return v.Reason }
 
-// A wall that does not hold on a node.
+// A wall that is not effective on a node.
 type IsolationGapInput struct {
 	// Which.
 	Wall IsolationWall `json:"wall"`
@@ -8990,9 +8990,9 @@ type IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload struct {
 	Token string `json:"token"`
 	// When it stops working: after 15 minutes, or with the key that it was requested with.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// The service account that it speaks for.
+	// The service account that it acts as.
 	ServiceAccountId string `json:"serviceAccountId"`
-	// What it may use, on the instance alone.
+	// The permission keys that it may use, on this instance only.
 	PermissionKeys []string `json:"permissionKeys"`
 }
 
@@ -9016,7 +9016,7 @@ func (v *IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload) GetPermission
 
 // IssueOperatorTokenResponse is returned by IssueOperatorToken on success.
 type IssueOperatorTokenResponse struct {
-	// A token for one instance, as the service account that was chosen for it. For the service account that the instance's adapter is registered with: NOT_FOUND for every other caller, FAILED_PRECONDITION while no account is chosen. Key: adapter.act.
+	// Issue a token for one instance that acts as the service account chosen for it. Only the service account that the instance's adapter is registered with may call this: NOT_FOUND for every other caller, FAILED_PRECONDITION while no account is chosen. Key: adapter.act.
 	IssueOperatorToken IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload `json:"issueOperatorToken"`
 }
 
@@ -9037,7 +9037,7 @@ type IssueRuntimeSecretInput struct {
 	MemberId string `json:"memberId,omitempty"`
 	// The digest of the artifact to be pulled, one that the instance's manifest pins; required for artifact_pull.
 	ArtifactDigest string `json:"artifactDigest,omitempty"`
-	// Seconds until it can be delivered no more, 30 to 86,400; at most 900 for artifact_pull.
+	// Seconds until it can no longer be delivered, 30 to 86,400; at most 900 for artifact_pull.
 	TtlSeconds int `json:"ttlSeconds,omitempty"`
 	// How often it may be delivered.
 	Delivery SecretDelivery `json:"delivery,omitempty"`
@@ -9093,7 +9093,7 @@ type IssueSshCertificateInput struct {
 	Endpoint *string `json:"endpoint,omitempty"`
 	// The caller's public key, one line as `ssh-keygen` writes it.
 	PublicKey string `json:"publicKey"`
-	// Why, kept in the audit. It must be given without an endpoint.
+	// Why, kept in the audit. Required without an endpoint.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -9116,9 +9116,9 @@ func (v *IssueSshCertificateInput) GetReason() string { return v.Reason }
 type IssueSshCertificateIssueSshCertificate struct {
 	// The certificate, one line of a file such as `id_ed25519-cert.pub`.
 	Certificate string `json:"certificate"`
-	// What it is good for: the caller at this instance; for an endpoint also the endpoint at this instance. None is a login name.
+	// What it is valid for: the caller at this instance; for an endpoint also the endpoint at this instance. None of them is a login name.
 	Principals []string `json:"principals"`
-	// Until when somebody can log in with it. What has begun ends with the right.
+	// Until when the caller can log in with it. A session that has begun ends when the caller loses the right.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// The keys that sign the certificates of hosts, each as a line of type and key: for `@cert-authority` in `known_hosts`.
 	HostAuthorities []string `json:"hostAuthorities"`
@@ -9145,7 +9145,7 @@ func (v *IssueSshCertificateIssueSshCertificate) GetHostNames() []string { retur
 
 // IssueSshCertificateResponse is returned by IssueSshCertificate on success.
 type IssueSshCertificateResponse struct {
-	// Signs a certificate of minutes with which the caller logs in at the members of an instance. Key: `<family>.member.exec`, or the permission key of the endpoint.
+	// Sign a certificate, valid for minutes, with which the caller logs in to the members of an instance. Key: `<family>.member.exec`, or the permission key of the endpoint.
 	IssueSshCertificate IssueSshCertificateIssueSshCertificate `json:"issueSshCertificate"`
 }
 
@@ -9215,7 +9215,7 @@ func (v *IssueSshHostCertificateIssueSshHostCertificate) GetEndpointPrincipals()
 
 // IssueSshHostCertificateResponse is returned by IssueSshHostCertificate on success.
 type IssueSshHostCertificateResponse struct {
-	// Signs the host key of a member's own SSH server, for its adapter. Key: `task.run` on the instance.
+	// Sign the host key of a member's own SSH server, for its adapter. Key: `task.run` on the instance.
 	IssueSshHostCertificate IssueSshHostCertificateIssueSshHostCertificate `json:"issueSshHostCertificate"`
 }
 
@@ -9279,7 +9279,7 @@ func (v *Launch) GetInstance() Instance { return v.Instance }
 // GetOperation returns Launch.Operation, and is useful for accessing the field via an interface.
 func (v *Launch) GetOperation() Operation { return v.Operation }
 
-// What a launch is made from.
+// What a launch is created from.
 type LaunchInstanceInput struct {
 	// The project it lives in.
 	ProjectId string `json:"projectId"`
@@ -9297,15 +9297,15 @@ type LaunchInstanceInput struct {
 	Config json.RawMessage `json:"config,omitempty"`
 	// Who runs its control plane.
 	OperatingMode OperatingMode `json:"operatingMode,omitempty"`
-	// Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well.
+	// Whom its control plane serves; TENANT requires control_plane.create on the tenant as well.
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
-	// The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none.
+	// The service account of the project as which the app's adapter may act for the instance: the caller must be able to grant each of its keys. Left out for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
-	// The volumes that it uses, at most one in each slot of the manifest, at most 8; asks for volume.use as well. They stay when it is torn down.
+	// The volumes that it uses, at most one in each slot of the manifest, at most 8; requires volume.use as well. They stay when it is torn down.
 	Volumes []VolumeUseInput `json:"volumes,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
-	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
+	// Launch a manifest that is not active yet to test it; requires manifest.smoke as well.
 	Smoke bool `json:"smoke,omitempty"`
 	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
 	PlanHash string `json:"planHash,omitempty"`
@@ -9381,7 +9381,7 @@ type LaunchOptions struct {
 	Manifest ManifestDetail `json:"manifest"`
 	// Whether the project may launch it.
 	Entitled bool `json:"entitled"`
-	// What its members may do inside of their walls.
+	// What its members may do inside their walls.
 	Profile MemberProfile `json:"profile"`
 	// The app's versions that are not retired: first the requested one, then the active one and the canary, then the newest; at most 50.
 	Versions []LaunchVersion `json:"versions"`
@@ -9409,15 +9409,15 @@ func (v *LaunchOptions) GetAllocations() []AllocationVerdict { return v.Allocati
 //
 // What a launch would do, before it is requested. Nothing is written.
 type LaunchPlan struct {
-	// Pass it as `planHash`, and the launch is refused with PLAN_STALE when any of this has moved, or when another launch is requested.
+	// Pass it as `planHash`, and the launch is refused with PLAN_STALE when any of this has changed, or when another launch is requested.
 	Hash string `json:"hash"`
-	// Whether the launch would be accepted as things are: no verdict is REFUSED.
+	// Whether the launch would be accepted now: no verdict is REFUSED.
 	Allowed bool `json:"allowed"`
 	// The version that would be launched; empty when none can be.
 	Version string `json:"version"`
-	// The members that would come, at most 256.
+	// The members that would be added, at most 256.
 	Members []PlannedMember `json:"members"`
-	// What those who have a say answer, up to the first refusal. The adapter is not asked about a launch.
+	// The verdicts, up to the first refusal. There is none of the adapter on a launch.
 	Verdicts []Verdict `json:"verdicts"`
 	// What an hour of it costs.
 	Cost HourlyCost `json:"cost"`
@@ -9477,13 +9477,13 @@ type LineBooking struct {
 	Id string `json:"id"`
 	// Whether it corrects the period after it was closed.
 	Correction bool `json:"correction"`
-	// The run that it was made from.
+	// The run that it was created from.
 	RunId string `json:"runId"`
-	// The period on whose statement it shows.
+	// The period on whose statement it appears.
 	StatementId string `json:"statementId"`
 	// By how much the quantity changed.
 	Quantity string `json:"quantity"`
-	// By how much what is paid for changed.
+	// By how much the charged quantity changed.
 	Billed string `json:"billed"`
 	// By how much the amount changed.
 	Amount string `json:"amount"`
@@ -9523,9 +9523,9 @@ func (v *LineBooking) GetBookedAt() time.Time { return v.BookedAt }
 // LineExplanation includes the requested fields of the GraphQL type LineExplanation.
 // The GraphQL type's documentation follows.
 //
-// Why a line of a statement costs what it costs: line, runs, records, operations, and who asked for them.
+// Why a line of a statement costs what it costs: line, runs, records, operations, and who requested them.
 type LineExplanation struct {
-	// Names the line, for ever.
+	// Identifies the line for ever.
 	Key string `json:"key"`
 	// The project.
 	ProjectId string `json:"projectId"`
@@ -9539,25 +9539,25 @@ type LineExplanation struct {
 	Sku string `json:"sku"`
 	// The region; empty for none.
 	Region string `json:"region"`
-	// The price; null when nothing is priced.
+	// The price; null when there is none.
 	PriceId *string `json:"priceId"`
 	// ISO 4217.
 	Currency string `json:"currency"`
-	// How much was used, as the last run saw it.
+	// How much was used, as of the last run.
 	Quantity string `json:"quantity"`
-	// How much of it is paid for.
+	// How much of it is charged.
 	Billed string `json:"billed"`
 	// The amount at twelve places, before it is rounded once.
 	Exact string `json:"exact"`
-	// The amount: the sum of the bookings, and of all shares. Null when nothing is priced.
+	// The amount: the sum of the bookings, and of all shares. Null when there is no price.
 	Amount *string `json:"amount"`
 	// What booked it, the newest first, at most 500.
 	Bookings []LineBooking `json:"bookings"`
-	// Whose it is, the dearest first, at most 500.
+	// The shares of members and operations, the most expensive first, at most 500.
 	Shares []LineShare `json:"shares"`
 	// How many shares there are.
 	ShareCount int `json:"shareCount"`
-	// What was counted, the newest first, at most as many as asked for.
+	// What was counted, the newest first, at most as many as requested.
 	Records []LineRecord `json:"records"`
 	// How many records were counted.
 	RecordCount int `json:"recordCount"`
@@ -9620,23 +9620,23 @@ func (v *LineExplanation) GetRecordCount() int { return v.RecordCount }
 // LineOperation includes the requested fields of the GraphQL type LineOperation.
 // The GraphQL type's documentation follows.
 //
-// An operation that brought a member, and who asked for it.
+// An operation that added a member, and who requested it.
 type LineOperation struct {
 	// The operation.
 	Id string `json:"id"`
 	// Its kind.
 	Kind string `json:"kind"`
-	// When it was asked for.
+	// When it was requested.
 	RequestedAt time.Time `json:"requestedAt"`
 	// The audit's entry of the request; null without audit.read, as is what follows.
 	AuditId *string `json:"auditId"`
-	// What kind of caller asked.
+	// What kind of caller requested it.
 	ActorKind *string `json:"actorKind"`
-	// Who asked.
+	// Who requested it.
 	ActorId *string `json:"actorId"`
 	// The name by which they are known.
 	ActorName *string `json:"actorName"`
-	// What was asked for.
+	// What was requested.
 	Action *string `json:"action"`
 	// Why.
 	Reason *string `json:"reason"`
@@ -9693,7 +9693,7 @@ type LineRecord struct {
 	Unit string `json:"unit"`
 	// The member; null where there are several or none.
 	MemberId *string `json:"memberId"`
-	// The operation that brought the member.
+	// The operation that added the member.
 	OperationId *string `json:"operationId"`
 	// When it was recorded.
 	RecordedAt time.Time `json:"recordedAt"`
@@ -9729,7 +9729,7 @@ func (v *LineRecord) GetRecordedAt() time.Time { return v.RecordedAt }
 // LineShare includes the requested fields of the GraphQL type LineShare.
 // The GraphQL type's documentation follows.
 //
-// What a member, and the operation that brought it, have of a line.
+// The share of a line that belongs to a member and to the operation that added it.
 type LineShare struct {
 	// The instance.
 	InstanceId *string `json:"instanceId"`
@@ -9739,13 +9739,13 @@ type LineShare struct {
 	MemberId *string `json:"memberId"`
 	// The member's component.
 	ComponentKey *string `json:"componentKey"`
-	// The operation that brought the member.
+	// The operation that added the member.
 	OperationId *string `json:"operationId"`
 	// The volume.
 	VolumeId *string `json:"volumeId"`
 	// How much was used.
 	Quantity string `json:"quantity"`
-	// How much of it is paid for.
+	// How much of it is charged.
 	Billed string `json:"billed"`
 	// What it costs: the shares of a line sum to the line.
 	Amount string `json:"amount"`
@@ -9795,7 +9795,7 @@ func (v *LintManifestResponse) GetLintManifest() LintResult { return v.LintManif
 // LintResult includes the requested fields of the GraphQL type LintResult.
 // The GraphQL type's documentation follows.
 //
-// What lint says of a manifest document.
+// What lint finds in a manifest document.
 type LintResult struct {
 	// Whether it may be published.
 	Ok bool `json:"ok"`
@@ -9876,7 +9876,7 @@ func (v *ListBillingPeriodsResponse) GetBillingPeriods() []BillingPeriod { retur
 
 // ListBillingRunsResponse is returned by ListBillingRuns on success.
 type ListBillingRunsResponse struct {
-	// The runs that made a tenant's books, the newest first. Key: billing.read on all of the tenant.
+	// The runs that computed a tenant's books, the newest first. Key: billing.read on all of the tenant.
 	BillingRuns BillingRunPage `json:"billingRuns"`
 }
 
@@ -9905,7 +9905,7 @@ func (v *ListControlPlaneSharesResponse) GetControlPlaneShares() ControlPlaneSha
 
 // ListCostsResponse is returned by ListCosts on success.
 type ListCostsResponse struct {
-	// What a project, a tenant or the platform costs, shared out, the dearest first, at most 1,000; of times in their order. It is summed from the ledger. Key: billing.read on all of it.
+	// What a project, a tenant or the platform costs, grouped, the most expensive first, at most 1,000; HOUR and DAY in order of time. It is summed from the ledger. Key: billing.read on all of it.
 	Costs []CostShare `json:"costs"`
 }
 
@@ -9926,7 +9926,7 @@ func (v *ListCreditGrantsResponse) GetCreditGrants() []CreditGrant { return v.Cr
 //
 // A running (or once running) app: a cluster of members in a project's allocations.
 type ListEndpointsInstance struct {
-	// What people reach of it.
+	// The endpoints that people can reach.
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
@@ -9974,7 +9974,7 @@ func (v *ListEventsResponse) GetInstance() ListEventsInstance { return v.Instanc
 
 // ListGapsResponse is returned by ListGaps on success.
 type ListGapsResponse struct {
-	// The gap log, newest first. Key: gap.read: with an app or a project on who publishes it, else on the platform.
+	// The gap log, newest first. Key: gap.read, on the publisher where an app or a project is given, else on the platform.
 	Gaps GapPage `json:"gaps"`
 }
 
@@ -10141,7 +10141,7 @@ func (v *ListPermissionsResponse) GetViewer() ListPermissionsViewer { return v.V
 //
 // The caller, as the platform sees it.
 type ListPermissionsViewer struct {
-	// The permission keys the caller holds in a project, sorted.
+	// The permission keys the caller has in a project, sorted.
 	Permissions []string `json:"permissions"`
 }
 
@@ -10150,7 +10150,7 @@ func (v *ListPermissionsViewer) GetPermissions() []string { return v.Permissions
 
 // ListPolicyOverlaysResponse is returned by ListPolicyOverlays on success.
 type ListPolicyOverlaysResponse struct {
-	// The overlay of the platform, a tenant or a project that holds now, and those before it, newest first. Key: policy.read at the scope; for the platform's, anywhere.
+	// The overlay of the platform, a tenant or a project that applies now, and those before it, newest first. Key: policy.read at the scope; for the platform's, anywhere.
 	PolicyOverlays PolicyOverlayPage `json:"policyOverlays"`
 }
 
@@ -10189,7 +10189,7 @@ func (v *ListProjectsViewer) GetProjects() ProjectPage { return v.Projects }
 
 // ListQuarantinedUsageResponse is returned by ListQuarantinedUsage on success.
 type ListQuarantinedUsageResponse struct {
-	// Reported records that were not taken, newest first. Key: usage.read on the project; without a project, on the platform.
+	// Reported records that were not accepted, newest first. Key: usage.read on the project; without a project, on the platform.
 	UsageQuarantine QuarantinedUsagePage `json:"usageQuarantine"`
 }
 
@@ -10200,7 +10200,7 @@ func (v *ListQuarantinedUsageResponse) GetUsageQuarantine() QuarantinedUsagePage
 
 // ListRoleBindingsResponse is returned by ListRoleBindings on success.
 type ListRoleBindingsResponse struct {
-	// Who holds which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope.
+	// Who has which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope.
 	RoleBindings RoleBindingPage `json:"roleBindings"`
 }
 
@@ -10384,7 +10384,7 @@ type LogLine struct {
 	Text string `json:"text"`
 	// Whether the line goes on in the next one of its process and stream: it was longer than 8 KiB.
 	Continues bool `json:"continues"`
-	// Lines that are not there, in place of a line; null at a line.
+	// Lines that no longer exist, in place of a line; null at a line.
 	Gap *LogLineGapLogGap `json:"gap"`
 }
 
@@ -10412,7 +10412,7 @@ func (v *LogLine) GetGap() *LogLineGapLogGap { return v.Gap }
 // LogLineGapLogGap includes the requested fields of the GraphQL type LogGap.
 // The GraphQL type's documentation follows.
 //
-// Lines that are not there any more.
+// Lines that no longer exist.
 type LogLineGapLogGap struct {
 	// How many, at most; null when the node restarted: then some lines may be lost, and how many is not known.
 	Lines *int `json:"lines"`
@@ -10465,7 +10465,7 @@ func (v *LoginLink) GetExpiresAt() time.Time { return v.ExpiresAt }
 
 // LogoutEverywhereResponse is returned by LogoutEverywhere on success.
 type LogoutEverywhereResponse struct {
-	// End every session of a person; answers how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant.
+	// End every session of a person; returns how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant.
 	LogoutEverywhere int `json:"logoutEverywhere"`
 }
 
@@ -10475,7 +10475,7 @@ func (v *LogoutEverywhereResponse) GetLogoutEverywhere() int { return v.LogoutEv
 // MadeUnderMadeUnderDerivedRight includes the requested fields of the GraphQL type DerivedRight.
 // The GraphQL type's documentation follows.
 //
-// Something that could not have been made without a break-glass binding, and ends with it.
+// Something that could not have been created without a break-glass binding, and ends with it.
 type MadeUnderMadeUnderDerivedRight struct {
 	// SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY, WEBHOOK or ROLE_BINDING.
 	Kind string `json:"kind"`
@@ -10485,9 +10485,9 @@ type MadeUnderMadeUnderDerivedRight struct {
 	ProjectId *string `json:"projectId"`
 	// The account's name, the webhook's description or the role.
 	Name string `json:"name"`
-	// When it was made.
+	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
-	// Whether it gives nothing any more.
+	// Whether it no longer gives any right.
 	Ended bool `json:"ended"`
 }
 
@@ -10511,7 +10511,7 @@ func (v *MadeUnderMadeUnderDerivedRight) GetEnded() bool { return v.Ended }
 
 // MadeUnderResponse is returned by MadeUnder on success.
 type MadeUnderResponse struct {
-	// What could not have been made without a break-glass binding and ends with it: accounts, keys, webhooks and roles, newest first, at most 200. Key: identity.binding.read at the binding's scope.
+	// What could not have been created without a break-glass binding and ends with it: accounts, keys, webhooks and roles, newest first, at most 200. Key: identity.binding.read at the binding's scope.
 	MadeUnder []MadeUnderMadeUnderDerivedRight `json:"madeUnder"`
 }
 
@@ -10707,13 +10707,13 @@ type Member struct {
 	Status MemberStatus `json:"status"`
 	// Whether it takes no new work.
 	Cordoned bool `json:"cordoned"`
-	// How well it works, by the adapter's word.
+	// How well it works, as the adapter reports.
 	Health Health `json:"health"`
-	// What the adapter says of its health.
+	// The adapter's message about its health.
 	HealthMessage string `json:"healthMessage"`
 	// Its labels, by name.
 	Labels json.RawMessage `json:"labels"`
-	// What it may do inside of its walls.
+	// What it may do inside its walls.
 	Profile MemberProfile `json:"profile"`
 	// What keeps it apart on its node; null when the node had not reported its walls.
 	IsolationClass *IsolationClass `json:"isolationClass"`
@@ -10725,7 +10725,7 @@ type Member struct {
 	Address string `json:"address"`
 	// The last operation that touched it.
 	LastOperation *Operation `json:"lastOperation"`
-	// What ties together everything its last operation caused.
+	// The correlation id, shared by everything that its last operation has caused.
 	CorrelationId string `json:"correlationId"`
 	// The adapter's own detail, for debugging.
 	AdapterDetail json.RawMessage `json:"adapterDetail"`
@@ -10733,9 +10733,9 @@ type Member struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// When it last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
-	// Why it was lost in service; null when it was not, or has come back.
+	// Why it failed in service; null when it did not, or is in service again.
 	Failure *MemberFailure `json:"failure"`
-	// When that was found; null when it was not.
+	// When that was found; null when it did not fail.
 	FailedAt *time.Time `json:"failedAt"`
 	// How often its supervised processes were restarted since it joined.
 	Restarts int `json:"restarts"`
@@ -10813,7 +10813,7 @@ type MemberBinding struct {
 	AllocationId string `json:"allocationId"`
 	// Whether the allocation holds the whole node.
 	Exclusive bool `json:"exclusive"`
-	// What the member may do inside of its walls.
+	// What the member may do inside its walls.
 	Profile MemberProfile `json:"profile"`
 	// What keeps it apart on its node; null when the node had not reported its walls.
 	IsolationClass *IsolationClass `json:"isolationClass"`
@@ -10873,13 +10873,13 @@ func (v *MemberChange) GetMember() Member { return v.Member }
 // GetOperation returns MemberChange.Operation, and is useful for accessing the field via an interface.
 func (v *MemberChange) GetOperation() Operation { return v.Operation }
 
-// Why a member in service was lost.
+// Why a member in service failed.
 type MemberFailure string
 
 const (
-	// Its init has ended, and all that ran in it; its files are still on its node.
+	// Its init process has ended, and with it all that ran in it; its files are still on its node.
 	MemberFailureInitGone MemberFailure = "INIT_GONE"
-	// It had no memory left, and its init has ended.
+	// It had no memory left, and its init process has ended.
 	MemberFailureOutOfMemory MemberFailure = "OUT_OF_MEMORY"
 	// A process of it failed more often than it may be restarted.
 	MemberFailureRestartsSpent MemberFailure = "RESTARTS_SPENT"
@@ -10900,11 +10900,11 @@ var AllMemberFailure = []MemberFailure{
 	MemberFailureReported,
 }
 
-// A member that was lost on its node.
+// A member that failed on its node.
 type MemberFindingInput struct {
 	// The member.
 	MemberId string `json:"memberId"`
-	// Why; NODE_LOST and REPORTED are others' to find.
+	// Why; NODE_LOST is found by the platform and REPORTED by the adapter, so an agent cannot report them.
 	Failure MemberFailure `json:"failure"`
 	// What happened, for a person, at most 500 characters; left out for the reason's own text.
 	Message *string `json:"message,omitempty"`
@@ -10982,13 +10982,13 @@ func (v *MemberPageEdgesMemberEdge) GetCursor() string { return v.Cursor }
 // GetNode returns MemberPageEdgesMemberEdge.Node, and is useful for accessing the field via an interface.
 func (v *MemberPageEdgesMemberEdge) GetNode() Member { return v.Node }
 
-// What a member may do inside of its walls.
+// What a member may do inside its walls.
 type MemberProfile string
 
 const (
 	// Daemons: no new privileges, no mounts, no namespaces of its own.
 	MemberProfileService MemberProfile = "SERVICE"
-	// Containers inside of the member: mounts and namespaces of its own.
+	// Containers inside the member: mounts and namespaces of its own.
 	MemberProfileNesting MemberProfile = "NESTING"
 )
 
@@ -11043,7 +11043,7 @@ func (v *MemberRef) GetIndex() int { return v.Index }
 type MemberReplacement struct {
 	// The member that goes.
 	Member Member `json:"member"`
-	// The member that comes.
+	// The new member.
 	Replacement Member `json:"replacement"`
 	// The operation that replaces it.
 	Operation Operation `json:"operation"`
@@ -11058,7 +11058,7 @@ func (v *MemberReplacement) GetReplacement() Member { return v.Replacement }
 // GetOperation returns MemberReplacement.Operation, and is useful for accessing the field via an interface.
 func (v *MemberReplacement) GetOperation() Operation { return v.Operation }
 
-// What an adapter says of one member.
+// An adapter's report on one member.
 type MemberReportInput struct {
 	// The member.
 	Id string `json:"id"`
@@ -11066,7 +11066,7 @@ type MemberReportInput struct {
 	Status MemberStatus `json:"status,omitempty"`
 	// How well it works.
 	Health Health `json:"health,omitempty"`
-	// What to tell a person, at most 2,000 characters.
+	// The message for a person, at most 2,000 bytes.
 	Message string `json:"message,omitempty"`
 	// Detail for debugging, at most 16 KiB.
 	Detail json.RawMessage `json:"detail,omitempty"`
@@ -11091,7 +11091,7 @@ func (v *MemberReportInput) GetDetail() json.RawMessage { return v.Detail }
 type MemberStatus string
 
 const (
-	// Asked for.
+	// Requested.
 	MemberStatusPending MemberStatus = "PENDING"
 	// Being brought in.
 	MemberStatusJoining MemberStatus = "JOINING"
@@ -11103,9 +11103,9 @@ const (
 	MemberStatusDrained MemberStatus = "DRAINED"
 	// Being taken out.
 	MemberStatusRemoving MemberStatus = "REMOVING"
-	// Gone, with proof.
+	// Removed, with proof.
 	MemberStatusRemoved MemberStatus = "REMOVED"
-	// Lost.
+	// Failed.
 	MemberStatusFailed MemberStatus = "FAILED"
 )
 
@@ -11136,19 +11136,19 @@ type MemberUsage struct {
 	Status MemberStatus `json:"status"`
 	// The allocation that it has its capacity from.
 	AllocationId *string `json:"allocationId"`
-	// When the platform received the sample; null for a member that was not measured yet, and on nodes that measure none.
+	// When the platform received the sample; null for a member that was not measured yet, and on nodes that do not measure.
 	At *time.Time `json:"at"`
-	// Whether the sample is older than a minute: the member ended, or its node is away.
+	// Whether the sample is older than a minute: the member ended, or its node does not answer.
 	Stale bool `json:"stale"`
 	// Processor time: seconds of CPU per second.
 	Cpu *float64 `json:"cpu"`
-	// The most of it, in seconds of CPU per second; null without a limit.
+	// Its limit, in seconds of CPU per second; null for none.
 	CpuLimit *float64 `json:"cpuLimit"`
 	// Processor time since the member started, in seconds.
 	CpuSeconds *float64 `json:"cpuSeconds"`
 	// Memory that cannot be taken back without writing it away, in bytes.
 	MemoryBytes *float64 `json:"memoryBytes"`
-	// The most of it, in bytes; null without a limit.
+	// Its limit, in bytes; null for none.
 	MemoryLimitBytes *float64 `json:"memoryLimitBytes"`
 	// Received by its network interfaces, in bytes per second.
 	NetReceivedPerSecond *float64 `json:"netReceivedPerSecond"`
@@ -11168,7 +11168,7 @@ type MemberUsage struct {
 	DiskWrittenBytes *float64 `json:"diskWrittenBytes"`
 	// How many GPUs it has.
 	Gpus int `json:"gpus"`
-	// Whether its GPUs are declared for a lab and not there: nothing is measured of them.
+	// Whether its GPUs are declared for a lab and not real: nothing is measured of them.
 	GpusSimulated bool `json:"gpusSimulated"`
 	// The fraction of time in which its GPUs were at work, 0 to 1, on average of them.
 	Gpu *float64 `json:"gpu"`
@@ -11265,13 +11265,13 @@ type MemberUsageInput struct {
 	MemberId string `json:"memberId"`
 	// Seconds of CPU per second.
 	Cpu *float64 `json:"cpu,omitempty"`
-	// The most of it.
+	// Its limit.
 	CpuLimit *float64 `json:"cpuLimit,omitempty"`
 	// Seconds of CPU since the member started.
 	CpuSeconds *float64 `json:"cpuSeconds,omitempty"`
 	// Bytes of memory.
 	MemoryBytes *float64 `json:"memoryBytes,omitempty"`
-	// The most of it.
+	// Its limit.
 	MemoryLimitBytes *float64 `json:"memoryLimitBytes,omitempty"`
 	// Bytes per second.
 	NetReceivedPerSecond *float64 `json:"netReceivedPerSecond,omitempty"`
@@ -11291,7 +11291,7 @@ type MemberUsageInput struct {
 	DiskWrittenBytes *float64 `json:"diskWrittenBytes,omitempty"`
 	// How many GPUs, at most 64.
 	Gpus int `json:"gpus,omitempty"`
-	// Whether they are declared and not there.
+	// Whether they are declared and not real.
 	GpusSimulated bool `json:"gpusSimulated,omitempty"`
 	// A fraction, 0 to 1.
 	Gpu *float64 `json:"gpu,omitempty"`
@@ -11371,7 +11371,7 @@ type MemberVolume struct {
 	Path string `json:"path"`
 	// Whether the member may only read.
 	ReadOnly bool `json:"readOnly"`
-	// How much it is to hold, bytes.
+	// Its size, bytes.
 	SizeBytes float64 `json:"sizeBytes"`
 }
 
@@ -11647,7 +11647,7 @@ type NodeCondition struct {
 	Name string `json:"name"`
 	// What it found.
 	State NodeConditionState `json:"state"`
-	// What to tell a person.
+	// The message, for a person.
 	Message string `json:"message"`
 	// Since when the platform knows it in this state.
 	Since time.Time `json:"since"`
@@ -11676,7 +11676,7 @@ type NodeConditionEffect string
 const (
 	// Nothing.
 	NodeConditionEffectNone NodeConditionEffect = "NONE"
-	// New members are kept away, and it is a blocker of those that are there.
+	// The node takes no new members, and it is a blocker of the members on it.
 	NodeConditionEffectNoNewMembers NodeConditionEffect = "NO_NEW_MEMBERS"
 )
 
@@ -11691,7 +11691,7 @@ type NodeConditionInput struct {
 	Name string `json:"name"`
 	// What it found.
 	State NodeConditionState `json:"state"`
-	// What to tell a person, at most 500 bytes.
+	// The message for a person, at most 500 bytes.
 	Message string `json:"message"`
 }
 
@@ -11712,7 +11712,7 @@ const (
 	NodeConditionStateGood NodeConditionState = "GOOD"
 	// It will be bad soon; nothing follows from it.
 	NodeConditionStateWarning NodeConditionState = "WARNING"
-	// The check did not end in time, or could not tell: the node takes no new members.
+	// The check did not end in time, or gave no result: the node takes no new members.
 	NodeConditionStateUnknown NodeConditionState = "UNKNOWN"
 	// It is bad: the node takes no new members.
 	NodeConditionStateBad NodeConditionState = "BAD"
@@ -11745,7 +11745,7 @@ func (v *NodeCredential) GetExpiresAt() time.Time { return v.ExpiresAt }
 // NodeDrain includes the requested fields of the GraphQL type NodeDrain.
 // The GraphQL type's documentation follows.
 //
-// The wish that no work is left on a node: every member there is drained by an operation of its own.
+// A request that no work is left on a node: every member there is drained by an operation of its own.
 type NodeDrain struct {
 	// When it was requested.
 	Since time.Time `json:"since"`
@@ -11757,7 +11757,7 @@ type NodeDrain struct {
 	DeadlineSeconds int `json:"deadlineSeconds"`
 	// Whether members lose their work at once.
 	Force bool `json:"force"`
-	// Whether it is being taken back: members that it drained take work again, and then it is over.
+	// Whether it is being ended: members that it drained take work again, and then it has ended.
 	Ending bool `json:"ending"`
 }
 
@@ -11796,19 +11796,19 @@ func (v *NodeEnrolment) GetToken() string { return v.Token }
 // GetExpiresAt returns NodeEnrolment.ExpiresAt, and is useful for accessing the field via an interface.
 func (v *NodeEnrolment) GetExpiresAt() time.Time { return v.ExpiresAt }
 
-// A node's sign of life.
+// A node's heartbeat.
 type NodeHeartbeatInput struct {
 	// The agent's version.
 	AgentVersion string `json:"agentVersion"`
 	// Changes whenever the node boots.
 	BootId string `json:"bootId"`
-	// What it has, when it changed.
+	// Its inventory, when it changed.
 	Inventory *NodeInventoryInput `json:"inventory,omitempty"`
-	// Members whose processes its kernel killed for memory, at most 1,000. The same again adds nothing.
+	// Members whose processes its kernel killed for memory, at most 1,000. A repeat adds nothing.
 	MemoryKills []MemoryKillsInput `json:"memoryKills"`
-	// Members of it that were lost, for as long as they are, at most 1,000. One that is at rest becomes FAILED.
+	// Members of it that failed, for as long as they are failed, at most 1,000. A member in service, without an open operation on it, becomes FAILED.
 	MemberFindings []MemberFindingInput `json:"memberFindings,omitempty"`
-	// How often supervised processes were restarted, at most 1,000. The same again adds nothing.
+	// How often supervised processes were restarted, at most 1,000. A repeat adds nothing.
 	ProcessRestarts []ProcessRestartsInput `json:"processRestarts,omitempty"`
 	// What its checks found, all of them, at most 32; left out when nothing changed.
 	Conditions []NodeConditionInput `json:"conditions,omitempty"`
@@ -11842,14 +11842,14 @@ func (v *NodeHeartbeatInput) GetMemberUsage() []MemberUsageInput { return v.Memb
 
 // NodeHeartbeatResponse is returned by NodeHeartbeat on success.
 type NodeHeartbeatResponse struct {
-	// The calling node is alive.
+	// Report that the calling node is alive.
 	NodeHeartbeat ComputeNode `json:"nodeHeartbeat"`
 }
 
 // GetNodeHeartbeat returns NodeHeartbeatResponse.NodeHeartbeat, and is useful for accessing the field via an interface.
 func (v *NodeHeartbeatResponse) GetNodeHeartbeat() ComputeNode { return v.NodeHeartbeat }
 
-// What a node says it has.
+// The inventory that a node reports.
 type NodeInventoryInput struct {
 	// Processors, 1 to 4,096.
 	Cpus int `json:"cpus"`
@@ -11962,7 +11962,7 @@ type NodeMember struct {
 	Project string `json:"project"`
 	// The allocation that it lives in; null for none.
 	AllocationId *string `json:"allocationId"`
-	// The open operation that acts on it, whose blockers say what it waits for; null for none.
+	// The open operation that acts on it, whose blockers show what it waits for; null for none.
 	Operation *NodeMemberOperation `json:"operation"`
 	// Why the node's drain could not drain it when that was last tried; null when it could, or there is no drain.
 	Refusal *NodeRefusal `json:"refusal"`
@@ -12023,7 +12023,7 @@ type NodeMemberOperation struct {
 	State OperationState `json:"state"`
 	// What it is doing, for a person.
 	Message string `json:"message"`
-	// What keeps it from ending, the thing to mend first; empty once it has ended.
+	// What keeps it from ending; the first is the one to mend first. Empty once it has ended.
 	Blockers []Blocker `json:"blockers"`
 }
 
@@ -12045,13 +12045,13 @@ func (v *NodeMemberOperation) GetBlockers() []Blocker { return v.Blockers }
 // NodeNetwork includes the requested fields of the GraphQL type NodeNetwork.
 // The GraphQL type's documentation follows.
 //
-// What the agent of a node is given of the members' network: who may reach whom there, and by which node.
+// The part of the members' network that the agent of a node needs: which members may reach which, and through which node.
 type NodeNetwork struct {
-	// Changes with everything else.
+	// Changes whenever anything else in it does.
 	Version string `json:"version"`
-	// The blocks that hold every member's address and range, in CIDR form.
+	// The blocks that contain every member's address and range, in CIDR form.
 	Pools []string `json:"pools"`
-	// The addresses of the platform's nodes, whose services are shut to members.
+	// The addresses of the platform's nodes, whose services are closed to members.
 	Nodes []string `json:"nodes"`
 	// The instances with a member on the node, and those that reach them or are reached by them.
 	Instances []NetworkInstance `json:"instances"`
@@ -12069,7 +12069,7 @@ func (v *NodeNetwork) GetNodes() []string { return v.Nodes }
 // GetInstances returns NodeNetwork.Instances, and is useful for accessing the field via an interface.
 func (v *NodeNetwork) GetInstances() []NetworkInstance { return v.Instances }
 
-// Names a node and says why it is changed.
+// Names a node, and why it is changed.
 type NodeOperateInput struct {
 	// The node.
 	NodeId string `json:"nodeId"`
@@ -12122,13 +12122,13 @@ func (v *NodeRefusal) GetMessage() string { return v.Message }
 // GetAt returns NodeRefusal.At, and is useful for accessing the field via an interface.
 func (v *NodeRefusal) GetAt() time.Time { return v.At }
 
-// Whether a node's agent is heard.
+// Whether a node's agent sends heartbeats.
 type NodeStatus string
 
 const (
-	// Its agent beats.
+	// Its agent sends heartbeats.
 	NodeStatusOnline NodeStatus = "ONLINE"
-	// Its agent has not been heard for a while.
+	// No heartbeat of its agent was received for a while.
 	NodeStatusOffline NodeStatus = "OFFLINE"
 	// Taken out for good.
 	NodeStatusRetired NodeStatus = "RETIRED"
@@ -12151,7 +12151,7 @@ type NodeStorage struct {
 	Kind StorageKind `json:"kind"`
 	// Size of its file system, bytes.
 	TotalBytes float64 `json:"totalBytes"`
-	// What is free of it, bytes.
+	// Its free space, bytes.
 	FreeBytes float64 `json:"freeBytes"`
 	// Whether a volume cannot hold more than its size; else its use is measured and shown.
 	SizeEnforced bool `json:"sizeEnforced"`
@@ -12185,7 +12185,7 @@ type NodeStorageInput struct {
 	Kind StorageKind `json:"kind"`
 	// Size of its file system, bytes.
 	TotalBytes float64 `json:"totalBytes"`
-	// What is free of it, bytes.
+	// Its free space, bytes.
 	FreeBytes float64 `json:"freeBytes"`
 	// Whether a volume cannot hold more than its size.
 	SizeEnforced bool `json:"sizeEnforced"`
@@ -12232,9 +12232,9 @@ type NodeTask struct {
 	NodeId string `json:"nodeId"`
 	// The operation it belongs to; null when it belongs to none.
 	OperationId *string `json:"operationId"`
-	// The correlation id of its operation, or of the request that made it; empty for a task of an older platform.
+	// The correlation id of its operation, or of the request that created it; empty for a task of an older platform.
 	CorrelationId string `json:"correlationId"`
-	// Where the span of its agent belongs, as W3C Trace Context writes it: the request or the attempt that made it. Empty where traces were off.
+	// The parent of its agent's span, in the form of W3C Trace Context: the request or the attempt that created the task. Empty where traces were off.
 	Traceparent string `json:"traceparent"`
 	// What it does.
 	Kind NodeTaskKind `json:"kind"`
@@ -12244,7 +12244,7 @@ type NodeTask struct {
 	Fence int `json:"fence"`
 	// Its state.
 	State NodeTaskState `json:"state"`
-	// Whether the agent is requested to stop it.
+	// Whether the agent was requested to stop it.
 	CancelRequested bool `json:"cancelRequested"`
 	// Seconds it may take.
 	TimeoutSeconds int `json:"timeoutSeconds"`
@@ -12252,7 +12252,7 @@ type NodeTask struct {
 	ExitCode *int `json:"exitCode"`
 	// What it found, by kind; null until it ended.
 	Result json.RawMessage `json:"result"`
-	// What to tell a person.
+	// The message, for a person.
 	Message string `json:"message"`
 	// How much of it is done, in bytes, as far as that is known; 0 when it is not.
 	ProgressDone float64 `json:"progressDone"`
@@ -12360,7 +12360,7 @@ const (
 	NodeTaskKindStartProcess NodeTaskKind = "START_PROCESS"
 	// Stop a supervised process.
 	NodeTaskKindStopProcess NodeTaskKind = "STOP_PROCESS"
-	// Say how a supervised process is.
+	// Report the state of a supervised process.
 	NodeTaskKindInspectProcess NodeTaskKind = "INSPECT_PROCESS"
 	// Check that something answers.
 	NodeTaskKindProbe NodeTaskKind = "PROBE"
@@ -12429,11 +12429,11 @@ const (
 	NodeTaskStatePending NodeTaskState = "PENDING"
 	// Begun.
 	NodeTaskStateRunning NodeTaskState = "RUNNING"
-	// Done well.
+	// Ended with success.
 	NodeTaskStateSucceeded NodeTaskState = "SUCCEEDED"
-	// Done badly.
+	// Ended with a failure.
 	NodeTaskStateFailed NodeTaskState = "FAILED"
-	// Cut at its timeout.
+	// Stopped at its timeout.
 	NodeTaskStateTimedOut NodeTaskState = "TIMED_OUT"
 	// Canceled before its end.
 	NodeTaskStateCanceled NodeTaskState = "CANCELED"
@@ -12451,13 +12451,13 @@ var AllNodeTaskState = []NodeTaskState{
 // NodeVolume includes the requested fields of the GraphQL type NodeVolume.
 // The GraphQL type's documentation follows.
 //
-// A volume that the agent of a node looks after.
+// A volume that the agent of a node manages.
 type NodeVolume struct {
 	// The volume, `vol_…`.
 	Id string `json:"id"`
 	// The node's name for what it lies in.
 	Storage string `json:"storage"`
-	// How much it is to hold, bytes.
+	// Its size, bytes.
 	SizeBytes float64 `json:"sizeBytes"`
 	// Whether the agent is to delete it, and to prove that nothing is left.
 	Gone bool `json:"gone"`
@@ -12478,9 +12478,9 @@ func (v *NodeVolume) GetGone() bool { return v.Gone }
 // NodeVolumes includes the requested fields of the GraphQL type NodeVolumes.
 // The GraphQL type's documentation follows.
 //
-// The volumes that the agent of a node looks after.
+// The volumes that the agent of a node manages.
 type NodeVolumes struct {
-	// Changes with the volumes.
+	// Changes whenever the volumes do.
 	Version string `json:"version"`
 	// Those that members of the node have or had, and those that it is to delete.
 	Volumes []NodeVolume `json:"volumes"`
@@ -12507,7 +12507,7 @@ type NodeWalls struct {
 	RuntimeVersion string `json:"runtimeVersion"`
 	// 1 or 2; 0 when members have no control group.
 	CgroupVersion int `json:"cgroupVersion"`
-	// What does not hold there.
+	// The walls that are not effective there.
 	Gaps []IsolationGap `json:"gaps"`
 }
 
@@ -12541,7 +12541,7 @@ type NodeWallsInput struct {
 	RuntimeVersion string `json:"runtimeVersion"`
 	// 1 or 2; 0 when members have no control group.
 	CgroupVersion int `json:"cgroupVersion"`
-	// What does not hold there, each wall at most once.
+	// The walls that are not effective there, each at most once.
 	Gaps []IsolationGapInput `json:"gaps"`
 }
 
@@ -12563,7 +12563,7 @@ func (v *NodeWallsInput) GetCgroupVersion() int { return v.CgroupVersion }
 // GetGaps returns NodeWallsInput.Gaps, and is useful for accessing the field via an interface.
 func (v *NodeWallsInput) GetGaps() []IsolationGapInput { return v.Gaps }
 
-// What a task's agent is told of it: enough to do it, without its output.
+// What a task's agent gets: enough to do it, without its output.
 type NodeWork struct {
 	// Typed id, `tsk_…`.
 	Id string `json:"id"`
@@ -12579,9 +12579,9 @@ type NodeWork struct {
 	InstanceId string `json:"instanceId"`
 	// The operation it belongs to; null when it belongs to none.
 	OperationId *string `json:"operationId"`
-	// The correlation id of its operation, or of the request that made it; empty for a task of an older platform.
+	// The correlation id of its operation, or of the request that created it; empty for a task of an older platform.
 	CorrelationId string `json:"correlationId"`
-	// Where the span of its agent belongs, as W3C Trace Context writes it: the request or the attempt that made it. Empty where traces were off.
+	// The parent of its agent's span, in the form of W3C Trace Context: the request or the attempt that created the task. Empty where traces were off.
 	Traceparent string `json:"traceparent"`
 	// What it does.
 	Kind NodeTaskKind `json:"kind"`
@@ -12591,7 +12591,7 @@ type NodeWork struct {
 	Fence int `json:"fence"`
 	// Its state.
 	State NodeTaskState `json:"state"`
-	// Whether the agent is requested to stop it.
+	// Whether the agent was requested to stop it.
 	CancelRequested bool `json:"cancelRequested"`
 	// Seconds it may take.
 	TimeoutSeconds int `json:"timeoutSeconds"`
@@ -12694,15 +12694,15 @@ func (v *OfferControlPlaneResponse) GetOfferControlPlane() ControlPlaneShare {
 type OnboardingCheck struct {
 	// The condition.
 	Condition OnboardingCondition `json:"condition"`
-	// How it stands.
+	// The verdict.
 	Verdict OnboardingVerdict `json:"verdict"`
 	// Why, for a person.
 	Message string `json:"message"`
 	// What to do about it; empty where it has passed.
 	Remedy string `json:"remedy"`
-	// When the newest thing happened that the verdict rests on; null for nothing.
+	// When the newest thing in the evidence happened; null for none.
 	At *time.Time `json:"at"`
-	// What it rests on, what speaks against it first, at most 10. What the caller may not read is left out, and the verdict stays.
+	// The evidence, what contradicts the condition first, at most 10. What the caller may not read is left out, which does not change the verdict.
 	Evidence []OnboardingEvidence `json:"evidence"`
 	// The gap that a failure of this condition was noted as, with this version; null for none.
 	GapId *string `json:"gapId"`
@@ -12762,7 +12762,7 @@ var AllOnboardingCondition = []OnboardingCondition{
 // OnboardingEvidence includes the GraphQL fields of OnboardingEvidence requested by the fragment OnboardingEvidence.
 // The GraphQL type's documentation follows.
 //
-// Something that a verdict rests on.
+// A piece of evidence for a verdict.
 type OnboardingEvidence struct {
 	// The row, such as an instance, operation, event, audit entry, report or artifact; null for a link.
 	Id *string `json:"id"`
@@ -12770,7 +12770,7 @@ type OnboardingEvidence struct {
 	Url string `json:"url"`
 	// What names it, such as an event's type.
 	What string `json:"what"`
-	// What it says; empty where it only exists.
+	// What it states; empty where it only has to exist.
 	State string `json:"state"`
 	// When it happened; null where it has no time of its own.
 	At *time.Time `json:"at"`
@@ -12806,7 +12806,7 @@ type OnboardingRecord struct {
 	Checks []OnboardingCheck `json:"checks"`
 	// When they were checked.
 	CheckedAt time.Time `json:"checkedAt"`
-	// Who had them checked.
+	// Who requested the check.
 	CheckedBy Actor `json:"checkedBy"`
 	// Why.
 	Reason string `json:"reason"`
@@ -12833,7 +12833,7 @@ func (v *OnboardingRecord) GetCheckedBy() Actor { return v.CheckedBy }
 // GetReason returns OnboardingRecord.Reason, and is useful for accessing the field via an interface.
 func (v *OnboardingRecord) GetReason() string { return v.Reason }
 
-// How a condition stands.
+// The verdict on a condition.
 type OnboardingVerdict string
 
 const (
@@ -12851,13 +12851,13 @@ var AllOnboardingVerdict = []OnboardingVerdict{
 	OnboardingVerdictNotKnown,
 }
 
-// The platform's word on an app that its publisher tried in a sandbox.
+// The platform's decision to open an app that its publisher tried in a sandbox.
 type OpenAppInput struct {
 	// The app.
 	AppSlug string `json:"appSlug"`
 	// Why, kept in the audit.
 	Reason string `json:"reason"`
-	// Why its ACTIVE version reaches other tenants without what registered runners sign, kept in the audit; left out to ask for it.
+	// Why its ACTIVE version may reach other tenants without reports that registered runners signed, kept in the audit; left out to require them.
 	Override string `json:"override,omitempty"`
 }
 
@@ -12872,7 +12872,7 @@ func (v *OpenAppInput) GetOverride() string { return v.Override }
 
 // OpenAppResponse is returned by OpenApp on success.
 type OpenAppResponse struct {
-	// Take an app out of its sandbox, with its versions as they are. Its ACTIVE version needs what other tenants' trust rests on (EVIDENCE_MISSING). Key: app.manage, platform.
+	// Take an app out of its sandbox, with its versions as they are. Its ACTIVE version needs the evidence that other tenants rely on, or the call is refused with EVIDENCE_MISSING. Key: app.manage, platform.
 	OpenApp App `json:"openApp"`
 }
 
@@ -12881,7 +12881,7 @@ func (v *OpenAppResponse) GetOpenApp() App { return v.OpenApp }
 
 // OpenArtifactDeliveryResponse is returned by OpenArtifactDelivery on success.
 type OpenArtifactDeliveryResponse struct {
-	// Open the delivery of the artifact that one of the calling node's running FETCH_ARTIFACT tasks is for. ARTIFACT_QUARANTINED, NOT_FOUND or CONFLICT when it may not be had any more. Key: task.execute.
+	// Open the delivery of the artifact that one of the calling node's running FETCH_ARTIFACT tasks is for. ARTIFACT_QUARANTINED, NOT_FOUND or CONFLICT when it may no longer be delivered. Key: task.execute.
 	OpenArtifactDelivery ArtifactDelivery `json:"openArtifactDelivery"`
 }
 
@@ -12912,7 +12912,7 @@ func (v *OpenEndpointInput) GetReason() string { return v.Reason }
 // OpenEndpointOpenEndpointOpenedEndpoint includes the requested fields of the GraphQL type OpenedEndpoint.
 // The GraphQL type's documentation follows.
 //
-// Where the browser goes.
+// The address for the browser.
 type OpenEndpointOpenEndpointOpenedEndpoint struct {
 	// An address that works once: it gives the browser a cookie for the endpoint's own origin.
 	Url string `json:"url"`
@@ -12928,7 +12928,7 @@ func (v *OpenEndpointOpenEndpointOpenedEndpoint) GetExpiresAt() time.Time { retu
 
 // OpenEndpointResponse is returned by OpenEndpoint on success.
 type OpenEndpointResponse struct {
-	// Opens an endpoint in a browser. What is opened ends with the login or key that opened it, and within seconds of the right. Key: the permission key of the endpoint.
+	// Open an endpoint in a browser. Access ends with the login or key that opened it, and within seconds after the caller loses the right. Key: the permission key of the endpoint.
 	OpenEndpoint OpenEndpointOpenEndpointOpenedEndpoint `json:"openEndpoint"`
 }
 
@@ -12982,7 +12982,7 @@ type Operation struct {
 	Requester Actor `json:"requester"`
 	// Why it was requested.
 	Reason string `json:"reason"`
-	// What ties together everything it caused.
+	// The correlation id, shared by everything that it has caused.
 	CorrelationId string `json:"correlationId"`
 	// The id of its whole trace: the first 16 bytes of the SHA-256 of the text `operation ID`, in hexadecimal. It is there whether or not the installation sends traces.
 	TraceId string `json:"traceId"`
@@ -13091,7 +13091,7 @@ type OperationDetail struct {
 	Requester Actor `json:"requester"`
 	// Why it was requested.
 	Reason string `json:"reason"`
-	// What ties together everything it caused.
+	// The correlation id, shared by everything that it has caused.
 	CorrelationId string `json:"correlationId"`
 	// The id of its whole trace: the first 16 bytes of the SHA-256 of the text `operation ID`, in hexadecimal. It is there whether or not the installation sends traces.
 	TraceId string `json:"traceId"`
@@ -13107,21 +13107,21 @@ type OperationDetail struct {
 	TargetIds []string `json:"targetIds"`
 	// Whether it may lose work and go without proof.
 	Force bool `json:"force"`
-	// What becomes of it when its deadline passes.
+	// What happens to it when its deadline passes.
 	OnDeadline DeadlineOutcome `json:"onDeadline"`
 	// When its deadline passed and it went on by force; null otherwise.
 	ForcedAt *time.Time `json:"forcedAt"`
-	// What keeps it from ending, the thing to mend first; empty once it has ended.
+	// What keeps it from ending; the first is the one to mend first. Empty once it has ended.
 	Blockers []Blocker `json:"blockers"`
-	// The work that it waits for, by the adapter's newest word, at most 100.
+	// The work that it waits for, by the adapter's newest report, at most 100.
 	WaitsFor []Work `json:"waitsFor"`
 	// When the stop was requested; null otherwise.
 	CancelRequestedAt *time.Time `json:"cancelRequestedAt"`
 	// Who requested the stop, by name.
 	CancelRequester string `json:"cancelRequester"`
-	// What became of that request, for a person.
+	// What happened to that request, for a person.
 	CancelMessage string `json:"cancelMessage"`
-	// The operation that it tries again.
+	// The operation that it retries.
 	RetryOf *string `json:"retryOf"`
 	// How often it was deliberately sent to the adapter.
 	DispatchAttempt int `json:"dispatchAttempt"`
@@ -13347,13 +13347,13 @@ const (
 	OperationStatePending OperationState = "PENDING"
 	// Under way.
 	OperationStateRunning OperationState = "RUNNING"
-	// Asked to stop; stopping if that is still safe.
+	// A stop was requested; it stops if that is still safe.
 	OperationStateCanceling OperationState = "CANCELING"
 	// Undoing what was half done.
 	OperationStateCompensating OperationState = "COMPENSATING"
 	// Done, with evidence.
 	OperationStateSucceeded OperationState = "SUCCEEDED"
-	// Ended without what it was for.
+	// Ended without reaching its goal.
 	OperationStateFailed OperationState = "FAILED"
 	// Stopped on request.
 	OperationStateCanceled OperationState = "CANCELED"
@@ -13447,7 +13447,7 @@ type OperatorChoice struct {
 	Id string `json:"id"`
 	// Name, unique among the project's live instances.
 	Name string `json:"name"`
-	// The service account of its project that its adapter may act by for it, outside of operations; null for none.
+	// The service account of its project as which its adapter may act for it outside of operations; null for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId"`
 }
 
@@ -13463,7 +13463,7 @@ func (v *OperatorChoice) GetOperatorServiceAccountId() string { return v.Operato
 // Orphan includes the GraphQL fields of Orphan requested by the fragment Orphan.
 // The GraphQL type's documentation follows.
 //
-// Something that an operation could not take back. It is tried again until it is gone.
+// Something that an operation could not undo. The platform tries again until it is resolved.
 type Orphan struct {
 	// Typed id, `orp_…`.
 	Id string `json:"id"`
@@ -13485,13 +13485,13 @@ type Orphan struct {
 	Owner string `json:"owner"`
 	// What is left and why, for a person.
 	Message string `json:"message"`
-	// How old it is, in seconds; when it is gone, how old it grew.
+	// Its age, in seconds; once it is resolved, its age at that time.
 	AgeSeconds int `json:"ageSeconds"`
 	// The list price of what it holds, for an hour; null when its SKU has no price.
 	HourlyCost *Money `json:"hourlyCost"`
 	// What it has cost so far by the list price; null when its SKU has no price.
 	CostSoFar *Money `json:"costSoFar"`
-	// How often taking it back was tried.
+	// How often the platform tried to resolve it.
 	Attempts int `json:"attempts"`
 	// Why the last try failed; empty before the first.
 	LastError string `json:"lastError"`
@@ -13499,9 +13499,9 @@ type Orphan struct {
 	NextTryAt time.Time `json:"nextTryAt"`
 	// Since when it is listed.
 	CreatedAt time.Time `json:"createdAt"`
-	// When it was gone; null until then.
+	// When it was resolved; null until then.
 	ResolvedAt *time.Time `json:"resolvedAt"`
-	// How it went; empty until then.
+	// How it was resolved; empty until then.
 	Resolution string `json:"resolution"`
 }
 
@@ -13568,7 +13568,7 @@ type OrphanKind string
 const (
 	// Something of a member may be left on a node.
 	OrphanKindNodeResidue OrphanKind = "NODE_RESIDUE"
-	// An allocation is held that no one requested to keep.
+	// An allocation is still rented that no one requested to keep.
 	OrphanKindAllocation OrphanKind = "ALLOCATION"
 )
 
@@ -13658,7 +13658,7 @@ func (v *PageInfo) GetHasNextPage() bool { return v.HasNextPage }
 // GetEndCursor returns PageInfo.EndCursor, and is useful for accessing the field via an interface.
 func (v *PageInfo) GetEndCursor() *string { return v.EndCursor }
 
-// What a part is to its artifact.
+// The role of a part in its artifact.
 type PartRole string
 
 const (
@@ -13682,11 +13682,11 @@ var AllPartRole = []PartRole{
 // PermissionExplanation includes the GraphQL fields of PermissionExplanation requested by the fragment PermissionExplanation.
 // The GraphQL type's documentation follows.
 //
-// Whether somebody may do something, and why.
+// Whether a subject may do something, and why.
 type PermissionExplanation struct {
-	// Yes or no; what enforcement would say at this moment.
+	// Whether enforcement would allow it at this moment.
 	Allowed bool `json:"allowed"`
-	// About whom.
+	// The subject.
 	Subject Actor `json:"subject"`
 	// The key.
 	PermissionKey string `json:"permissionKey"`
@@ -13738,19 +13738,19 @@ func (v *PermissionExplanation) GetAskWhom() []Actor { return v.AskWhom }
 type PermissionGround struct {
 	// What sort of row: BINDING, ALLOW_LIST, TOKEN, CEILING or LIMIT.
 	Kind string `json:"kind"`
-	// Stable, and unique among all grounds: a binding's own id, else of no meaning.
+	// Stable, and unique among all grounds: a binding's own id, else without meaning.
 	Id string `json:"id"`
 	// The row's id: a binding, service account, operation or node; empty when no row could give it.
 	RowId string `json:"rowId"`
 	// The role, for a binding.
 	Role string `json:"role"`
-	// How far it reaches: PLATFORM, TENANT or PROJECT; empty when that says nothing.
+	// How far it reaches: PLATFORM, TENANT or PROJECT; empty when that does not apply.
 	Scope string `json:"scope"`
 	// When it ends; null for never.
 	ExpiresAt *time.Time `json:"expiresAt"`
 	// Whether it is a binding that a break-glass mutation gave.
 	BreakGlass bool `json:"breakGlass"`
-	// What it says, for a person.
+	// What it means, for a person.
 	Message string `json:"message"`
 }
 
@@ -13781,7 +13781,7 @@ func (v *PermissionGround) GetMessage() string { return v.Message }
 // PermissionKey includes the requested fields of the GraphQL type PermissionKey.
 // The GraphQL type's documentation follows.
 //
-// A permission key: the one thing that a verb asks for.
+// A permission key, which a verb requires.
 type PermissionKey struct {
 	// The key.
 	Name string `json:"name"`
@@ -13805,17 +13805,17 @@ func (v *PermissionKey) GetFamily() string { return v.Family }
 //
 // What a change would do, before it is requested. Nothing is written.
 type Plan struct {
-	// What this plan shows and rests on: pass it as `planHash`, and the change is refused with PLAN_STALE when any of it has moved, or when the change is not the one that was planned.
+	// The hash of what this plan shows and covers: pass it as `planHash`, and the change is refused with PLAN_STALE when any of it has changed, or when the change is not the one that was planned.
 	Hash string `json:"hash"`
 	// The kind of operation it would be.
 	Kind OperationKind `json:"kind"`
 	// The instance.
 	Instance InstanceRef `json:"instance"`
-	// Whether the change would be accepted as things are: no verdict is REFUSED.
+	// Whether the change would be accepted now: no verdict is REFUSED.
 	Allowed bool `json:"allowed"`
-	// The members it would touch, at most 256.
+	// The members it would affect, at most 256.
 	Members []PlannedMember `json:"members"`
-	// Work that would be lost, at most 100; what only has to be waited for is not.
+	// Work that would be lost, at most 100, without work that the operation would only wait for.
 	WorkLost []Work `json:"workLost"`
 	// How much work would be lost in all; null when it is not known.
 	WorkLostTotal *int `json:"workLostTotal"`
@@ -13831,19 +13831,19 @@ type Plan struct {
 	WorkAtRiskTotal *int `json:"workAtRiskTotal"`
 	// Whether members that could not join would be kept as FAILED.
 	KeepFailed bool `json:"keepFailed"`
-	// What those who have a say answer, in the order of their sources.
+	// The verdicts, in the order of their sources.
 	Verdicts []Verdict `json:"verdicts"`
-	// Whether the change can be taken back.
+	// Whether the change can be undone.
 	Reversible bool `json:"reversible"`
-	// How it is taken back, or why it cannot be.
+	// How it is undone, or why it cannot be.
 	Reversal string `json:"reversal"`
-	// The operations that would make way for it.
+	// The operations that it would supersede.
 	Supersedes []Operation `json:"supersedes"`
 	// What else would change: versions, config, counts.
 	Change json.RawMessage `json:"change"`
-	// Who else would be touched; the hash rests on who is attached.
+	// Who else would be affected; the hash covers which projects are attached.
 	Impact Impact `json:"impact"`
-	// What it makes of the price of an hour.
+	// How it affects the price of an hour.
 	Cost HourlyCost `json:"cost"`
 }
 
@@ -13984,7 +13984,7 @@ func (v *PlanAddMembersResponse) GetPlanAddMembers() Plan { return v.PlanAddMemb
 
 // PlanCreateVolumeResponse is returned by PlanCreateVolume on success.
 type PlanCreateVolumeResponse struct {
-	// What createVolume would do: it is refused as that would be. Key: volume.create on the project.
+	// What createVolume would do; it is refused in the same cases. Key: volume.create on the project.
 	PlanCreateVolume VolumePlan `json:"planCreateVolume"`
 }
 
@@ -13995,7 +13995,7 @@ func (v *PlanCreateVolumeResponse) GetPlanCreateVolume() VolumePlan { return v.P
 type PlanDecommissionInstanceInput struct {
 	// The instance.
 	InstanceId string `json:"instanceId"`
-	// Whether work may be lost and proof go missing.
+	// Whether work may be lost and proof be missing.
 	Force bool `json:"force,omitempty"`
 	// Seconds that it would have, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
@@ -14055,7 +14055,7 @@ type PlanLaunchInstanceInput struct {
 	OperatingMode OperatingMode `json:"operatingMode,omitempty"`
 	// Whom its control plane would serve.
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
-	// The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none.
+	// The service account of the project as which the app's adapter may act for the instance: the caller would have to be able to grant each of its keys. Left out for none.
 	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
 	// The volumes that it would use.
 	Volumes []VolumeUseInput `json:"volumes,omitempty"`
@@ -14121,7 +14121,7 @@ func (v *PlanLaunchInstanceResponse) GetPlanLaunchInstance() LaunchPlan { return
 type PlanMemberInput struct {
 	// The member.
 	MemberId string `json:"memberId"`
-	// Whether work may be lost and proof go missing.
+	// Whether work may be lost and proof be missing.
 	Force bool `json:"force,omitempty"`
 	// Seconds that it would have, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
@@ -14165,7 +14165,7 @@ func (v *PlanRemoveMemberResponse) GetPlanRemoveMember() Plan { return v.PlanRem
 type PlanRemoveMembersInput struct {
 	// The members, 1 to 64, all of one instance.
 	MemberIds []string `json:"memberIds"`
-	// Whether work may be lost and proof go missing.
+	// Whether work may be lost and proof be missing.
 	Force bool `json:"force,omitempty"`
 	// Seconds that it would have, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
@@ -14211,7 +14211,7 @@ type PlanReplaceMemberInput struct {
 	AllocationId string `json:"allocationId,omitempty"`
 	// Or: an allocation is requested.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
-	// Whether work may be lost and proof go missing.
+	// Whether work may be lost and proof be missing.
 	Force bool `json:"force,omitempty"`
 	// Seconds that it would have, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
@@ -14257,7 +14257,7 @@ func (v *PlanRerateResponse) GetPlanRerate() BooksPlan { return v.PlanRerate }
 
 // PlanResizeVolumeResponse is returned by PlanResizeVolume on success.
 type PlanResizeVolumeResponse struct {
-	// What resizeVolume would do: it is refused as that would be. Key: volume.update on the project.
+	// What resizeVolume would do; it is refused in the same cases. Key: volume.update on the project.
 	PlanResizeVolume VolumePlan `json:"planResizeVolume"`
 }
 
@@ -14291,7 +14291,7 @@ func (v *PlanRetryOperationResponse) GetPlanRetryOperation() Plan { return v.Pla
 type PlanRollbackInstanceInput struct {
 	// The instance.
 	InstanceId string `json:"instanceId"`
-	// The generation; left out for the one before, or the present one when an upgrade away from it has failed.
+	// The generation; left out for the one before, or the current one when an upgrade away from it has failed.
 	Generation *int `json:"generation,omitempty"`
 	// Seconds that it would have, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
@@ -14323,13 +14323,13 @@ type PlanScaleComponentInput struct {
 	ComponentKey string `json:"componentKey"`
 	// How many members it would have.
 	Count int `json:"count"`
-	// Where those that come would live: allocations that are free, or this instance's own; spread over in turn.
+	// Where the new members would live: allocations that are free, or this instance's own; spread over in turn.
 	AllocationIds []string `json:"allocationIds,omitempty"`
-	// Or: one allocation for each member that comes is requested.
+	// Or: one allocation for each new member is requested.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 	// Whether members that could not join would be kept as FAILED.
 	KeepFailed bool `json:"keepFailed,omitempty"`
-	// Whether work may be lost and proof go missing where members leave.
+	// Whether work may be lost and proof be missing where members leave.
 	Force bool `json:"force,omitempty"`
 	// Seconds that it would have, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
@@ -14366,7 +14366,7 @@ func (v *PlanScaleComponentInput) GetOnDeadline() DeadlineOutcome { return v.OnD
 
 // PlanScaleComponentResponse is returned by PlanScaleComponent on success.
 type PlanScaleComponentResponse struct {
-	// What bringing a component to a number of members would do: who would come or leave. Key: <family>.member.add or .remove on the instance's project, as for the change.
+	// What bringing a component to a number of members would do: which would be added or leave. Key: <family>.member.add or .remove on the instance's project, as for the change.
 	PlanScaleComponent Plan `json:"planScaleComponent"`
 }
 
@@ -14375,7 +14375,7 @@ func (v *PlanScaleComponentResponse) GetPlanScaleComponent() Plan { return v.Pla
 
 // PlanServiceAccountUpdateResponse is returned by PlanServiceAccountUpdate on success.
 type PlanServiceAccountUpdateResponse struct {
-	// What an update of a service account would make of it, and what of that widens or narrows. Nothing is written. Key: identity.service_account.update.
+	// A service account as an update would leave it, and what the update widens or narrows. Nothing is written. Key: identity.service_account.update.
 	PlanServiceAccountUpdate ServiceAccountChange `json:"planServiceAccountUpdate"`
 }
 
@@ -14388,9 +14388,9 @@ func (v *PlanServiceAccountUpdateResponse) GetPlanServiceAccountUpdate() Service
 type PlanUpgradeInstanceInput struct {
 	// The instance.
 	InstanceId string `json:"instanceId"`
-	// The version; left out to stay with the present one.
+	// The version; left out to keep the current one.
 	Version string `json:"version,omitempty"`
-	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
+	// The whole new config, at most 64 KiB; left out to keep the current one, with the new schema's defaults.
 	Config json.RawMessage `json:"config,omitempty"`
 	// Seconds that it would have, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
@@ -14420,7 +14420,7 @@ func (v *PlanUpgradeInstanceResponse) GetPlanUpgradeInstance() Plan { return v.P
 // PlannedCapacity includes the GraphQL fields of PlannedCapacity requested by the fragment PlannedCapacity.
 // The GraphQL type's documentation follows.
 //
-// What the platform has chosen to rent for a member. The plan's hash holds for it: the change is refused with PLAN_STALE when something else would be chosen.
+// What the platform has chosen to rent for a member. The plan's hash covers it: the change is refused with PLAN_STALE when something else would be chosen.
 type PlannedCapacity struct {
 	// What it is made of.
 	Shape CapacityShape `json:"shape"`
@@ -14452,9 +14452,9 @@ func (v *PlannedCapacity) GetHourlyPrice() *Money { return v.HourlyPrice }
 // PlannedCost includes the GraphQL fields of PlannedCost requested by the fragment PlannedCost.
 // The GraphQL type's documentation follows.
 //
-// Capacity of one kind to which a change does the same.
+// Capacity of one kind on which a change has the same effect.
 type PlannedCost struct {
-	// What becomes of it.
+	// What happens to it.
 	Effect CapacityEffect `json:"effect"`
 	// How many allocations.
 	Count int `json:"count"`
@@ -14499,7 +14499,7 @@ func (v *PlannedCost) GetPriceId() *string { return v.PriceId }
 // PlannedMember includes the GraphQL fields of PlannedMember requested by the fragment PlannedMember.
 // The GraphQL type's documentation follows.
 //
-// A member that a plan would touch.
+// A member that a plan would affect.
 type PlannedMember struct {
 	// The member; null for one that does not exist yet.
 	Member *Member `json:"member"`
@@ -14509,15 +14509,15 @@ type PlannedMember struct {
 	Action PlanAction `json:"action"`
 	// The allocation it lives or would live in; null when one would be requested.
 	Allocation *AllocationRef `json:"allocation"`
-	// What would be rented for it; null when it lives in an allocation that is there.
+	// What would be rented for it; null when it lives in an allocation that exists.
 	Capacity *PlannedCapacity `json:"capacity"`
 	// Whether its node answers now.
 	Reachable bool `json:"reachable"`
-	// What it may do inside of its walls.
+	// What it may do inside its walls.
 	Profile MemberProfile `json:"profile"`
 	// What keeps it apart on its node; null when the node has not reported its walls.
 	IsolationClass *IsolationClass `json:"isolationClass"`
-	// The volumes that one which comes would have; empty for one that is there.
+	// The volumes that a new member would have; empty for one that exists.
 	Volumes []VolumeUse `json:"volumes"`
 }
 
@@ -14638,7 +14638,7 @@ type PolicyOverlay struct {
 	UpdatedBy string `json:"updatedBy"`
 	// When it was written.
 	CreatedAt time.Time `json:"createdAt"`
-	// When the next revision took its place; null while it holds.
+	// When the next revision replaced it; null while it applies.
 	SupersededAt *time.Time `json:"supersededAt"`
 }
 
@@ -14713,7 +14713,7 @@ func (v *PolicyOverlayPageEdgesPolicyOverlayEdge) GetNode() PolicyOverlay { retu
 type PolicyPreview struct {
 	// What is wrong with it; it would be refused unless this is empty.
 	Problems []PolicyProblem `json:"problems"`
-	// What it would newly deny, at most 200. What runs already goes on; it can be changed no more where a rule forbids it.
+	// What it would newly deny, at most 200. What runs already goes on; it can no longer be changed where a rule forbids it.
 	NewlyDenied []PolicyImpact `json:"newlyDenied"`
 	// How much it would newly deny in all.
 	NewlyDeniedTotal int `json:"newlyDeniedTotal"`
@@ -14784,7 +14784,7 @@ func (v *PreviewPolicyResponse) GetPreviewPolicy() PolicyPreview { return v.Prev
 
 // PreviewSupportBundleResponse is returned by PreviewSupportBundle on success.
 type PreviewSupportBundleResponse struct {
-	// What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation.
+	// A file to give to the people who help with the request that `triage` reports on. Rows that need a key which the caller lacks are left out. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that created no operation.
 	SupportBundle BundlePreview `json:"supportBundle"`
 }
 
@@ -14806,7 +14806,7 @@ type Price struct {
 	Region string `json:"region"`
 	// ISO 4217.
 	Currency string `json:"currency"`
-	// For whom.
+	// Whom it applies to.
 	Scope PriceScope `json:"scope"`
 	// The tenant, when it is for one tenant or project.
 	TenantId *string `json:"tenantId"`
@@ -14816,7 +14816,7 @@ type Price struct {
 	ValidFrom time.Time `json:"validFrom"`
 	// Until when, exclusively; null for ever.
 	ValidTo *time.Time `json:"validTo"`
-	// What is paid for.
+	// What it charges for.
 	Measure PriceMeasure `json:"measure"`
 	// How many units a tier's price is for: 3600 for the hourly price of what is metered in seconds.
 	Per string `json:"per"`
@@ -14828,7 +14828,7 @@ type Price struct {
 	RoundUpTo string `json:"roundUpTo"`
 	// Counts the versions of the same price.
 	Number int `json:"number"`
-	// SHA-256 of what the version says.
+	// SHA-256 of the version's content.
 	Hash string `json:"hash"`
 	// Why it was set.
 	Reason string `json:"reason"`
@@ -14890,9 +14890,9 @@ func (v *Price) GetReason() string { return v.Reason }
 
 // Chooses prices.
 type PriceFilterInput struct {
-	// What is this tenant's, besides everyone's prices.
+	// This tenant's prices, besides everyone's.
 	TenantId *string `json:"tenantId,omitempty"`
-	// What is this project's and its tenant's, besides everyone's prices.
+	// The prices of this project and its tenant, besides everyone's.
 	ProjectId *string `json:"projectId,omitempty"`
 	// Of one meter.
 	Meter string `json:"meter,omitempty"`
@@ -14917,7 +14917,7 @@ func (v *PriceFilterInput) GetSku() string { return v.Sku }
 // GetAt returns PriceFilterInput.At, and is useful for accessing the field via an interface.
 func (v *PriceFilterInput) GetAt() *time.Time { return v.At }
 
-// What of the usage is paid for.
+// What a price charges for.
 type PriceMeasure string
 
 const (
@@ -14966,7 +14966,7 @@ func (v *PricePageEdgesPriceEdge) GetCursor() string { return v.Cursor }
 // GetNode returns PricePageEdgesPriceEdge.Node, and is useful for accessing the field via an interface.
 func (v *PricePageEdgesPriceEdge) GetNode() Price { return v.Node }
 
-// For whom a price is. The narrower scope wins.
+// Whom a price applies to. The narrower scope wins.
 type PriceScope string
 
 const (
@@ -14987,9 +14987,9 @@ var AllPriceScope = []PriceScope{
 // PriceTier includes the requested fields of the GraphQL type PriceTier.
 // The GraphQL type's documentation follows.
 //
-// A step of a price. Each unit is paid at the price of the step that it lies in.
+// A step of a price. Each unit is charged at the price of the step that it lies in.
 type PriceTier struct {
-	// The quantity in a period, in units, up to which the step's price is paid; null for the last step.
+	// The quantity in a period, in units, up to which the step's price applies; null for the last step.
 	UpTo *string `json:"upTo"`
 	// What `per` units cost.
 	Price string `json:"price"`
@@ -15003,7 +15003,7 @@ func (v *PriceTier) GetPrice() string { return v.Price }
 
 // A step of a price.
 type PriceTierInput struct {
-	// The quantity in a period up to which the price is paid; left out for the last step.
+	// The quantity in a period up to which the price applies; left out for the last step.
 	UpTo *string `json:"upTo"`
 	// What `per` units cost.
 	Price string `json:"price"`
@@ -15128,7 +15128,7 @@ type PromoteArtifactInput struct {
 	To Stage `json:"to"`
 	// Why, kept in the audit.
 	Reason string `json:"reason"`
-	// Why a platform's artifact goes to ACTIVE without a smoke of its kind (EVIDENCE_MISSING), kept in history and audit; asks for artifact.promote on the platform.
+	// Why a platform's artifact goes to ACTIVE without a smoke of its kind (EVIDENCE_MISSING), kept in history and audit; requires artifact.promote on the platform.
 	Override string `json:"override,omitempty"`
 }
 
@@ -15165,7 +15165,7 @@ type PromoteManifestInput struct {
 	SmokeInstanceId string `json:"smokeInstanceId,omitempty"`
 	// For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out.
 	CanaryPercent *int `json:"canaryPercent,omitempty"`
-	// Why the step's terms (reports of registered runners, smokes of artifacts, launches, time, second approver, grace period) are set aside, kept in history and audit; asks for manifest.promote on the platform.
+	// Why the step's terms (reports of registered runners, smokes of artifacts, launches, time, second approver, grace period) are set aside, kept in history and audit; requires manifest.promote on the platform.
 	Override string `json:"override,omitempty"`
 }
 
@@ -15213,7 +15213,7 @@ type Promotion struct {
 	CanaryPercent *int `json:"canaryPercent"`
 	// Why.
 	Reason string `json:"reason"`
-	// Why the terms of the step were set aside; empty when it was held to them.
+	// Why the terms of the step were set aside; empty when they applied.
 	Override string `json:"override"`
 	// Who took the step.
 	Actor Actor `json:"actor"`
@@ -15251,7 +15251,7 @@ func (v *Promotion) GetCreatedAt() time.Time { return v.CreatedAt }
 // PromotionEvidence includes the GraphQL fields of PromotionEvidence requested by the fragment PromotionEvidence.
 // The GraphQL type's documentation follows.
 //
-// A report that a publisher has brought for a manifest.
+// A report that a publisher has submitted for a manifest.
 type PromotionEvidence struct {
 	// Typed id, `evd_…`.
 	Id string `json:"id"`
@@ -15261,15 +15261,15 @@ type PromotionEvidence struct {
 	Kind EvidenceKind `json:"kind"`
 	// SHA-256 of the report's bytes, `sha256:…`.
 	Digest string `json:"digest"`
-	// What it comes to: `adapter`, `build`, `passed`, `failed`, `skipped`.
+	// Its summary: `adapter`, `build`, `passed`, `failed`, `skipped`.
 	Summary json.RawMessage `json:"summary"`
 	// Whether everything in it passed.
 	Passed bool `json:"passed"`
-	// Who brought it.
+	// Who submitted it.
 	SubmittedBy string `json:"submittedBy"`
-	// The runner that signed it, `rnr_…`; empty for a report that nobody signed. A controller's CANARY needs signed ones.
+	// The runner that signed it, `rnr_…`; empty for an unsigned report. A controller's CANARY needs signed ones.
 	RunnerId string `json:"runnerId"`
-	// When it was brought.
+	// When it was submitted.
 	CreatedAt time.Time `json:"createdAt"`
 }
 
@@ -15303,7 +15303,7 @@ func (v *PromotionEvidence) GetCreatedAt() time.Time { return v.CreatedAt }
 // PromotionTerms includes the GraphQL fields of PromotionTerms requested by the fragment PromotionTerms.
 // The GraphQL type's documentation follows.
 //
-// What the steps of an app's versions need, beside evidence.
+// What the steps of an app's versions need, besides evidence.
 type PromotionTerms struct {
 	// Launches of the canary that must have succeeded before it becomes ACTIVE.
 	MinLaunches int `json:"minLaunches"`
@@ -15311,11 +15311,11 @@ type PromotionTerms struct {
 	MinMinutes int `json:"minMinutes"`
 	// Hours that a version must have been DEPRECATED before it is RETIRED.
 	GraceHours int `json:"graceHours"`
-	// Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY.
+	// Whether the step to ACTIVE needs a person who took neither the step to STAGED nor the one to CANARY.
 	SecondApprover bool `json:"secondApprover"`
 	// Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary.
 	SmokedArtifacts bool `json:"smokedArtifacts"`
-	// Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE.
+	// Whether all conditions of onboarding must have passed in a recorded check, and still pass, before a version becomes ACTIVE.
 	RequireOnboarding bool `json:"requireOnboarding"`
 }
 
@@ -15337,15 +15337,15 @@ func (v *PromotionTerms) GetSmokedArtifacts() bool { return v.SmokedArtifacts }
 // GetRequireOnboarding returns PromotionTerms.RequireOnboarding, and is useful for accessing the field via an interface.
 func (v *PromotionTerms) GetRequireOnboarding() bool { return v.RequireOnboarding }
 
-// What a new artifact is made from.
+// What a new artifact is created from.
 type PublishArtifactInput struct {
 	// Name for people, 1 to 100 characters.
 	Name string `json:"name"`
-	// Media type of what it holds; left out, what its manifest says.
+	// Media type of its content; when left out, the one in its manifest.
 	MediaType string `json:"mediaType,omitempty"`
-	// Where it lies: `host/repository@sha256:…`, or `host/repository:tag`, which is looked up once and pinned; a blob's https address.
+	// Its address: `host/repository@sha256:…`, or `host/repository:tag`, which is looked up once and pinned; a blob's https address.
 	Ref string `json:"ref"`
-	// The digest that is wanted, `sha256:…`: needed for a blob, and held against the registry's for everything else.
+	// The expected digest, `sha256:…`: required for a blob, and checked against the registry's for everything else.
 	Digest string `json:"digest,omitempty"`
 	// The project that publishes it, for its tenant; left out for the platform.
 	ProjectId string `json:"projectId,omitempty"`
@@ -15380,7 +15380,7 @@ type PublishArtifactResponse struct {
 // GetPublishArtifact returns PublishArtifactResponse.PublishArtifact, and is useful for accessing the field via an interface.
 func (v *PublishArtifactResponse) GetPublishArtifact() Artifact { return v.PublishArtifact }
 
-// What a new manifest is made from.
+// What a new manifest is created from.
 type PublishManifestInput struct {
 	// The document.
 	Document json.RawMessage `json:"document"`
@@ -15396,7 +15396,7 @@ func (v *PublishManifestInput) GetIdempotencyKey() string { return v.Idempotency
 
 // PublishManifestResponse is returned by PublishManifest on success.
 type PublishManifestResponse struct {
-	// Publish a manifest as a draft; it must lint. Key: manifest.publish on the app's publisher, or on the platform.
+	// Publish a manifest as a draft; it must pass lint. Key: manifest.publish on the app's publisher, or on the platform.
 	PublishManifest Manifest `json:"publishManifest"`
 }
 
@@ -15405,7 +15405,7 @@ func (v *PublishManifestResponse) GetPublishManifest() Manifest { return v.Publi
 
 // QuarantineArtifactResponse is returned by QuarantineArtifact on success.
 type QuarantineArtifactResponse struct {
-	// Put an artifact in quarantine: it is neither pinned, promoted nor delivered any more. Key: artifact.quarantine on its tenant, or on the platform.
+	// Put an artifact in quarantine: it is no longer pinned, promoted or delivered. Key: artifact.quarantine on its tenant, or on the platform.
 	QuarantineArtifact Artifact `json:"quarantineArtifact"`
 }
 
@@ -15415,7 +15415,7 @@ func (v *QuarantineArtifactResponse) GetQuarantineArtifact() Artifact { return v
 // QuarantinedUsage includes the GraphQL fields of QuarantinedUsage requested by the fragment QuarantinedUsage.
 // The GraphQL type's documentation follows.
 //
-// A record that an adapter reported and that was not taken.
+// A record that an adapter reported and that was not accepted.
 type QuarantinedUsage struct {
 	// Typed id, `uqr_…`.
 	Id string `json:"id"`
@@ -15427,15 +15427,15 @@ type QuarantinedUsage struct {
 	Meter string `json:"meter"`
 	// Its id, cut to 200 bytes.
 	UsageId string `json:"usageId"`
-	// Why it was not taken: a code of the catalogue of errors.
+	// Why it was not accepted: a code of the catalogue of errors.
 	Code string `json:"code"`
 	// Which of its fields is wrong; empty for the whole.
 	Field string `json:"field"`
 	// Why, for a person.
 	Message string `json:"message"`
-	// The record as it came.
+	// The record as it was received.
 	Record json.RawMessage `json:"record"`
-	// When it came.
+	// When it was received.
 	CreatedAt time.Time `json:"createdAt"`
 }
 
@@ -15509,7 +15509,7 @@ func (v *QuarantinedUsagePageEdgesQuarantinedUsageEdge) GetNode() QuarantinedUsa
 type RaiseGapInput struct {
 	// The app.
 	AppSlug string `json:"appSlug"`
-	// The version that it was found with; empty for no one of them.
+	// The version that it was found with; empty for no particular version.
 	Version string `json:"version,omitempty"`
 	// What is missing.
 	Kind GapKind `json:"kind"`
@@ -15521,7 +15521,7 @@ type RaiseGapInput struct {
 	InstanceId string `json:"instanceId,omitempty"`
 	// Ids and links that show it, at most 20 of at most 300 characters.
 	Evidence []string `json:"evidence,omitempty"`
-	// A repeat with the same key and input answers the same gap.
+	// Makes a repeat harmless: same key and input, same gap.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
 
@@ -15569,7 +15569,7 @@ func (v *ReadFleetResponse) GetFleet() Fleet { return v.Fleet }
 
 // ReadNodeNetworkResponse is returned by ReadNodeNetwork on success.
 type ReadNodeNetworkResponse struct {
-	// The members' network as the calling node needs it; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over.
+	// The members' network as the calling node needs it; with `waitSeconds` the answer waits until its version differs from `known`, or the time has passed.
 	NodeNetwork NodeNetwork `json:"nodeNetwork"`
 }
 
@@ -15578,7 +15578,7 @@ func (v *ReadNodeNetworkResponse) GetNodeNetwork() NodeNetwork { return v.NodeNe
 
 // ReadNodeVolumesResponse is returned by ReadNodeVolumes on success.
 type ReadNodeVolumesResponse struct {
-	// The volumes that the calling node's agent looks after; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over.
+	// The volumes that the calling node's agent manages; with `waitSeconds` the answer waits until its version differs from `known`, or the time has passed.
 	NodeVolumes NodeVolumes `json:"nodeVolumes"`
 }
 
@@ -15670,17 +15670,17 @@ type RedeliverWebhookResponse struct {
 // GetRedeliverWebhook returns RedeliverWebhookResponse.RedeliverWebhook, and is useful for accessing the field via an interface.
 func (v *RedeliverWebhookResponse) GetRedeliverWebhook() WebhookDelivery { return v.RedeliverWebhook }
 
-// What a new adapter registration is made from.
+// What a new adapter registration is created from.
 type RegisterAdapterInput struct {
 	// Name, unique on the platform: 2 to 40 lower-case letters, digits and hyphens. Registering it again changes the address.
 	Name string `json:"name"`
 	// Base address; it must be on the operator's allow-list. Off loopback it must be https, with an authority (ADAPTER_INSECURE).
 	Url string `json:"url"`
-	// Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters.
+	// The only certificates that are trusted for the address over HTTPS, PEM, at most 32 KiB; when left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters.
 	Authority *string `json:"authority,omitempty"`
-	// Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter.
+	// Limit its read-only calls to the inspections of the app's manifest; left out to keep the setting, which is off for a new adapter.
 	NarrowCalls *bool `json:"narrowCalls,omitempty"`
-	// The service account that it acts by where it automates: one that holds adapter.act; left out to leave it as it is, empty for none.
+	// The service account that it acts as when it automates: one that has adapter.act; left out to keep it, empty for none.
 	ServiceAccountId *string `json:"serviceAccountId,omitempty"`
 }
 
@@ -15701,7 +15701,7 @@ func (v *RegisterAdapterInput) GetServiceAccountId() *string { return v.ServiceA
 
 // RegisterAdapterResponse is returned by RegisterAdapter on success.
 type RegisterAdapterResponse struct {
-	// Register an adapter or change its address; it is called to describe itself. One that is in a sandbox is opened to all by it. Key: adapter.register, platform.
+	// Register an adapter or change its address; it is called to describe itself. This opens an adapter that is in a sandbox to all apps. Key: adapter.register, platform.
 	RegisterAdapter Adapter `json:"registerAdapter"`
 }
 
@@ -15742,13 +15742,13 @@ type RegisterSandboxAdapterInput struct {
 	ProjectId string `json:"projectId"`
 	// Name: 2 to 40 lower-case letters, digits and hyphens. It begins with the tenant's short name and a hyphen. Registering it again changes the address.
 	Name string `json:"name"`
-	// Base address: https on the public Internet, or where the operator allows sandboxes besides.
+	// Base address: https on the public Internet, or an address that the operator allows for sandboxes.
 	Url string `json:"url"`
-	// Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay.
+	// The only certificates that are trusted for the address over HTTPS, PEM, at most 32 KiB; when left out, those of the same address stay.
 	Authority *string `json:"authority,omitempty"`
-	// Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter.
+	// Limit its read-only calls to the inspections of the app's manifest; left out to keep the setting, which is off for a new adapter.
 	NarrowCalls *bool `json:"narrowCalls,omitempty"`
-	// The service account that it acts by where it automates: one that holds adapter.act, of the same project; left out to leave it as it is, empty for none.
+	// The service account that it acts as when it automates: one that has adapter.act, of the same project; left out to keep it, empty for none.
 	ServiceAccountId *string `json:"serviceAccountId,omitempty"`
 }
 
@@ -15772,7 +15772,7 @@ func (v *RegisterSandboxAdapterInput) GetServiceAccountId() *string { return v.S
 
 // RegisterSandboxAdapterResponse is returned by RegisterSandboxAdapter on success.
 type RegisterSandboxAdapterResponse struct {
-	// Register an adapter that only apps in the project's sandbox may name, or change its address; at most 20 of a tenant. Key: sandbox.manage on the project.
+	// Register an adapter that only apps in the project's sandbox may name, or change its address; at most 20 in a tenant. Key: sandbox.manage on the project.
 	RegisterSandboxAdapter Adapter `json:"registerSandboxAdapter"`
 }
 
@@ -15830,19 +15830,19 @@ func (v *ReleaseArtifactResponse) GetReleaseArtifact() Artifact { return v.Relea
 //
 // What giving capacity back would do, before it is requested. Nothing is written.
 type ReleasePlan struct {
-	// Pass it as `planHash`, and the release is refused with PLAN_STALE when any of this has moved.
+	// Pass it as `planHash`, and the release is refused with PLAN_STALE when any of this has changed.
 	Hash string `json:"hash"`
 	// The allocation.
 	Allocation AllocationRef `json:"allocation"`
 	// The instance that would be torn down first; null when none uses it.
 	Instance *InstanceRef `json:"instance"`
-	// Whether the release would be accepted as things are.
+	// Whether the release would be accepted now.
 	Allowed bool `json:"allowed"`
 	// The code that it would be refused with; null when it would be accepted.
 	Code *string `json:"code"`
 	// Why it would be refused; empty when it would be accepted.
 	Reasons []Reason `json:"reasons"`
-	// What it makes of the price of an hour: other allocations of the instance that is torn down are LEFT.
+	// How it affects the price of an hour: other allocations of the instance that is torn down are LEFT.
 	Cost HourlyCost `json:"cost"`
 }
 
@@ -15974,7 +15974,7 @@ func (v *RemoveMembersResponse) GetRemoveMembers() MembersRemoved { return v.Rem
 
 // RenewOperationTokenResponse is returned by RenewOperationToken on success.
 type RenewOperationTokenResponse struct {
-	// An adapter gets a fresh token for the operation of the calling token, while that operation runs.
+	// Get a fresh token, as an adapter, for the operation of the calling token, while that operation runs.
 	RenewOperationToken OperationToken `json:"renewOperationToken"`
 }
 
@@ -16058,7 +16058,7 @@ type Repair struct {
 	Id string `json:"id"`
 	// Name, unique among the project's live instances.
 	Name string `json:"name"`
-	// How it is repaired when members of it are lost.
+	// How it is repaired when members of it fail.
 	Repair RepairPolicy `json:"repair"`
 	// Why the platform's repair has stopped; empty while it has not.
 	RepairStopped string `json:"repairStopped"`
@@ -16081,7 +16081,7 @@ func (v *Repair) GetRepairStopped() string { return v.RepairStopped }
 // GetUnservedAt returns Repair.UnservedAt, and is useful for accessing the field via an interface.
 func (v *Repair) GetUnservedAt() *time.Time { return v.UnservedAt }
 
-// Who repairs an instance whose members are lost.
+// Who repairs an instance whose members fail.
 type RepairMode string
 
 const (
@@ -16099,7 +16099,7 @@ var AllRepairMode = []RepairMode{
 // RepairPolicy includes the requested fields of the GraphQL type RepairPolicy.
 // The GraphQL type's documentation follows.
 //
-// How an instance whose members are lost is repaired. Members that a restart of their node has ended are brought back by the platform under every policy.
+// How an instance whose members fail is repaired. Members that a restart of their node has ended are brought back by the platform under every policy.
 type RepairPolicy struct {
 	// Who repairs.
 	Mode RepairMode `json:"mode"`
@@ -16128,13 +16128,13 @@ func (v *RepairPolicy) GetGraceSeconds() *int { return v.GraceSeconds }
 // GetHourlyLimitMicros returns RepairPolicy.HourlyLimitMicros, and is useful for accessing the field via an interface.
 func (v *RepairPolicy) GetHourlyLimitMicros() *int { return v.HourlyLimitMicros }
 
-// Which member makes way for a new one.
+// Which member is replaced by a new one.
 type ReplaceMemberInput struct {
 	// The member that goes.
 	MemberId string `json:"memberId"`
 	// Where the new one lives; left out for the same allocation.
 	AllocationId string `json:"allocationId,omitempty"`
-	// Or: an allocation is requested; what fails gives it back.
+	// Or: an allocation is requested, and given back when the replacement fails.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 	// Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
 	Force bool `json:"force,omitempty"`
@@ -16195,7 +16195,7 @@ type ReplayWebhookResponse struct {
 // GetReplayWebhook returns ReplayWebhookResponse.ReplayWebhook, and is useful for accessing the field via an interface.
 func (v *ReplayWebhookResponse) GetReplayWebhook() Webhook { return v.ReplayWebhook }
 
-// What an agent says of a task.
+// An agent's report on a task.
 type ReportNodeTaskInput struct {
 	// The task.
 	TaskId string `json:"taskId"`
@@ -16207,7 +16207,7 @@ type ReportNodeTaskInput struct {
 	ExitCode *int `json:"exitCode,omitempty"`
 	// What it found, at most 256 KiB.
 	Result json.RawMessage `json:"result,omitempty"`
-	// What to tell a person, at most 2,000 characters.
+	// The message for a person, at most 2,000 characters.
 	Message string `json:"message,omitempty"`
 	// While it runs: how much is done, in bytes, as often as once a second.
 	ProgressDone *float64 `json:"progressDone,omitempty"`
@@ -16248,19 +16248,19 @@ type ReportNodeTaskResponse struct {
 // GetReportNodeTask returns ReportNodeTaskResponse.ReportNodeTask, and is useful for accessing the field via an interface.
 func (v *ReportNodeTaskResponse) GetReportNodeTask() NodeWork { return v.ReportNodeTask }
 
-// What an adapter says of an operation under way.
+// An adapter's report on an operation under way.
 type ReportOperationInput struct {
 	// The operation.
 	OperationId string `json:"operationId"`
 	// The dispatch attempt it was sent with; STALE_FENCE when a newer one exists.
 	Attempt int `json:"attempt"`
-	// Which part of the work it is in, at most 100 characters.
+	// Which part of the work it is in, at most 100 bytes.
 	Phase string `json:"phase,omitempty"`
 	// How far it is, 0 to 100.
 	Percent *int `json:"percent,omitempty"`
-	// What it is doing, at most 2,000 characters.
+	// What it is doing, at most 2,000 bytes.
 	Message string `json:"message,omitempty"`
-	// What it says of members, at most 256.
+	// Its reports on members, at most 256.
 	Members []MemberReportInput `json:"members,omitempty"`
 }
 
@@ -16284,7 +16284,7 @@ func (v *ReportOperationInput) GetMembers() []MemberReportInput { return v.Membe
 
 // ReportOperationResponse is returned by ReportOperation on success.
 type ReportOperationResponse struct {
-	// An adapter says how an operation goes. Key: operation.report, by the operation's own token.
+	// Report the progress of an operation, as its adapter. Key: operation.report, by the operation's own token.
 	ReportOperation Operation `json:"reportOperation"`
 }
 
@@ -16308,11 +16308,11 @@ func (v *ReportUsageInput) GetRecords() []UsageReportRecordInput { return v.Reco
 // ReportUsageReportUsageUsageReport includes the requested fields of the GraphQL type UsageReport.
 // The GraphQL type's documentation follows.
 //
-// What became of reported usage.
+// The result of a report of usage.
 type ReportUsageReportUsageUsageReport struct {
 	// Records that are new.
 	Recorded int `json:"recorded"`
-	// Records that were there before with the same content.
+	// Records that existed already with the same content.
 	Known int `json:"known"`
 	// Records whose id is that of other content. They are in quarantine, with the code USAGE_ID_REUSED; what was recorded first stays.
 	Quarantined int `json:"quarantined"`
@@ -16338,7 +16338,7 @@ func (v *ReportUsageResponse) GetReportUsage() ReportUsageReportUsageUsageReport
 	return v.ReportUsage
 }
 
-// What an agent says of the volumes that it looks after.
+// An agent's report on the volumes that it manages.
 type ReportVolumesInput struct {
 	// At most 1,000. Volumes that are not the calling node's are ignored.
 	Volumes []VolumeReportInput `json:"volumes"`
@@ -16349,7 +16349,7 @@ func (v *ReportVolumesInput) GetVolumes() []VolumeReportInput { return v.Volumes
 
 // ReportVolumesResponse is returned by ReportVolumes on success.
 type ReportVolumesResponse struct {
-	// Report the volumes that the calling node's agent looks after. Answers those that were deleted by it.
+	// Report the volumes that the calling node's agent manages. Returns the ids of those that are deleted by this report.
 	ReportVolumes []string `json:"reportVolumes"`
 }
 
@@ -16376,9 +16376,9 @@ type RequestAllocationInput struct {
 	MemberProfile MemberProfile `json:"memberProfile,omitempty"`
 	// Name for people; a number is added when several are requested.
 	Name string `json:"name,omitempty"`
-	// Which scheduler the caller will put on it; kept, not read.
+	// The scheduler that the caller will run on it; kept, not interpreted.
 	SchedulerType string `json:"schedulerType,omitempty"`
-	// The caller's own references, at most 4 KiB; kept, not read.
+	// The caller's own references, at most 4 KiB; kept, not interpreted.
 	IntegrationMetadata json.RawMessage `json:"integrationMetadata,omitempty"`
 	// Makes a repeat harmless: same key and input, same allocations.
 	IdempotencyKey string `json:"idempotencyKey"`
@@ -16436,7 +16436,7 @@ func (v *RequestAllocationResponse) GetRequestAllocation() RequestedAllocations 
 // RequestedAllocations includes the requested fields of the GraphQL type RequestAllocationPayload.
 // The GraphQL type's documentation follows.
 //
-// The allocations that were got.
+// The allocations that were rented.
 type RequestedAllocations struct {
 	// One for each that was requested.
 	Allocations []Allocation `json:"allocations"`
@@ -16486,7 +16486,7 @@ func (v *ResizeVolumeResponse) GetResizeVolume() Volume { return v.ResizeVolume 
 type RetireNodeInput struct {
 	// The node.
 	NodeId string `json:"nodeId"`
-	// Whether its machine is gone for good with all that was on it: its allocations and members are then FAILED. Needs a reason.
+	// Whether its machine is lost for good with all that was on it: its allocations and members are then FAILED. Needs a reason.
 	Lost bool `json:"lost,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
@@ -16530,7 +16530,7 @@ type RetryOperationInput struct {
 	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
-	// The hash of the plan that was agreed to: PLAN_STALE when anything it rests on has moved; left out to go without.
+	// The hash of the plan that was agreed to: PLAN_STALE when anything that it covers has changed; left out to retry without a plan.
 	PlanHash string `json:"planHash,omitempty"`
 	// Makes a repeat harmless: same key and input, same operation.
 	IdempotencyKey string `json:"idempotencyKey"`
@@ -16562,7 +16562,7 @@ func (v *RetryOperationResponse) GetRetryOperation() Retrial { return v.RetryOpe
 
 // RetryOrphanResponse is returned by RetryOrphan on success.
 type RetryOrphanResponse struct {
-	// Try now to take an orphan back. Key: operation.retry on its project.
+	// Try now to resolve an orphan. Key: operation.retry on its project.
 	RetryOrphan Orphan `json:"retryOrphan"`
 }
 
@@ -16629,7 +16629,7 @@ func (v *RevokeServiceAccountKeyResponse) GetRevokeServiceAccountKey() ServiceAc
 
 // RevokeSignerKeyResponse is returned by RevokeSignerKey on success.
 type RevokeSignerKeyResponse struct {
-	// Trust a key no longer; what it has signed is found UNTRUSTED the next time it is looked at, at its next promotion at the latest. Key: source.manage on its tenant, or on the platform.
+	// Stop trusting a key; what it has signed becomes UNTRUSTED at the next check, at its next promotion at the latest. Key: source.manage on its tenant, or on the platform.
 	RevokeSignerKey SignerKey `json:"revokeSignerKey"`
 }
 
@@ -16670,7 +16670,7 @@ func (v *Role) GetPermissionKeys() []string { return v.PermissionKeys }
 type RoleBinding struct {
 	// Typed id, `rb_…`.
 	Id string `json:"id"`
-	// The user who holds the role.
+	// The user who has the role.
 	SubjectId string `json:"subjectId"`
 	// The role's name: a bundle of permission keys.
 	Role string `json:"role"`
@@ -16748,7 +16748,7 @@ func (v *RoleBindingPageEdgesRoleBindingEdge) GetNode() GrantedRole { return v.N
 type RollbackInstanceInput struct {
 	// The instance, RUNNING.
 	InstanceId string `json:"instanceId"`
-	// The generation; left out for the one before, or the present one when an upgrade away from it has failed.
+	// The generation; left out for the one before, or the current one when an upgrade away from it has failed.
 	Generation *int `json:"generation,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
@@ -16780,7 +16780,7 @@ func (v *RollbackInstanceInput) GetIdempotencyKey() string { return v.Idempotenc
 
 // RollbackInstanceResponse is returned by RollbackInstance on success.
 type RollbackInstanceResponse struct {
-	// Bring an instance back to exactly an earlier manifest and config; deprecated will do, retired will not. Key: <family>.instance.update on its project.
+	// Bring an instance back to exactly an earlier manifest and config; DEPRECATED is accepted, RETIRED is not. Key: <family>.instance.update on its project.
 	RollbackInstance InstanceChange `json:"rollbackInstance"`
 }
 
@@ -16800,7 +16800,7 @@ func (v *RotateNodeCredentialResponse) GetRotateNodeCredential() NodeCredential 
 
 // RotateRuntimeSecretResponse is returned by RotateRuntimeSecret on success.
 type RotateRuntimeSecretResponse struct {
-	// Make a new value; the one before counts for the overlap, 0 to 86,400 seconds. Key: secret.rotate on its project.
+	// Create a new value; the previous one stays valid for the overlap, 0 to 86,400 seconds. Key: secret.rotate on its project.
 	RotateRuntimeSecret RuntimeSecret `json:"rotateRuntimeSecret"`
 }
 
@@ -16815,7 +16815,7 @@ type RotateServiceAccountKeyInput struct {
 	KeyId string `json:"keyId"`
 	// Seconds for which both work, 0 to 604,800.
 	OverlapSeconds int `json:"overlapSeconds"`
-	// When the new one stops working; left out for as long after its making as the old one had.
+	// When the new one stops working; left out for the same lifetime as the old one had.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
@@ -16835,7 +16835,7 @@ func (v *RotateServiceAccountKeyInput) GetReason() string { return v.Reason }
 
 // RotateServiceAccountKeyResponse is returned by RotateServiceAccountKey on success.
 type RotateServiceAccountKeyResponse struct {
-	// Make a new key in the place of an old one, which ends after the overlap. Keys: identity.service_account.key.create and .revoke.
+	// Create a new key in place of an old one, which ends after the overlap. Keys: identity.service_account.key.create and .revoke.
 	RotateServiceAccountKey RotatedServiceAccountKey `json:"rotateServiceAccountKey"`
 }
 
@@ -16846,7 +16846,7 @@ func (v *RotateServiceAccountKeyResponse) GetRotateServiceAccountKey() RotatedSe
 
 // RotateWebhookSecretResponse is returned by RotateWebhookSecret on success.
 type RotateWebhookSecretResponse struct {
-	// Make a new signing secret; for the overlap, 0 to 604,800 seconds, both sign. Key: webhook.manage.
+	// Create a new signing secret; for the overlap, 0 to 604,800 seconds, both sign. Key: webhook.manage.
 	RotateWebhookSecret WebhookSecret `json:"rotateWebhookSecret"`
 }
 
@@ -16872,7 +16872,7 @@ func (v *RotatedServiceAccountKey) GetKey() ServiceAccountKey { return v.Key }
 // GetSecret returns RotatedServiceAccountKey.Secret, and is useful for accessing the field via an interface.
 func (v *RotatedServiceAccountKey) GetSecret() string { return v.Secret }
 
-// What a task for a member's node is made from.
+// What a task for a member's node is created from.
 type RunNodeTaskInput struct {
 	// The member it acts in.
 	MemberId string `json:"memberId"`
@@ -16913,7 +16913,7 @@ func (v *RunNodeTaskResponse) GetRunNodeTask() NodeTask { return v.RunNodeTask }
 // RuntimeSecret includes the GraphQL fields of RuntimeSecret requested by the fragment RuntimeSecret.
 // The GraphQL type's documentation follows.
 //
-// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to.
+// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to the recipient that it is bound to.
 type RuntimeSecret struct {
 	// Typed id, `sec_…`; node tasks refer to the secret by it.
 	Id string `json:"id"`
@@ -16929,7 +16929,7 @@ type RuntimeSecret struct {
 	NodeId *string `json:"nodeId"`
 	// How often it may be delivered.
 	Delivery SecretDelivery `json:"delivery"`
-	// What it is made for, such as an artifact's digest; no secret.
+	// What it was created for, such as an artifact's digest; it contains no secret.
 	Spec json.RawMessage `json:"spec"`
 	// The number of its value, raised by rotation.
 	Version int `json:"version"`
@@ -16937,11 +16937,11 @@ type RuntimeSecret struct {
 	Deliveries int `json:"deliveries"`
 	// When it was last delivered; null if never.
 	DeliveredAt *time.Time `json:"deliveredAt"`
-	// When it can be delivered no more.
+	// When it can no longer be delivered.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// When it was last rotated; null if never.
 	RotatedAt *time.Time `json:"rotatedAt"`
-	// Until when the value before the last rotation still counts; null when it does not.
+	// Until when the value before the last rotation is still valid; null when it is not.
 	PreviousUntil *time.Time `json:"previousUntil"`
 	// When it was revoked; null while it was not.
 	RevokedAt *time.Time `json:"revokedAt"`
@@ -17039,9 +17039,9 @@ func (v *RuntimeSecretPageEdgesRuntimeSecretEdge) GetNode() RuntimeSecret { retu
 // RuntimeState includes the requested fields of the GraphQL type RuntimeState.
 // The GraphQL type's documentation follows.
 //
-// What an app's adapter says of a component, in the app's own words.
+// An adapter's report on a component, in the app's own words.
 type RuntimeState struct {
-	// How well the component works, by the adapter's word.
+	// How well the component works, as the adapter reports.
 	Health Health `json:"health"`
 	// One line, such as `2 idle, 1 allocated`.
 	Summary string `json:"summary"`
@@ -17066,9 +17066,9 @@ type ScaleComponentInput struct {
 	ComponentKey string `json:"componentKey"`
 	// How many members it is to have, within the manifest's bounds; not how many more.
 	Count int `json:"count"`
-	// Where those that come live: allocations that are free, or this instance's own; spread over in turn. Not read when members leave.
+	// Where the new members live: allocations that are free, or this instance's own; spread over in turn. Ignored when members leave.
 	AllocationIds []string `json:"allocationIds,omitempty"`
-	// Or: one allocation for each member that comes is requested; what fails gives it back. Not read when members leave.
+	// Or: one allocation for each new member is requested; the capacity for what fails is given back. Ignored when members leave.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 	// Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition.
 	KeepFailed bool `json:"keepFailed,omitempty"`
@@ -17124,7 +17124,7 @@ func (v *ScaleComponentInput) GetIdempotencyKey() string { return v.IdempotencyK
 
 // ScaleComponentResponse is returned by ScaleComponent on success.
 type ScaleComponentResponse struct {
-	// Bring a component to a number of members by one operation. Of those that are too many, the ones that its adapter names leave, or else FAILED ones first, then those that are not in service, DRAINED, DRAINING or cordoned, and UNHEALTHY ones, and among equals the highest index. FAILED_PRECONDITION when as many are wanted already. Key: <family>.member.add, and allocation.create when capacity is requested, or <family>.member.remove.
+	// Bring a component to a number of members by one operation. Of those that are too many, the ones that its adapter names leave, or else FAILED ones first, then those that are not in service, DRAINED, DRAINING or cordoned, and UNHEALTHY ones, and among equals the highest index. FAILED_PRECONDITION when the component is to have that number already. Key: <family>.member.add, and allocation.create when capacity is requested, or <family>.member.remove.
 	ScaleComponent ComponentScaled `json:"scaleComponent"`
 }
 
@@ -17183,9 +17183,9 @@ type ServiceAccount struct {
 	Name string `json:"name"`
 	// The permission keys it may use, sorted.
 	PermissionKeys []string `json:"permissionKeys"`
-	// What it is bound to beyond its keys; null for nothing more.
+	// Its limits beyond its keys; null for none.
 	Limits *ServiceAccountLimits `json:"limits"`
-	// When it was deleted; null while it holds.
+	// When it was deleted; null while it exists.
 	DeletedAt *time.Time `json:"deletedAt"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
@@ -17220,11 +17220,11 @@ func (v *ServiceAccount) GetKeys() []ServiceAccountKey { return v.Keys }
 // ServiceAccountChange includes the GraphQL fields of ServiceAccountChange requested by the fragment ServiceAccountChange.
 // The GraphQL type's documentation follows.
 //
-// What an update of a service account would make of it. Nothing is written, and nothing is reserved.
+// A service account as an update would leave it. Nothing is written, and nothing is reserved.
 type ServiceAccountChange struct {
 	// The permission keys that it would have, sorted.
 	PermissionKeys []string `json:"permissionKeys"`
-	// What it would be bound to beyond its keys; null for nothing more.
+	// The limits that it would have beyond its keys; null for none.
 	Limits *ServiceAccountLimits `json:"limits"`
 	// What would let it do more than now: permissionKeys, limits.objectIds, limits.maxRisk, limits.operationsPerHour.
 	Widens []string `json:"widens"`
@@ -17251,7 +17251,7 @@ func (v *ServiceAccountChange) GetNarrows() []string { return v.Narrows }
 type ServiceAccountKey struct {
 	// Typed id, `key_…`; also part of the secret, so that a leaked one can be found.
 	Id string `json:"id"`
-	// The service account it speaks for.
+	// The service account it belongs to.
 	ServiceAccountId string `json:"serviceAccountId"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
@@ -17261,7 +17261,7 @@ type ServiceAccountKey struct {
 	RevokedAt *time.Time `json:"revokedAt"`
 	// When it was last used, to the minute; null if never.
 	LastUsedAt *time.Time `json:"lastUsedAt"`
-	// The key that takes its place; both work until this one ends; null when it was not rotated.
+	// The key that replaces it; both work until this one ends; null when it was not rotated.
 	ReplacedBy *string `json:"replacedBy"`
 }
 
@@ -17289,11 +17289,11 @@ func (v *ServiceAccountKey) GetReplacedBy() *string { return v.ReplacedBy }
 // ServiceAccountLimits includes the GraphQL fields of ServiceAccountLimits requested by the fragment ServiceAccountLimits.
 // The GraphQL type's documentation follows.
 //
-// What a service account is bound to beyond its keys.
+// The limits of a service account beyond its keys.
 type ServiceAccountLimits struct {
 	// The instances and allocations that it may touch; null for all of its project.
 	ObjectIds []string `json:"objectIds"`
-	// The highest risk of an app action that it may ask for; null for any.
+	// The highest risk of an app action that it may request; null for any.
 	MaxRisk *ActionRisk `json:"maxRisk"`
 	// How many operations it may begin in an hour; null for no bound.
 	OperationsPerHour *int `json:"operationsPerHour"`
@@ -17308,11 +17308,11 @@ func (v *ServiceAccountLimits) GetMaxRisk() *ActionRisk { return v.MaxRisk }
 // GetOperationsPerHour returns ServiceAccountLimits.OperationsPerHour, and is useful for accessing the field via an interface.
 func (v *ServiceAccountLimits) GetOperationsPerHour() *int { return v.OperationsPerHour }
 
-// What a service account is bound to beyond its keys.
+// The limits of a service account beyond its keys.
 type ServiceAccountLimitsInput struct {
 	// The instances and allocations that it may touch, at most 100; left out for all of its project.
 	ObjectIds []string `json:"objectIds,omitempty"`
-	// The highest risk of an app action that it may ask for; left out for any.
+	// The highest risk of an app action that it may request; left out for any.
 	MaxRisk *ActionRisk `json:"maxRisk,omitempty"`
 	// How many operations it may begin in an hour, 1 to 100,000; left out for no bound.
 	OperationsPerHour *int `json:"operationsPerHour,omitempty"`
@@ -17370,17 +17370,17 @@ type Session struct {
 	Id string `json:"id"`
 	// Whose it is.
 	UserId string `json:"userId"`
-	// How it was proved: `oidc`, or `link` in development.
+	// How the person logged in: `oidc`, or `link` in development.
 	Method string `json:"method"`
-	// The address it was begun from.
+	// The address that it began from.
 	Origin string `json:"origin"`
 	// What the client called itself, cut short.
 	Agent string `json:"agent"`
-	// When it was begun.
+	// When it began.
 	CreatedAt time.Time `json:"createdAt"`
 	// When it ends by itself.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// Whether it is the one that asks.
+	// Whether it is the session of this request.
 	Current bool `json:"current"`
 }
 
@@ -17470,21 +17470,21 @@ func (v *SetBillingAccountSetBillingAccount) GetGraceSeconds() int { return v.Gr
 // GetUpdatedAt returns SetBillingAccountSetBillingAccount.UpdatedAt, and is useful for accessing the field via an interface.
 func (v *SetBillingAccountSetBillingAccount) GetUpdatedAt() time.Time { return v.UpdatedAt }
 
-// A budget. It takes the place of the one that there is.
+// A budget. It replaces the one that exists.
 type SetBudgetInput struct {
 	// Whose.
 	Scope BudgetScope `json:"scope"`
 	// The tenant, project, service account or instance.
 	TargetId string `json:"targetId"`
-	// What may be spent, with no more places than the currency has. Not less than is spent and held.
+	// What may be spent, with no more places than the currency has. Not less than is spent and reserved.
 	Amount string `json:"amount"`
 	// ISO 4217: that of the tenant's statements.
 	Currency string `json:"currency"`
 	// What the amount is for.
 	Span BudgetSpan `json:"span,omitempty"`
-	// For how long the price of what is rented is held of it, 300 to 2,678,400.
+	// For how many seconds the price of what is rented is reserved from it, 300 to 2,678,400.
 	HorizonSeconds int `json:"horizonSeconds,omitempty"`
-	// Percents that are told by event, at most 10, each 1 to 1,000.
+	// Percentages that an event reports, at most 10, each 1 to 1,000.
 	Thresholds []int `json:"thresholds,omitempty"`
 	// What happens when it is spent.
 	AtLimit BudgetOutcome `json:"atLimit,omitempty"`
@@ -17521,7 +17521,7 @@ func (v *SetBudgetInput) GetReason() string { return v.Reason }
 
 // SetBudgetResponse is returned by SetBudget on success.
 type SetBudgetResponse struct {
-	// Set a budget. Key: budget.manage; for a tenant or a project on all of the tenant. A service account sets none for itself.
+	// Set a budget. Key: budget.manage; for a tenant or a project on all of the tenant. A service account cannot set one for itself.
 	SetBudget Budget `json:"setBudget"`
 }
 
@@ -17537,11 +17537,11 @@ type SetCanaryPercentResponse struct {
 // GetSetCanaryPercent returns SetCanaryPercentResponse.SetCanaryPercent, and is useful for accessing the field via an interface.
 func (v *SetCanaryPercentResponse) GetSetCanaryPercent() Manifest { return v.SetCanaryPercent }
 
-// Which service account an instance's adapter may act by.
+// Which service account an instance's adapter may act as.
 type SetOperatorAccountInput struct {
 	// The instance.
 	InstanceId string `json:"instanceId"`
-	// A live service account of the instance's project, each of whose keys the caller could give; left out for none.
+	// A service account of the instance's project that is not deleted, and each of whose keys the caller can grant; left out for none.
 	ServiceAccountId *string `json:"serviceAccountId,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
@@ -17558,7 +17558,7 @@ func (v *SetOperatorAccountInput) GetReason() string { return v.Reason }
 
 // SetOperatorAccountResponse is returned by SetOperatorAccount on success.
 type SetOperatorAccountResponse struct {
-	// Choose the service account that an instance's adapter may act by for it, outside of operations, or none. Tokens for the former one end at once. Key: <family>.instance.update on its project, and each key of the account.
+	// Choose the service account as which an instance's adapter may act for it outside of operations, or none. Tokens of the previous one end at once. Key: <family>.instance.update on its project, and each key of the account.
 	SetOperatorAccount OperatorChoice `json:"setOperatorAccount"`
 }
 
@@ -17573,9 +17573,9 @@ type SetPolicyInput struct {
 	TenantId *string `json:"tenantId"`
 	// Of this project (its tenant is implied).
 	ProjectId *string `json:"projectId"`
-	// The whole document, at most 64 KiB; an empty object lifts every rule of this level.
+	// The whole document, at most 64 KiB; an empty object removes every rule of this level.
 	Document json.RawMessage `json:"document"`
-	// The revision that it takes the place of, 0 for the first; CONFLICT when there is a newer one.
+	// The revision that it replaces, 0 for the first; CONFLICT when there is a newer one.
 	ExpectedRevision int `json:"expectedRevision"`
 	// Why, kept in the audit.
 	Reason string `json:"reason"`
@@ -17623,7 +17623,7 @@ type SetPriceInput struct {
 	ValidFrom *time.Time `json:"validFrom"`
 	// Until when, exclusively; left out for ever.
 	ValidTo *time.Time `json:"validTo"`
-	// What is paid for.
+	// What it charges for.
 	Measure PriceMeasure `json:"measure"`
 	// How many units a tier's price is for.
 	Per string `json:"per"`
@@ -17741,11 +17741,11 @@ type SetPromotionTermsInput struct {
 	MinMinutes int `json:"minMinutes"`
 	// Hours that a version must have been DEPRECATED before it is RETIRED, 0 to 8,760.
 	GraceHours int `json:"graceHours"`
-	// Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY.
+	// Whether the step to ACTIVE needs a person who took neither the step to STAGED nor the one to CANARY.
 	SecondApprover bool `json:"secondApprover"`
 	// Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary.
 	SmokedArtifacts bool `json:"smokedArtifacts"`
-	// Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE.
+	// Whether all conditions of onboarding must have passed in a recorded check, and still pass, before a version becomes ACTIVE.
 	RequireOnboarding bool `json:"requireOnboarding"`
 	// Why, kept in the audit.
 	Reason string `json:"reason"`
@@ -17825,7 +17825,7 @@ func (v *SetRepairPolicyInput) GetReason() string { return v.Reason }
 
 // SetRepairPolicyResponse is returned by SetRepairPolicy on success.
 type SetRepairPolicyResponse struct {
-	// Set who repairs an instance whose members are lost, how often, and when it is given up. Key: <family>.instance.update on its project; for AUTOMATIC <family>.member.recover and .replace, and allocation.create, besides.
+	// Set who repairs an instance whose members fail, how often, and when it is given up. Key: <family>.instance.update on its project; for AUTOMATIC <family>.member.recover and .replace, and allocation.create, as well.
 	SetRepairPolicy Repair `json:"setRepairPolicy"`
 }
 
@@ -17916,7 +17916,7 @@ func (v *SetTenantDomainsInput) GetReason() string { return v.Reason }
 
 // SetTenantDomainsResponse is returned by SetTenantDomains on success.
 type SetTenantDomainsResponse struct {
-	// Set which domains of addresses are a tenant's, once that was verified. A domain is one tenant's: CONFLICT when another has it. Key: tenant.create, platform.
+	// Set which domains of addresses are a tenant's, once that was verified. A domain belongs to one tenant: CONFLICT when another has it. Key: tenant.create, platform.
 	SetTenantDomains TenantDomains `json:"setTenantDomains"`
 }
 
@@ -17931,9 +17931,9 @@ const (
 	ShareStatusOffered ShareStatus = "OFFERED"
 	// The other project uses it.
 	ShareStatusAttached ShareStatus = "ATTACHED"
-	// The other project said no.
+	// The other project declined it.
 	ShareStatusDeclined ShareStatus = "DECLINED"
-	// The owner took the offer back.
+	// The owner withdrew the offer.
 	ShareStatusWithdrawn ShareStatus = "WITHDRAWN"
 	// Ended by either side.
 	ShareStatusDetached ShareStatus = "DETACHED"
@@ -17960,7 +17960,7 @@ type SharedControlPlane struct {
 	AppSlug string `json:"appSlug"`
 	// The version.
 	AppVersion string `json:"appVersion"`
-	// The family of permission keys that its actions ask for.
+	// The family of permission keys that its actions require.
 	PermissionFamily string `json:"permissionFamily"`
 	// Its state.
 	Status InstanceStatus `json:"status"`
@@ -18284,7 +18284,7 @@ func (v *ShowOperationResponse) GetOperation() ShowOperationOperation { return v
 
 // ShowSupportBundleResponse is returned by ShowSupportBundle on success.
 type ShowSupportBundleResponse struct {
-	// What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation.
+	// A file to give to the people who help with the request that `triage` reports on. Rows that need a key which the caller lacks are left out. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that created no operation.
 	SupportBundle ShowSupportBundleSupportBundle `json:"supportBundle"`
 }
 
@@ -18296,11 +18296,11 @@ func (v *ShowSupportBundleResponse) GetSupportBundle() ShowSupportBundleSupportB
 // ShowSupportBundleSupportBundle includes the requested fields of the GraphQL type SupportBundle.
 // The GraphQL type's documentation follows.
 //
-// What the people of the platform need to help, without anything that a tenant would not show: typed values of a fixed list of fields, and scanned messages.
+// What the platform's staff need to help, without anything that a tenant would not show: typed values of a fixed list of fields, and scanned messages.
 type ShowSupportBundleSupportBundle struct {
 	// A name for the file.
 	Name string `json:"name"`
-	// When it was put together.
+	// When it was created.
 	MadeAt time.Time `json:"madeAt"`
 	// The SHA-256 of the file, `sha256:…`.
 	Digest string `json:"digest"`
@@ -18332,14 +18332,14 @@ func (v *ShowSupportBundleSupportBundle) GetLeftOut() []BundleOmission { return 
 
 // ShowTriageResponse is returned by ShowTriage on success.
 type ShowTriageResponse struct {
-	// What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request of another caller's that made no operation.
+	// What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for another caller's request that created no operation.
 	Triage Triage `json:"triage"`
 }
 
 // GetTriage returns ShowTriageResponse.Triage, and is useful for accessing the field via an interface.
 func (v *ShowTriageResponse) GetTriage() Triage { return v.Triage }
 
-// What becomes of an artifact that no trusted key of its source has signed.
+// What happens to an artifact that no trusted key of its source has signed.
 type SignaturePolicy string
 
 const (
@@ -18347,7 +18347,7 @@ const (
 	SignaturePolicyRequired SignaturePolicy = "REQUIRED"
 	// It is stored in quarantine, where it is not delivered.
 	SignaturePolicyQuarantine SignaturePolicy = "QUARANTINE"
-	// What has no signature is taken; one that is there and wrong puts it in quarantine all the same.
+	// An artifact without a signature is accepted; one with a wrong signature is still put in quarantine.
 	SignaturePolicyOptional SignaturePolicy = "OPTIONAL"
 )
 
@@ -18357,7 +18357,7 @@ var AllSignaturePolicy = []SignaturePolicy{
 	SignaturePolicyOptional,
 }
 
-// What was found of an artifact's signatures when it was last looked at.
+// The result of the last check of an artifact's signatures.
 type SignatureState string
 
 const (
@@ -18478,7 +18478,7 @@ type SourceKind string
 const (
 	// A registry that speaks the OCI distribution protocol.
 	SourceKindOci SourceKind = "OCI"
-	// A server that gives files by their address.
+	// A server that serves files by their address.
 	SourceKindHttps SourceKind = "HTTPS"
 	// An object store that speaks the S3 protocol, addressed by path.
 	SourceKindS3 SourceKind = "S3"
@@ -18504,7 +18504,7 @@ const (
 	StageActive Stage = "ACTIVE"
 	// Superseded: existing instances go on, new ones are refused.
 	StageDeprecated Stage = "DEPRECATED"
-	// Gone: no live instance uses it.
+	// Out of use: no live instance uses it.
 	StageRetired Stage = "RETIRED"
 )
 
@@ -18517,12 +18517,12 @@ var AllStage = []Stage{
 	StageRetired,
 }
 
-// A node as operators and those who rent it see it, with what keeps members away.
+// A node as operators and its tenants see it, with what keeps members away.
 type StandingNode struct {
 	ComputeNode `json:"-"`
 	// Whether an operator keeps new members away.
 	Cordoned bool `json:"cordoned"`
-	// Why; empty when it is not cordoned, or nothing was said.
+	// Why; empty when it is not cordoned, or no reason was given.
 	CordonReason string `json:"cordonReason"`
 	// Since when it is cordoned; null when it is not.
 	CordonedAt *time.Time `json:"cordonedAt"`
@@ -18530,11 +18530,11 @@ type StandingNode struct {
 	Conditions []NodeCondition `json:"conditions"`
 	// The drain of the node; null when there is none.
 	Drain *NodeDrain `json:"drain"`
-	// When its agent was first heard after another boot; null when it has not booted since it was enrolled.
+	// When the first heartbeat after another boot was received; null when it has not booted since it was enrolled.
 	BootedAt *time.Time `json:"bootedAt"`
 	// When it was taken out for good; null while it was not.
 	RetiredAt *time.Time `json:"retiredAt"`
-	// Whether it was taken out with all that was on it, without proof of what became of that.
+	// Whether it was taken out with all that was on it, without proof of what happened to that.
 	Lost bool `json:"lost"`
 }
 
@@ -18832,7 +18832,7 @@ type StatementExport struct {
 	MediaType string `json:"mediaType"`
 	// What it holds.
 	Body string `json:"body"`
-	// Whether the body is in base64: it is of a format that is no text.
+	// Whether the body is in base64: its format is not text.
 	Base64 bool `json:"base64"`
 }
 
@@ -18877,7 +18877,7 @@ var AllStatementFormat = []StatementFormat{
 //
 // A line of a statement: what a project used of one thing under one price.
 type StatementLine struct {
-	// Names the line, for ever.
+	// Identifies the line for ever.
 	Key string `json:"key"`
 	// The project.
 	ProjectId string `json:"projectId"`
@@ -18895,13 +18895,13 @@ type StatementLine struct {
 	Sku string `json:"sku"`
 	// The region; empty for none.
 	Region string `json:"region"`
-	// The price; null when nothing is priced.
+	// The price; null when there is none.
 	PriceId *string `json:"priceId"`
 	// How much was used.
 	Quantity string `json:"quantity"`
-	// How much is paid for: sessions are rounded up where the price says so.
+	// How much is charged: sessions are rounded up where the price has `roundUpTo`.
 	Billed string `json:"billed"`
-	// What it costs, rounded once; null when nothing is priced: no price is not zero.
+	// What it costs, rounded once; null when there is no price, which is not the same as zero.
 	Amount *string `json:"amount"`
 }
 
@@ -18954,7 +18954,7 @@ const (
 	StepStateRunning StepState = "RUNNING"
 	// Done.
 	StepStateSucceeded StepState = "SUCCEEDED"
-	// Ended badly.
+	// Failed.
 	StepStateFailed StepState = "FAILED"
 	// Not needed.
 	StepStateSkipped StepState = "SKIPPED"
@@ -18993,9 +18993,9 @@ type StorageClass struct {
 	Disabled bool `json:"disabled"`
 	// What the nodes that are online offer of it; null when none does.
 	Offer *StorageOffer `json:"offer"`
-	// What an hour of a volume of one GiB costs by the platform's own prices now, at most: the dearest step counts. One amount a currency; empty where it has no price. A tenant or project may have a price of its own, which planCreateVolume counts.
+	// What an hour of a volume of one GiB costs by the platform's own prices now, at most: the most expensive step counts. One amount for each currency; empty where it has no price. A tenant or project may have a price of its own, which planCreateVolume counts.
 	HourlyListPrices []Money `json:"hourlyListPrices"`
-	// When it was made.
+	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
 	// When it was last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -19116,7 +19116,7 @@ type StuckOperation struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// What the allocations that it works on have cost since it was requested, at the prices of now: those of its targets, or of the whole instance where it names none. Null once it has ended, and where a price is missing.
 	CostSoFar *Money `json:"costSoFar"`
-	// What keeps it from ending, the thing to mend first; empty once it has ended.
+	// What keeps it from ending; the first is the one to mend first. Empty once it has ended.
 	Blockers []Blocker `json:"blockers"`
 }
 
@@ -19153,7 +19153,7 @@ type SubmitArtifactSmokeInput struct {
 	ArtifactId string `json:"artifactId"`
 	// The report as `appctl artifact smoke --report` writes it, at most 64 KiB, as text: its digest is over these bytes.
 	Report string `json:"report"`
-	// SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they are others.
+	// SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they do not match it.
 	Digest string `json:"digest"`
 	// A registered runner's Ed25519 signature, base64, over the lines `gpuaas.app/evidence/v1`, `SMOKE` and digest, each ended by a line feed. SIGNATURE_UNTRUSTED for any other.
 	Signature string `json:"signature"`
@@ -19173,7 +19173,7 @@ func (v *SubmitArtifactSmokeInput) GetSignature() string { return v.Signature }
 
 // SubmitArtifactSmokeResponse is returned by SubmitArtifactSmoke on success.
 type SubmitArtifactSmokeResponse struct {
-	// Bring the signed report of a smoke of an artifact's kind; the same report again changes nothing. Key: artifact.publish on its project or tenant, or on the platform.
+	// Submit the signed report of a smoke of an artifact's kind; the same report again changes nothing. Key: artifact.publish on its project or tenant, or on the platform.
 	SubmitArtifactSmoke ArtifactSmoke `json:"submitArtifactSmoke"`
 }
 
@@ -19190,9 +19190,9 @@ type SubmitEvidenceInput struct {
 	Kind EvidenceKind `json:"kind"`
 	// The report as `appctl adapter check --report` writes it, at most 512 KiB, as text: its digest is over these bytes.
 	Report string `json:"report"`
-	// SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they are others.
+	// SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they do not match it.
 	Digest string `json:"digest"`
-	// A registered runner's Ed25519 signature, base64, over the lines `gpuaas.app/evidence/v1`, kind and digest, each ended by a line feed; left out for a report that nobody signed. SIGNATURE_UNTRUSTED for any other.
+	// A registered runner's Ed25519 signature, base64, over the lines `gpuaas.app/evidence/v1`, kind and digest, each ended by a line feed; left out for an unsigned report. SIGNATURE_UNTRUSTED for any other.
 	Signature string `json:"signature,omitempty"`
 }
 
@@ -19213,7 +19213,7 @@ func (v *SubmitEvidenceInput) GetSignature() string { return v.Signature }
 
 // SubmitEvidenceResponse is returned by SubmitEvidence on success.
 type SubmitEvidenceResponse struct {
-	// Bring a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform.
+	// Submit a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform.
 	SubmitEvidence PromotionEvidence `json:"submitEvidence"`
 }
 
@@ -19322,9 +19322,9 @@ func (v *TenantPageEdgesTenantEdge) GetNode() Tenant { return v.Node }
 //
 // What is known of one request, and what to do about it.
 type Triage struct {
-	// What ties together everything that the request caused.
+	// The correlation id, shared by everything that the request has caused.
 	CorrelationId string `json:"correlationId"`
-	// The operation; null where the request made none.
+	// The operation; null where the request created none.
 	OperationId *string `json:"operationId"`
 	// The instance; null for none.
 	InstanceId *string `json:"instanceId"`
@@ -19340,7 +19340,7 @@ type Triage struct {
 	Reason string `json:"reason"`
 	// When it was requested.
 	At time.Time `json:"at"`
-	// Where it is now.
+	// Its state.
 	Stands TriageStand `json:"stands"`
 	// The cause: the code of the first blocker, of the failure or of the refusal; empty where nothing is wrong.
 	Code string `json:"code"`
@@ -19350,9 +19350,9 @@ type Triage struct {
 	Owner string `json:"owner"`
 	// The branch of the runbook that applies; null where none does.
 	Branch *TriageBranch `json:"branch"`
-	// The action that would clear it; null where waiting, or an action outside of the platform, is the only way.
+	// The action that would clear it; null where waiting, or an action outside the platform, is the only way.
 	Next *TriageAction `json:"next"`
-	// The rows that it rests on, at most 50 of each kind, each kind oldest first. Rows that need a key which the caller lacks are left out.
+	// The evidence for it, at most 50 of each kind, each kind oldest first. Rows that need a key which the caller lacks are left out.
 	Evidence []TriageEvidence `json:"evidence"`
 	// The operation's whole trace, whose id follows from the operation's; empty where there is no operation.
 	TraceId string `json:"traceId"`
@@ -19445,7 +19445,7 @@ type TriageAction struct {
 	Allowed bool `json:"allowed"`
 	// The document of the mutation, ready to be sent with `variables`.
 	Document string `json:"document"`
-	// The variables of the mutation. Where there is a plan, the hash that it answers belongs into `input.planHash`; a reason of one's own may replace `input.reason`. Sent again as they are, they have no further effect where the mutation takes an idempotency key.
+	// The variables of the mutation. Where there is a plan, the hash that it returns goes into `input.planHash`; a reason of one's own may replace `input.reason`. Sent again as they are, they have no further effect where the mutation takes an idempotency key.
 	Variables json.RawMessage `json:"variables"`
 	// The document of the plan, ready to be sent with `planVariables`; empty where there is none.
 	PlanDocument string `json:"planDocument"`
@@ -19491,7 +19491,7 @@ func (v *TriageAction) GetPlanVariables() *json.RawMessage { return v.PlanVariab
 //
 // An edge of a runbook.
 type TriageBranch struct {
-	// The edge in one word: runbook, check and edge; without the edge where a person has to see which one is taken.
+	// The reference of the edge: runbook, check and edge; without the edge where a person must find out which one applies.
 	Ref string `json:"ref"`
 	// The name of the runbook's page.
 	Runbook string `json:"runbook"`
@@ -19543,7 +19543,7 @@ func (v *TriageCostSoFarMoney) GetCurrency() string { return v.Currency }
 // TriageEvidence includes the GraphQL fields of TriageEvidence requested by the fragment TriageEvidence.
 // The GraphQL type's documentation follows.
 //
-// A row that a triage rests on.
+// A row of the evidence for a triage.
 type TriageEvidence struct {
 	// What it is.
 	Kind TriageEvidenceKind `json:"kind"`
@@ -19555,7 +19555,7 @@ type TriageEvidence struct {
 	What string `json:"what"`
 	// The state of a step or a task; ALLOWED, or the refusal's code, of an entry of the audit; empty otherwise.
 	State string `json:"state"`
-	// What it says, for a person.
+	// Its message, for a person.
 	Message string `json:"message"`
 	// Where to see it: a path of the console, or for a trace and for logs the address in the installation's own tools. Empty where there is none.
 	Link string `json:"link"`
@@ -19642,7 +19642,7 @@ func (v *TriageLink) GetUrl() string { return v.Url }
 //
 // Another operation that the same correlation id names.
 type TriageOther struct {
-	// The operation, by whose id it has a report of its own.
+	// The operation, whose id gives a report of its own.
 	OperationId string `json:"operationId"`
 	// What it does.
 	Kind OperationKind `json:"kind"`
@@ -19664,7 +19664,7 @@ func (v *TriageOther) GetState() OperationState { return v.State }
 // GetAt returns TriageOther.At, and is useful for accessing the field via an interface.
 func (v *TriageOther) GetAt() time.Time { return v.At }
 
-// Where what was requested is now.
+// The state of what was requested.
 type TriageStand string
 
 const (
@@ -19676,7 +19676,7 @@ const (
 	TriageStandDone TriageStand = "DONE"
 	// It has ended as it should, and something is wrong with the instance since: only where the instance's own id was given.
 	TriageStandUnwell TriageStand = "UNWELL"
-	// It has ended without what it was for.
+	// It has ended without reaching its goal.
 	TriageStandFailed TriageStand = "FAILED"
 	// It was never accepted.
 	TriageStandRefused TriageStand = "REFUSED"
@@ -19712,13 +19712,13 @@ type UncordonNodeResponse struct {
 // GetUncordonNode returns UncordonNodeResponse.UncordonNode, and is useful for accessing the field via an interface.
 func (v *UncordonNodeResponse) GetUncordonNode() StandingNode { return v.UncordonNode }
 
-// What is changed of an artifact source; what is left out stays.
+// What changes of an artifact source; what is left out stays.
 type UpdateArtifactSourceInput struct {
 	// The source.
 	SourceId string `json:"sourceId"`
 	// Short name.
 	Name *string `json:"name,omitempty"`
-	// What becomes of what is not signed by a trusted key.
+	// What happens to an artifact that is not signed by a trusted key.
 	SignaturePolicy *SignaturePolicy `json:"signaturePolicy,omitempty"`
 	// Whether it is switched off.
 	Disabled *bool `json:"disabled,omitempty"`
@@ -19784,7 +19784,7 @@ func (v *UpdateProjectResponse) GetUpdateProject() Project { return v.UpdateProj
 type UpdateServiceAccountInput struct {
 	// The service account.
 	ServiceAccountId string `json:"serviceAccountId"`
-	// The permission keys it may use; each that is new must be one the caller holds.
+	// The permission keys it may use; each that is new must be one the caller has.
 	PermissionKeys []string `json:"permissionKeys,omitempty"`
 	// Limits that are set from now on; each that is not named stays as it is. At least one must be named.
 	Limits *ServiceAccountLimitsInput `json:"limits,omitempty"`
@@ -19828,7 +19828,7 @@ type UpdateStorageClassInput struct {
 	Title *string `json:"title,omitempty"`
 	// What it is, for people, at most 500 characters.
 	Description *string `json:"description,omitempty"`
-	// Whether it takes no new volumes; those that there are stay.
+	// Whether it takes no new volumes; existing ones stay.
 	Disabled *bool `json:"disabled,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
@@ -19963,9 +19963,9 @@ func (v *UpdateWebhookResponse) GetUpdateWebhook() Webhook { return v.UpdateWebh
 type UpgradeInstanceInput struct {
 	// The instance, RUNNING.
 	InstanceId string `json:"instanceId"`
-	// The version, ACTIVE; left out to stay with the present one.
+	// The version, ACTIVE; left out to keep the current one.
 	Version string `json:"version,omitempty"`
-	// The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults.
+	// The whole new config, at most 64 KiB; left out to keep the current one, with the new schema's defaults.
 	Config json.RawMessage `json:"config,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
@@ -20007,7 +20007,7 @@ type UpgradeInstanceResponse struct {
 // GetUpgradeInstance returns UpgradeInstanceResponse.UpgradeInstance, and is useful for accessing the field via an interface.
 func (v *UpgradeInstanceResponse) GetUpgradeInstance() InstanceChange { return v.UpgradeInstance }
 
-// What a usage record is counted on.
+// What a usage record counts.
 type UsageBasis string
 
 const (
@@ -20017,7 +20017,7 @@ const (
 	UsageBasisStorage UsageBasis = "STORAGE"
 	// A dimension of the app, reported by its adapter.
 	UsageBasisApp UsageBasis = "APP"
-	// A dimension that is shown and priced nowhere.
+	// A dimension that is shown and has no price anywhere.
 	UsageBasisShowback UsageBasis = "SHOWBACK"
 )
 
@@ -20083,7 +20083,7 @@ type UsageRecord struct {
 	Meter string `json:"meter"`
 	// With source and meter it is unique for ever: it is derived from what is counted.
 	UsageId string `json:"usageId"`
-	// What it is counted on.
+	// What it counts.
 	Basis UsageBasis `json:"basis"`
 	// The unit of the quantity.
 	Unit string `json:"unit"`
@@ -20103,15 +20103,15 @@ type UsageRecord struct {
 	MemberId *string `json:"memberId"`
 	// The member's component.
 	ComponentKey *string `json:"componentKey"`
-	// The operation that brought the member.
+	// The operation that added the member.
 	OperationId *string `json:"operationId"`
 	// What was rented; of a volume its storage class, by name.
 	Sku *string `json:"sku"`
 	// Where it is.
 	Region *string `json:"region"`
-	// What a price per started minute is rounded over.
+	// The session over which a price per started minute is rounded.
 	Session string `json:"session"`
-	// The usageId of the record that it takes back.
+	// The usageId of the record that it retracts.
 	Retracts *string `json:"retracts"`
 	// Who bears it.
 	BorneBy UsageBearer `json:"borneBy"`
@@ -20231,15 +20231,15 @@ type UsageReportRecordInput struct {
 	Dimension string `json:"dimension"`
 	// A decimal number; below zero only with retracts.
 	Quantity string `json:"quantity"`
-	// When the stretch begins, not before the instance was made.
+	// When the stretch begins, not before the instance was created.
 	From time.Time `json:"from"`
 	// When it ends, at most five minutes from now.
 	To time.Time `json:"to"`
 	// The member that it is about.
 	MemberId *string `json:"memberId,omitempty"`
-	// What a price per started minute is rounded over; left out for the member, or the instance.
+	// The session over which a price per started minute is rounded; left out for the member, or the instance.
 	Session *string `json:"session,omitempty"`
-	// The id of the record that this one takes back.
+	// The id of the record that this one retracts.
 	Retracts *string `json:"retracts,omitempty"`
 }
 
@@ -20276,7 +20276,7 @@ type UsageSource struct {
 	Source string `json:"source"`
 	// Capacity, storage, or the app's.
 	Basis UsageBasis `json:"basis"`
-	// Until when it is recorded; null while nothing is. What came later is provisional: it is not billed.
+	// Until when it is recorded; null while nothing is. Later usage is provisional: it is not billed.
 	RecordedTo *time.Time `json:"recordedTo"`
 	// Until when the node's agent has proved that it runs; null of an app or a volume, and before the first heartbeat. Silence is resolved when the agent is back, and written off to the platform after an hour.
 	ProvedTo *time.Time `json:"provedTo"`
@@ -20311,7 +20311,7 @@ func (v *UsageSource) GetLastError() string { return v.LastError }
 type UsageSum struct {
 	// The hour, by where each record begins; null for the sum of all.
 	Hour *time.Time `json:"hour"`
-	// What it is counted on.
+	// What it counts.
 	Basis UsageBasis `json:"basis"`
 	// The meter.
 	Meter string `json:"meter"`
@@ -20323,7 +20323,7 @@ type UsageSum struct {
 	BorneReason *string `json:"borneReason"`
 	// The sum, a decimal number.
 	Quantity string `json:"quantity"`
-	// How many records it is of.
+	// How many records it sums.
 	Records int `json:"records"`
 }
 
@@ -20445,15 +20445,15 @@ func (v *UserPageEdgesUserEdge) GetNode() User { return v.Node }
 // Verdict includes the GraphQL fields of Verdict requested by the fragment Verdict.
 // The GraphQL type's documentation follows.
 //
-// What one of those who have a say answers to a plan.
+// A verdict on a plan.
 type Verdict struct {
-	// Who says it.
+	// Where it comes from.
 	Source VerdictSource `json:"source"`
-	// What is said.
+	// Its outcome.
 	Outcome VerdictOutcome `json:"outcome"`
 	// The code that the change would be refused with; null unless this refuses it.
 	Code *string `json:"code"`
-	// Why; empty when there is nothing to say.
+	// Why; empty when there is nothing to report.
 	Reasons []Reason `json:"reasons"`
 }
 
@@ -20469,15 +20469,15 @@ func (v *Verdict) GetCode() *string { return v.Code }
 // GetReasons returns Verdict.Reasons, and is useful for accessing the field via an interface.
 func (v *Verdict) GetReasons() []Reason { return v.Reasons }
 
-// What somebody has to say to a plan.
+// The outcome of a verdict on a plan.
 type VerdictOutcome string
 
 const (
-	// Nothing against it.
+	// It would be accepted.
 	VerdictOutcomeAllowed VerdictOutcome = "ALLOWED"
 	// It would be refused.
 	VerdictOutcomeRefused VerdictOutcome = "REFUSED"
-	// Nobody can tell; never read as allowed.
+	// It is not known; never treated as allowed.
 	VerdictOutcomeUnknown VerdictOutcome = "UNKNOWN"
 )
 
@@ -20487,7 +20487,7 @@ var AllVerdictOutcome = []VerdictOutcome{
 	VerdictOutcomeUnknown,
 }
 
-// Who has a say in a plan.
+// Where a verdict on a plan comes from.
 type VerdictSource string
 
 const (
@@ -20513,7 +20513,7 @@ var AllVerdictSource = []VerdictSource{
 
 // VerifyArtifactResponse is returned by VerifyArtifact on success.
 type VerifyArtifactResponse struct {
-	// Look at an artifact again: its bytes, and its signatures by the keys that are trusted now. It leaves or enters quarantine by what is found. Key: artifact.publish on its project or tenant, or on the platform.
+	// Check an artifact again: its bytes, and its signatures by the keys that are trusted now. The result puts it into quarantine or takes it out. Key: artifact.publish on its project or tenant, or on the platform.
 	VerifyArtifact Artifact `json:"verifyArtifact"`
 }
 
@@ -20522,7 +20522,7 @@ func (v *VerifyArtifactResponse) GetVerifyArtifact() Artifact { return v.VerifyA
 
 // VerifyBillingRunResponse is returned by VerifyBillingRun on success.
 type VerifyBillingRunResponse struct {
-	// Make a run again from what it notes of itself, and compare. Key: billing.read on all of the tenant.
+	// Compute a run again from its recorded inputs, and compare. Key: billing.read on all of the tenant.
 	VerifyBillingRun BillingVerification `json:"verifyBillingRun"`
 }
 
@@ -20542,27 +20542,27 @@ type Volume struct {
 	ProjectId string `json:"projectId"`
 	// Unique among the project's volumes that are not deleted.
 	Name string `json:"name"`
-	// What it lies in.
+	// Its storage class.
 	StorageClass StorageClassRef `json:"storageClass"`
-	// How much it is to hold, GiB.
+	// Its size, GiB.
 	SizeGiB int `json:"sizeGiB"`
-	// Where it stands.
+	// Its state.
 	Status VolumeStatus `json:"status"`
 	// The newest measure of what it holds, bytes; null before there is one.
 	UsedBytes *float64 `json:"usedBytes"`
 	// When that was measured.
 	MeasuredAt *time.Time `json:"measuredAt"`
-	// What a node last said of it; empty for nothing.
+	// A node's newest message about it; empty for none.
 	Message string `json:"message"`
-	// What an hour of it costs by the price book now, at most: the dearest step counts. It is metered from a node's first proof that it exists. Null once it is deleted or lost, and where its class has no price.
+	// What an hour of it costs by the price book now, at most: the most expensive step counts. It is metered from a node's first proof that it exists. Null once it is deleted or lost, and where its class has no price.
 	HourlyCost *Money `json:"hourlyCost"`
-	// The node of a local one, from its first use on. Null to whom the node is hidden.
+	// The node of a local one, from its first use on. Null for callers that may not see the node.
 	Node *NodeRef `json:"node"`
 	// The instances that use it, as far as the caller may see them.
 	Users []VolumeUser `json:"users"`
-	// Who made it: a person or a service account.
+	// Who created it: a person or a service account.
 	CreatedBy string `json:"createdBy"`
-	// When it was made.
+	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
 	// When nothing was left of it; null until then.
 	DeletedAt *time.Time `json:"deletedAt"`
@@ -20613,11 +20613,11 @@ func (v *Volume) GetCreatedAt() time.Time { return v.CreatedAt }
 // GetDeletedAt returns Volume.DeletedAt, and is useful for accessing the field via an interface.
 func (v *Volume) GetDeletedAt() *time.Time { return v.DeletedAt }
 
-// What the agent of a node found of a volume.
+// What the agent of a node found about a volume.
 type VolumeFinding string
 
 const (
-	// It is there and was measured.
+	// It exists and was measured.
 	VolumeFindingPresent VolumeFinding = "PRESENT"
 	// Nothing of it is left.
 	VolumeFindingGone VolumeFinding = "GONE"
@@ -20668,11 +20668,11 @@ func (v *VolumePageEdgesVolumeEdge) GetNode() Volume { return v.Node }
 // VolumePlan includes the GraphQL fields of VolumePlan requested by the fragment VolumePlan.
 // The GraphQL type's documentation follows.
 //
-// What making or growing a volume would do, before it is requested. Nothing is written.
+// What creating or growing a volume would do, before it is requested. Nothing is written.
 type VolumePlan struct {
-	// How it would be; one that would be made has no id that lasts.
+	// The volume as it would be; a new one has no lasting id.
 	Volume Volume `json:"volume"`
-	// What an hour of it costs now, at most; null where its class has no price, and of one that would be made.
+	// What an hour of it costs now, at most; null where its class has no price, and for a new one.
 	HourlyBefore *Money `json:"hourlyBefore"`
 	// What an hour of it would cost, at most; null where its class has no price.
 	HourlyAfter *Money `json:"hourlyAfter"`
@@ -20687,7 +20687,7 @@ func (v *VolumePlan) GetHourlyBefore() *Money { return v.HourlyBefore }
 // GetHourlyAfter returns VolumePlan.HourlyAfter, and is useful for accessing the field via an interface.
 func (v *VolumePlan) GetHourlyAfter() *Money { return v.HourlyAfter }
 
-// What an agent says of a volume.
+// An agent's report on a volume.
 type VolumeReportInput struct {
 	// The volume.
 	Id string `json:"id"`
@@ -20695,7 +20695,7 @@ type VolumeReportInput struct {
 	State VolumeFinding `json:"state"`
 	// How much the volume holds, bytes; of PRESENT alone.
 	UsedBytes float64 `json:"usedBytes"`
-	// What to tell a person, at most 500 bytes; empty for nothing.
+	// The message for a person, at most 500 bytes; empty for none.
 	Message string `json:"message"`
 }
 
@@ -20711,11 +20711,11 @@ func (v *VolumeReportInput) GetUsedBytes() float64 { return v.UsedBytes }
 // GetMessage returns VolumeReportInput.Message, and is useful for accessing the field via an interface.
 func (v *VolumeReportInput) GetMessage() string { return v.Message }
 
-// Where a volume stands.
+// The state of a volume.
 type VolumeStatus string
 
 const (
-	// Instances may use it. Its files come to be with the first member.
+	// Instances may use it. Its files are created with the first member.
 	VolumeStatusReady VolumeStatus = "READY"
 	// It takes no more users, until a node has proved that nothing is left of it.
 	VolumeStatusDeleting VolumeStatus = "DELETING"
@@ -20735,11 +20735,11 @@ type VolumeUse struct {
 	Slot string `json:"slot"`
 	// The volume.
 	VolumeId string `json:"volumeId"`
-	// Where members have it.
+	// Its path in members.
 	Path string `json:"path"`
 	// Whether they may only read.
 	ReadOnly bool `json:"readOnly"`
-	// The components whose members have it; none for all.
+	// The components whose members have it; empty for all.
 	Components []string `json:"components"`
 }
 
@@ -20783,7 +20783,7 @@ type VolumeUser struct {
 	InstanceName string `json:"instanceName"`
 	// The slot of its manifest.
 	Slot string `json:"slot"`
-	// Where its members have the volume.
+	// The path of the volume in its members.
 	Path string `json:"path"`
 	// Whether they can only read it.
 	ReadOnly bool `json:"readOnly"`
@@ -20806,7 +20806,7 @@ func (v *VolumeUser) GetReadOnly() bool { return v.ReadOnly }
 
 // WatchMemberLogsResponse is returned by WatchMemberLogs on success.
 type WatchMemberLogsResponse struct {
-	// What a member's processes print, as it is printed: first the last lines, or those after a cursor; completes when the member was removed. An agent that is away is waited for; each line comes once. Every opening is in the audit. Key: <family>.member.logs.
+	// What a member's processes print, as it is printed: first the last lines, or those after a cursor; completes when the member was removed. While an agent does not answer, the subscription waits; each line is sent once. Every opening is in the audit. Key: <family>.member.logs.
 	MemberLogs LogLine `json:"memberLogs"`
 }
 
@@ -20852,7 +20852,7 @@ func (v *WatchTimelineResponse) GetInstanceTimeline() Event { return v.InstanceT
 // Webhook includes the GraphQL fields of Webhook requested by the fragment Webhook.
 // The GraphQL type's documentation follows.
 //
-// A subscription of a project to its events by HTTP, signed as Standard Webhooks says.
+// A subscription of a project to its events by HTTP, signed as Standard Webhooks specifies.
 type Webhook struct {
 	// Typed id, `whk_…`.
 	Id string `json:"id"`
@@ -20878,7 +20878,7 @@ type Webhook struct {
 	FailingSince *time.Time `json:"failingSince"`
 	// Why the last delivery failed; empty when it did not.
 	LastError string `json:"lastError"`
-	// When it was made.
+	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
 	// When it was deleted; null while it was not.
 	DeletedAt *time.Time `json:"deletedAt"`
@@ -20949,7 +20949,7 @@ type WebhookDelivery struct {
 	Error string `json:"error"`
 	// When it is tried again; null when it is not.
 	NextAttemptAt *time.Time `json:"nextAttemptAt"`
-	// When it was taken; null until then.
+	// When it was accepted; null until then.
 	DeliveredAt *time.Time `json:"deliveredAt"`
 	// When it began.
 	CreatedAt time.Time `json:"createdAt"`
@@ -21065,7 +21065,7 @@ func (v *WebhookPageEdgesWebhookEdge) GetNode() Webhook { return v.Node }
 type WebhookSecret struct {
 	// The webhook.
 	Webhook Webhook `json:"webhook"`
-	// The signing secret, `whsec_…`; null when a repeat was answered.
+	// The signing secret, `whsec_…`; null for a repeat.
 	Secret *string `json:"secret"`
 }
 
@@ -21081,7 +21081,7 @@ type WebhookStatus string
 const (
 	// Served.
 	WebhookStatusActive WebhookStatus = "ACTIVE"
-	// Paused by somebody; events wait at its cursor.
+	// Paused by a caller; events wait at its cursor.
 	WebhookStatusPaused WebhookStatus = "PAUSED"
 	// Every delivery has failed for five days; served again when it is resumed.
 	WebhookStatusFailing WebhookStatus = "FAILING"
@@ -21095,7 +21095,7 @@ var AllWebhookStatus = []WebhookStatus{
 
 // WithdrawControlPlaneResponse is returned by WithdrawControlPlane on success.
 type WithdrawControlPlaneResponse struct {
-	// Take an offer back, or put an attached project out. Key: control_plane.offer on the instance's project.
+	// Withdraw an offer, or detach an attached project. Key: control_plane.offer on the instance's project.
 	WithdrawControlPlane ControlPlaneShare `json:"withdrawControlPlane"`
 }
 
@@ -21107,23 +21107,23 @@ func (v *WithdrawControlPlaneResponse) GetWithdrawControlPlane() ControlPlaneSha
 // Work includes the GraphQL fields of Work requested by the fragment Work.
 // The GraphQL type's documentation follows.
 //
-// Work that runs on members, by the adapter's word.
+// Work that runs on members, as the adapter reports it.
 type Work struct {
 	// What it is, such as `job`.
 	Kind string `json:"kind"`
-	// Stable, and unique among all work of the platform; of no other meaning.
+	// Stable, and unique among all work of the platform; without other meaning.
 	Id string `json:"id"`
 	// Its id, by the adapter, such as a job's number; empty when the adapter gives none.
 	WorkId string `json:"workId"`
 	// Its name.
 	Name string `json:"name"`
-	// The member it runs on; empty when the adapter does not say.
+	// The member it runs on; empty when the adapter does not report it.
 	MemberId string `json:"memberId"`
-	// Whose it is, by the app's own names.
+	// Its owner, by the app's own names.
 	Owner string `json:"owner"`
-	// Since when it runs; null when the adapter does not say.
+	// Since when it runs; null when the adapter does not report it.
 	Since *time.Time `json:"since"`
-	// What else there is to say.
+	// Further information.
 	Message string `json:"message"`
 }
 

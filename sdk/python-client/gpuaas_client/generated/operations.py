@@ -43,7 +43,7 @@ class ReleaseAllocationInput(TypedDict):
 
 
 class SetOperatorAccountInput(TypedDict):
-    """Which service account an instance's adapter may act by."""
+    """Which service account an instance's adapter may act as."""
     instanceId: str
     serviceAccountId: NotRequired[str | None]
     reason: NotRequired[str | None]
@@ -115,7 +115,7 @@ BudgetOutcome = Literal["TELL", "REFUSE", "DRAIN", "DECOMMISSION"]
 
 
 class SetBudgetInput(TypedDict):
-    """A budget. It takes the place of the one that there is."""
+    """A budget. It replaces the one that exists."""
     scope: BudgetScope
     targetId: str
     amount: str
@@ -130,7 +130,7 @@ Stage = Literal["DRAFT", "STAGED", "CANARY", "ACTIVE", "DEPRECATED", "RETIRED"]
 
 
 class CreateAppInput(TypedDict):
-    """What a new app is made from."""
+    """What a new app is created from."""
     slug: str
     displayName: str
     summary: str
@@ -141,7 +141,7 @@ class CreateAppInput(TypedDict):
 
 
 class CreateSandboxAppInput(TypedDict):
-    """What a publisher's own app is made from."""
+    """What a publisher's own app is created from."""
     projectId: str
     slug: str
     displayName: str
@@ -151,7 +151,7 @@ class CreateSandboxAppInput(TypedDict):
 
 
 class OpenAppInput(TypedDict):
-    """The platform's word on an app that its publisher tried in a sandbox."""
+    """The platform's decision to open an app that its publisher tried in a sandbox."""
     appSlug: str
     reason: str
     override: NotRequired[str | None]
@@ -168,7 +168,7 @@ class RegisterSandboxAdapterInput(TypedDict):
 
 
 class PublishArtifactInput(TypedDict):
-    """What a new artifact is made from."""
+    """What a new artifact is created from."""
     name: str
     mediaType: NotRequired[str | None]
     ref: str
@@ -186,7 +186,7 @@ class PromoteArtifactInput(TypedDict):
 
 
 class PublishManifestInput(TypedDict):
-    """What a new manifest is made from."""
+    """What a new manifest is created from."""
     document: Any
     idempotencyKey: NotRequired[str]
 
@@ -202,7 +202,7 @@ class PromoteManifestInput(TypedDict):
 
 
 class RegisterAdapterInput(TypedDict):
-    """What a new adapter registration is made from."""
+    """What a new adapter registration is created from."""
     name: str
     url: str
     authority: NotRequired[str | None]
@@ -211,7 +211,7 @@ class RegisterAdapterInput(TypedDict):
 
 
 class EntitlementLimitsInput(TypedDict):
-    """How far an entitlement goes; what is left out has no bound."""
+    """The limits of an entitlement; what is left out has no bound."""
     maxInstances: NotRequired[int | None]
     maxMembers: NotRequired[int | None]
     maxGpus: NotRequired[int | None]
@@ -257,7 +257,7 @@ AuditFilterInput = TypedDict("AuditFilterInput", {
 
 
 class BreakGlassEndOperationInput(TypedDict):
-    """What a break-glass ending of an operation is."""
+    """The end of an operation by break-glass."""
     operationId: str
     reason: str
     incident: NotRequired[str | None]
@@ -279,7 +279,7 @@ GapKind = Literal["MISSING_PRIMITIVE", "LEAKY_COUPLING", "MISSING_KEY", "MISSING
 
 
 class GapFilter(TypedDict):
-    """Which gaps. All that is given must fit."""
+    """Which gaps. A gap must match all that is given."""
     appSlug: NotRequired[str | None]
     projectId: NotRequired[str | None]
     states: NotRequired[list[GapState] | None]
@@ -314,7 +314,7 @@ class CloseGapInput(TypedDict):
 
 
 class CreateTenantInput(TypedDict):
-    """What a new tenant is made from."""
+    """What a new tenant is created from."""
     slug: str
     displayName: str
     platform: NotRequired[bool]
@@ -322,7 +322,7 @@ class CreateTenantInput(TypedDict):
 
 
 class CreateProjectInput(TypedDict):
-    """What a new project is made from."""
+    """What a new project is created from."""
     tenantId: str
     slug: str
     displayName: str
@@ -352,7 +352,7 @@ class UpdateUserInput(TypedDict):
 
 
 class CreateUserInput(TypedDict):
-    """What a new person is made from."""
+    """What a new person is created from."""
     tenantId: NotRequired[str | None]
     email: str
     displayName: str
@@ -372,14 +372,14 @@ ActionRisk = Literal["READ", "WRITE", "DESTRUCTIVE"]
 
 
 class ServiceAccountLimitsInput(TypedDict):
-    """What a service account is bound to beyond its keys."""
+    """The limits of a service account beyond its keys."""
     objectIds: NotRequired[list[str] | None]
     maxRisk: NotRequired[ActionRisk | None]
     operationsPerHour: NotRequired[int | None]
 
 
 class CreateServiceAccountInput(TypedDict):
-    """What a new service account is made from."""
+    """What a new service account is created from."""
     projectId: str
     name: str
     permissionKeys: list[str]
@@ -407,7 +407,7 @@ class RotateServiceAccountKeyInput(TypedDict):
 
 
 class CreateServiceAccountKeyInput(TypedDict):
-    """What a new service-account key is made from."""
+    """What a new service-account key is created from."""
     serviceAccountId: str
     expiresAt: NotRequired[str | None]
 
@@ -447,7 +447,7 @@ class CapacityIntentInput(TypedDict):
 
 
 class ComponentInput(TypedDict):
-    """How many members of a component are wanted, and where."""
+    """How many members a component is to have, and where."""
     key: str
     count: int
     allocationIds: NotRequired[list[str] | None]
@@ -465,7 +465,7 @@ class VolumeUseInput(TypedDict):
 
 
 class LaunchInstanceInput(TypedDict):
-    """What a launch is made from."""
+    """What a launch is created from."""
     projectId: str
     appSlug: str
     version: NotRequired[str | None]
@@ -622,7 +622,7 @@ class ScaleComponentInput(TypedDict):
 
 
 class ReplaceMemberInput(TypedDict):
-    """Which member makes way for a new one."""
+    """Which member is replaced by a new one."""
     memberId: str
     allocationId: NotRequired[str | None]
     intent: NotRequired[CapacityIntentInput | None]
@@ -637,7 +637,7 @@ MetricsRange = Literal["QUARTER_HOUR", "HOUR", "DAY", "WEEK"]
 
 
 class NodeOperateInput(TypedDict):
-    """Names a node and says why it is changed."""
+    """Names a node, and why it is changed."""
     nodeId: str
     reason: NotRequired[str | None]
 
@@ -658,7 +658,7 @@ class RetireNodeInput(TypedDict):
 
 
 class CreateNodeEnrolmentInput(TypedDict):
-    """What a new node may become."""
+    """What a new node may enrol as."""
     name: NotRequired[str | None]
     ttlMinutes: NotRequired[int]
 
@@ -668,7 +668,7 @@ IsolationWall = Literal["RUNTIME", "USER_NAMESPACE", "SYSTEM_CALLS", "FILES", "D
 
 
 class IsolationGapInput(TypedDict):
-    """A wall that does not hold on a node."""
+    """A wall that is not effective on a node."""
     wall: IsolationWall
     reason: str
 
@@ -709,7 +709,7 @@ class NodeStorageInput(TypedDict):
 
 
 class NodeInventoryInput(TypedDict):
-    """What a node says it has."""
+    """The inventory that a node reports."""
     cpus: int
     memoryMiB: int
     gpus: int
@@ -745,7 +745,7 @@ MemberFailure = Literal["INIT_GONE", "OUT_OF_MEMORY", "RESTARTS_SPENT", "NODE_RE
 
 
 class MemberFindingInput(TypedDict):
-    """A member that was lost on its node."""
+    """A member that failed on its node."""
     memberId: str
     failure: MemberFailure
     message: NotRequired[str | None]
@@ -793,7 +793,7 @@ class MemberUsageInput(TypedDict):
 
 
 class NodeHeartbeatInput(TypedDict):
-    """A node's sign of life."""
+    """A node's heartbeat."""
     agentVersion: str
     bootId: str
     inventory: NotRequired[NodeInventoryInput | None]
@@ -807,7 +807,7 @@ NodeTaskState = Literal["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT"
 
 
 class ReportNodeTaskInput(TypedDict):
-    """What an agent says of a task."""
+    """An agent's report on a task."""
     taskId: str
     fence: int
     state: NodeTaskState
@@ -832,7 +832,7 @@ NodeTaskKind = Literal["RUN", "WRITE_FILE", "START_PROCESS", "STOP_PROCESS", "IN
 
 
 class RunNodeTaskInput(TypedDict):
-    """What a task for a member's node is made from."""
+    """What a task for a member's node is created from."""
     memberId: str
     kind: NodeTaskKind
     spec: Any
@@ -843,7 +843,7 @@ VolumeFinding = Literal["PRESENT", "GONE", "BUSY"]
 
 
 class VolumeReportInput(TypedDict):
-    """What an agent says of a volume."""
+    """An agent's report on a volume."""
     id: str
     state: VolumeFinding
     usedBytes: NotRequired[float]
@@ -851,7 +851,7 @@ class VolumeReportInput(TypedDict):
 
 
 class ReportVolumesInput(TypedDict):
-    """What an agent says of the volumes that it looks after."""
+    """An agent's report on the volumes that it manages."""
     volumes: list[VolumeReportInput]
 
 
@@ -869,7 +869,7 @@ Health = Literal["HEALTHY", "DEGRADED", "UNHEALTHY", "UNKNOWN"]
 
 
 class MemberReportInput(TypedDict):
-    """What an adapter says of one member."""
+    """An adapter's report on one member."""
     id: str
     status: NotRequired[MemberStatus | None]
     health: NotRequired[Health | None]
@@ -878,7 +878,7 @@ class MemberReportInput(TypedDict):
 
 
 class ReportOperationInput(TypedDict):
-    """What an adapter says of an operation under way."""
+    """An adapter's report on an operation under way."""
     operationId: str
     attempt: int
     phase: NotRequired[str | None]
@@ -1091,7 +1091,7 @@ SignaturePolicy = Literal["REQUIRED", "QUARANTINE", "OPTIONAL"]
 
 
 class CreateArtifactSourceInput(TypedDict):
-    """What a new artifact source is made from."""
+    """What a new artifact source is created from."""
     tenantId: NotRequired[str | None]
     name: str
     kind: SourceKind
@@ -1102,7 +1102,7 @@ class CreateArtifactSourceInput(TypedDict):
 
 
 class UpdateArtifactSourceInput(TypedDict):
-    """What is changed of an artifact source; what is left out stays."""
+    """What changes of an artifact source; what is left out stays."""
     sourceId: str
     name: NotRequired[str | None]
     signaturePolicy: NotRequired[SignaturePolicy | None]
@@ -1191,7 +1191,7 @@ DeliveryState = Literal["PENDING", "DELIVERED", "DEAD"]
 
 
 class CreateWebhookInput(TypedDict):
-    """What a new webhook is made from."""
+    """What a new webhook is created from."""
     projectId: str
     url: str
     eventTypes: list[str]
@@ -1319,7 +1319,7 @@ class BillingPeriod(TypedDict):
 
 
 class BillingRun(TypedDict):
-    """What the books of a period were made from at some moment: enough to make them again."""
+    """The inputs from which the books of a period were computed at some moment: enough to compute them again."""
     id: str
     periodId: str
     statementId: str
@@ -1364,13 +1364,13 @@ class BooksPlanChanges(TypedDict):
 
 
 class BooksPlan(TypedDict):
-    """What a rerate or a reopening would change. The hash authorises just that."""
+    """What a rerate or a reopening would change. The hash authorises only that."""
     hash: str
     changes: list[BooksPlanChanges]
 
 
 class CreditGrant(TypedDict):
-    """Credit that a tenant was given. It pays of statements as they close."""
+    """Credit that a tenant was given. It pays statements when they close."""
     id: str
     tenantId: str
     currency: str
@@ -1409,7 +1409,7 @@ class Budget(TypedDict):
 
 
 class ComponentSpec(TypedDict):
-    """One logical component of an app, by the adapter's own word, with its bounds."""
+    """One logical component of an app, under the adapter's own name, with its bounds."""
     key: str
     displayName: str
     min: int
@@ -1566,7 +1566,7 @@ class AppDetail(TypedDict):
 
 
 class Adapter(TypedDict):
-    """An adapter the platform may call: a name, an address, and what it said of itself."""
+    """An adapter the platform may call: a name, an address, and its description of itself."""
     id: str
     name: str
     url: str
@@ -1635,7 +1635,7 @@ class ArtifactPart(TypedDict):
 
 
 class Endpoint(TypedDict):
-    """Something that people reach of an instance, as its manifest declares it."""
+    """A service of an instance that people can reach, as its manifest declares it."""
     name: str
     title: str
     componentKey: str
@@ -1646,7 +1646,7 @@ class Endpoint(TypedDict):
 
 
 class Event(TypedDict):
-    """Something that happened to an instance, to an allocation that no instance uses, or to a volume. Its number has no gaps within the one that it is about."""
+    """Something that happened to an instance, to an allocation that no instance uses, or to a volume. The events of one instance, allocation or volume are numbered without gaps."""
     id: str
     cursor: str
     seq: int
@@ -1827,7 +1827,7 @@ class Session(TypedDict):
 
 
 class ServiceAccountLimits(TypedDict):
-    """What a service account is bound to beyond its keys."""
+    """The limits of a service account beyond its keys."""
     objectIds: list[str] | None
     maxRisk: ActionRisk | None
     operationsPerHour: int | None
@@ -1939,7 +1939,7 @@ class PermissionGround(TypedDict):
 
 
 class PermissionExplanation(TypedDict):
-    """Whether somebody may do something, and why."""
+    """Whether a subject may do something, and why."""
     allowed: bool
     subject: Actor
     permissionKey: str
@@ -1952,7 +1952,7 @@ class PermissionExplanation(TypedDict):
 
 
 class ServiceAccountChange(TypedDict):
-    """What an update of a service account would make of it. Nothing is written, and nothing is reserved."""
+    """A service account as an update would leave it. Nothing is written, and nothing is reserved."""
     permissionKeys: list[str]
     limits: ServiceAccountLimits | None
     widens: list[str]
@@ -1986,7 +1986,7 @@ class ComponentRole(TypedDict):
 
 
 class Failure(TypedDict):
-    """Why something failed, and whose it is."""
+    """Why something failed, and who can mend it."""
     code: str
     message: str
     owner: str
@@ -2102,7 +2102,7 @@ class MemberPage(TypedDict):
 
 
 class Drift(TypedDict):
-    """A difference between what is meant and what the adapter sees."""
+    """A difference between the desired state and what the adapter observes."""
     code: str
     message: str
     memberId: str | None
@@ -2128,7 +2128,7 @@ class VolumeUse(TypedDict):
 
 
 class Blocker(TypedDict):
-    """Something that keeps an operation or an instance from where it should be."""
+    """Something that keeps an operation from ending, or an instance from its desired state."""
     code: str
     message: str
     owner: str
@@ -2167,7 +2167,7 @@ class OrphanAllocation(TypedDict):
 
 
 class Orphan(TypedDict):
-    """Something that an operation could not take back. It is tried again until it is gone."""
+    """Something that an operation could not undo. The platform tries again until it is resolved."""
     id: str
     kind: OrphanKind
     projectId: str
@@ -2523,7 +2523,7 @@ class NodeMember(TypedDict):
 
 
 class OnboardingEvidence(TypedDict):
-    """Something that a verdict rests on."""
+    """A piece of evidence for a verdict."""
     id: str | None
     url: str
     what: str
@@ -2571,7 +2571,7 @@ class OperationStep(TypedDict):
 
 
 class Work(TypedDict):
-    """Work that runs on members, by the adapter's word."""
+    """Work that runs on members, as the adapter reports it."""
     kind: str
     id: str
     workId: str
@@ -2642,7 +2642,7 @@ class SkuPrice(TypedDict):
 
 
 class PlannedCapacity(TypedDict):
-    """What the platform has chosen to rent for a member. The plan's hash holds for it: the change is refused with PLAN_STALE when something else would be chosen."""
+    """What the platform has chosen to rent for a member. The plan's hash covers it: the change is refused with PLAN_STALE when something else would be chosen."""
     shape: CapacityShape
     gpuCount: int
     sku: str
@@ -2658,7 +2658,7 @@ class PlannedMemberAllocation(TypedDict):
 
 
 class PlannedMember(TypedDict):
-    """A member that a plan would touch."""
+    """A member that a plan would affect."""
     member: Member | None
     componentKey: str
     action: PlanAction
@@ -2675,7 +2675,7 @@ VerdictOutcome = Literal["ALLOWED", "REFUSED", "UNKNOWN"]
 
 
 class Verdict(TypedDict):
-    """What one of those who have a say answers to a plan."""
+    """A verdict on a plan."""
     source: VerdictSource
     outcome: VerdictOutcome
     code: str | None
@@ -2685,7 +2685,7 @@ CapacityEffect = Literal["RENTED", "KEPT", "LEFT", "RELEASED"]
 
 
 class PlannedCost(TypedDict):
-    """Capacity of one kind to which a change does the same."""
+    """Capacity of one kind on which a change has the same effect."""
     effect: CapacityEffect
     count: int
     shape: CapacityShape
@@ -2726,7 +2726,7 @@ class HourlyCostTotals(TypedDict):
 
 
 class HourlyCost(TypedDict):
-    """What a change makes of the price of an hour, by the price book. The plan's hash holds for it."""
+    """How a change affects the price of an hour, by the price book. The plan's hash covers it."""
     totals: list[HourlyCostTotals]
     unpriced: int
     capacity: list[PlannedCost]
@@ -2742,7 +2742,7 @@ class ImpactProjects(TypedDict):
 
 
 class Impact(TypedDict):
-    """Who and what an operation on an instance would touch: its blast radius."""
+    """Who and what an operation on an instance would affect: its blast radius."""
     instanceId: str
     controlPlaneScope: ControlPlaneScope
     projects: list[ImpactProjects]
@@ -2828,7 +2828,7 @@ class PolicyOverlay(TypedDict):
 
 
 class PromotionEvidence(TypedDict):
-    """A report that a publisher has brought for a manifest."""
+    """A report that a publisher has submitted for a manifest."""
     id: str
     manifestId: str
     kind: EvidenceKind
@@ -2841,7 +2841,7 @@ class PromotionEvidence(TypedDict):
 
 
 class ArtifactSmoke(TypedDict):
-    """A report of a smoke of an artifact's kind: of images that they were fetched, started once and answered; of everything else that all bytes were fetched and are those of their digests."""
+    """A report of a smoke of an artifact's kind: for images, that they were fetched, started once and answered; for everything else, that all bytes were fetched and match their digests."""
     id: str
     artifactId: str
     digest: str
@@ -2889,7 +2889,7 @@ class EvidenceRunner(TypedDict):
 
 
 class PromotionTerms(TypedDict):
-    """What the steps of an app's versions need, beside evidence."""
+    """What the steps of an app's versions need, besides evidence."""
     minLaunches: int
     minMinutes: int
     graceHours: int
@@ -2906,7 +2906,7 @@ class AppTerms(TypedDict):
 
 
 class RuntimeSecret(TypedDict):
-    """A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to."""
+    """A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to the recipient that it is bound to."""
     id: str
     instanceId: str
     purpose: str
@@ -2941,7 +2941,7 @@ ShareStatus = Literal["OFFERED", "ATTACHED", "DECLINED", "WITHDRAWN", "DETACHED"
 
 
 class ControlPlaneShare(TypedDict):
-    """The offer of a tenant's shared control plane to another of its projects, and what became of it."""
+    """The offer of a tenant's shared control plane to another of its projects, and its state."""
     id: str
     instanceId: str
     ownerProjectId: str
@@ -3027,7 +3027,7 @@ TriageEvidenceKind = Literal["BLOCKER", "STEP", "TASK", "EVENT", "AUDIT", "CALL"
 
 
 class TriageEvidence(TypedDict):
-    """A row that a triage rests on."""
+    """A row of the evidence for a triage."""
     kind: TriageEvidenceKind
     id: str | None
     at: str
@@ -3137,7 +3137,7 @@ class UsageSource(TypedDict):
 
 
 class QuarantinedUsage(TypedDict):
-    """A record that an adapter reported and that was not taken."""
+    """A record that an adapter reported and that was not accepted."""
     id: str
     projectId: str
     source: str
@@ -3223,7 +3223,7 @@ class VolumePage(TypedDict):
 
 
 class VolumePlan(TypedDict):
-    """What making or growing a volume would do, before it is requested. Nothing is written."""
+    """What creating or growing a volume would do, before it is requested. Nothing is written."""
     volume: Volume
     hourlyBefore: Money | None
     hourlyAfter: Money | None
@@ -3232,7 +3232,7 @@ WebhookStatus = Literal["ACTIVE", "PAUSED", "FAILING"]
 
 
 class Webhook(TypedDict):
-    """A subscription of a project to its events by HTTP, signed as Standard Webhooks says."""
+    """A subscription of a project to its events by HTTP, signed as Standard Webhooks specifies."""
     id: str
     projectId: str
     url: str
@@ -3472,7 +3472,7 @@ _SET_OPERATOR_ACCOUNT = Document(
 
 
 def set_operator_account(input: SetOperatorAccountInput) -> Mutation[SetOperatorAccountData]:
-    """Choose the service account that an instance's adapter may act by for it, outside of operations, or none. Tokens for the former one end at once. Key: <family>.instance.update on its project, and each key of the account."""
+    """Choose the service account as which an instance's adapter may act for it outside of operations, or none. Tokens of the previous one end at once. Key: <family>.instance.update on its project, and each key of the account."""
     return Mutation(_SET_OPERATOR_ACCOUNT, given({"input": input}))
 
 
@@ -3495,7 +3495,7 @@ _ISSUE_OPERATOR_TOKEN = Document(
 
 
 def issue_operator_token(instance_id: str) -> Mutation[IssueOperatorTokenData]:
-    """A token for one instance, as the service account that was chosen for it. For the service account that the instance's adapter is registered with: NOT_FOUND for every other caller, FAILED_PRECONDITION while no account is chosen. Key: adapter.act."""
+    """Issue a token for one instance that acts as the service account chosen for it. Only the service account that the instance's adapter is registered with may call this: NOT_FOUND for every other caller, FAILED_PRECONDITION while no account is chosen. Key: adapter.act."""
     return Mutation(_ISSUE_OPERATOR_TOKEN, given({"instanceId": instance_id}))
 
 
@@ -3563,7 +3563,7 @@ _LIST_BILLING_RUNS = Document(
 
 
 def list_billing_runs(*, tenant_id: str, first: int | None = None, after: str | None = None) -> Query[ListBillingRunsData]:
-    """The runs that made a tenant's books, the newest first. Key: billing.read on all of the tenant."""
+    """The runs that computed a tenant's books, the newest first. Key: billing.read on all of the tenant."""
     return Query(_LIST_BILLING_RUNS, given({"tenantId": tenant_id, "first": first, "after": after}))
 
 
@@ -3587,7 +3587,7 @@ _VERIFY_BILLING_RUN = Document(
 
 
 def verify_billing_run(id: str) -> Query[VerifyBillingRunData]:
-    """Make a run again from what it notes of itself, and compare. Key: billing.read on all of the tenant."""
+    """Compute a run again from its recorded inputs, and compare. Key: billing.read on all of the tenant."""
     return Query(_VERIFY_BILLING_RUN, given({"id": id}))
 
 
@@ -3615,7 +3615,7 @@ _GET_STATEMENT = Document(
 
 
 def get_statement(*, tenant_id: str | None = None, project_id: str | None = None, period_id: str | None = None) -> Query[GetStatementData]:
-    """What a tenant or a project owes, for the present period or the one that is named. Key: billing.read on all of it."""
+    """What a tenant or a project owes, for the current period or the one that is named. Key: billing.read on all of it."""
     return Query(_GET_STATEMENT, given({"tenantId": tenant_id, "projectId": project_id, "periodId": period_id}))
 
 
@@ -3899,7 +3899,7 @@ _LIST_COSTS = Document(
 
 
 def list_costs(*, by: CostBy, tenant_id: str | None = None, project_id: str | None = None, label: str | None = None, from_: str | None = None, to: str | None = None) -> Query[ListCostsData]:
-    """What a project, a tenant or the platform costs, shared out, the dearest first, at most 1,000; of times in their order. It is summed from the ledger. Key: billing.read on all of it."""
+    """What a project, a tenant or the platform costs, grouped, the most expensive first, at most 1,000; HOUR and DAY in order of time. It is summed from the ledger. Key: billing.read on all of it."""
     return Query(_LIST_COSTS, given({"tenantId": tenant_id, "projectId": project_id, "by": by, "label": label, "from": from_, "to": to}))
 
 
@@ -3942,7 +3942,7 @@ _SET_BUDGET = Document(
 
 
 def set_budget(input: SetBudgetInput) -> Mutation[SetBudgetData]:
-    """Set a budget. Key: budget.manage; for a tenant or a project on all of the tenant. A service account sets none for itself."""
+    """Set a budget. Key: budget.manage; for a tenant or a project on all of the tenant. A service account cannot set one for itself."""
     return Mutation(_SET_BUDGET, given({"input": input}))
 
 
@@ -4092,7 +4092,7 @@ _GET_MANIFEST = Document(
 
 
 def get_manifest(id: str) -> Query[GetManifestData]:
-    """Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is."""
+    """Any object by its id. An object that is missing gives the error NOT_FOUND, never null."""
     return Query(_GET_MANIFEST, given({"id": id}))
 
 
@@ -4133,7 +4133,7 @@ _GET_ARTIFACT_DETAIL = Document(
 
 
 def get_artifact_detail(id: str) -> Query[GetArtifactDetailData]:
-    """Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is."""
+    """Any object by its id. An object that is missing gives the error NOT_FOUND, never null."""
     return Query(_GET_ARTIFACT_DETAIL, given({"id": id}))
 
 
@@ -4199,7 +4199,7 @@ _CREATE_SANDBOX_APP = Document(
 
 
 def create_sandbox_app(input: CreateSandboxAppInput) -> Mutation[CreateSandboxAppData]:
-    """Add an app that only one project may launch and only its tenant sees, and entitle the project to it; at most 20 of a tenant. Key: sandbox.manage on the project."""
+    """Add an app that only one project may launch and only its tenant sees, and entitle the project to it; at most 20 in a tenant. Key: sandbox.manage on the project."""
     return Mutation(_CREATE_SANDBOX_APP, given({"input": input}), keyed=True)
 
 
@@ -4215,7 +4215,7 @@ _OPEN_APP = Document(
 
 
 def open_app(input: OpenAppInput) -> Mutation[OpenAppData]:
-    """Take an app out of its sandbox, with its versions as they are. Its ACTIVE version needs what other tenants' trust rests on (EVIDENCE_MISSING). Key: app.manage, platform."""
+    """Take an app out of its sandbox, with its versions as they are. Its ACTIVE version needs the evidence that other tenants rely on, or the call is refused with EVIDENCE_MISSING. Key: app.manage, platform."""
     return Mutation(_OPEN_APP, given({"input": input}))
 
 
@@ -4247,7 +4247,7 @@ _REGISTER_SANDBOX_ADAPTER = Document(
 
 
 def register_sandbox_adapter(input: RegisterSandboxAdapterInput) -> Mutation[RegisterSandboxAdapterData]:
-    """Register an adapter that only apps in the project's sandbox may name, or change its address; at most 20 of a tenant. Key: sandbox.manage on the project."""
+    """Register an adapter that only apps in the project's sandbox may name, or change its address; at most 20 in a tenant. Key: sandbox.manage on the project."""
     return Mutation(_REGISTER_SANDBOX_ADAPTER, given({"input": input}))
 
 
@@ -4280,7 +4280,7 @@ _VERIFY_ARTIFACT = Document(
 
 
 def verify_artifact(artifact_id: str) -> Mutation[VerifyArtifactData]:
-    """Look at an artifact again: its bytes, and its signatures by the keys that are trusted now. It leaves or enters quarantine by what is found. Key: artifact.publish on its project or tenant, or on the platform."""
+    """Check an artifact again: its bytes, and its signatures by the keys that are trusted now. The result puts it into quarantine or takes it out. Key: artifact.publish on its project or tenant, or on the platform."""
     return Mutation(_VERIFY_ARTIFACT, given({"artifactId": artifact_id}))
 
 
@@ -4296,7 +4296,7 @@ _QUARANTINE_ARTIFACT = Document(
 
 
 def quarantine_artifact(*, artifact_id: str, reason: str) -> Mutation[QuarantineArtifactData]:
-    """Put an artifact in quarantine: it is neither pinned, promoted nor delivered any more. Key: artifact.quarantine on its tenant, or on the platform."""
+    """Put an artifact in quarantine: it is no longer pinned, promoted or delivered. Key: artifact.quarantine on its tenant, or on the platform."""
     return Mutation(_QUARANTINE_ARTIFACT, given({"artifactId": artifact_id, "reason": reason}))
 
 
@@ -4346,7 +4346,7 @@ _PUBLISH_MANIFEST = Document(
 
 
 def publish_manifest(input: PublishManifestInput) -> Mutation[PublishManifestData]:
-    """Publish a manifest as a draft; it must lint. Key: manifest.publish on the app's publisher, or on the platform."""
+    """Publish a manifest as a draft; it must pass lint. Key: manifest.publish on the app's publisher, or on the platform."""
     return Mutation(_PUBLISH_MANIFEST, given({"input": input}), keyed=True)
 
 
@@ -4380,7 +4380,7 @@ _REGISTER_ADAPTER = Document(
 
 
 def register_adapter(input: RegisterAdapterInput) -> Mutation[RegisterAdapterData]:
-    """Register an adapter or change its address; it is called to describe itself. One that is in a sandbox is opened to all by it. Key: adapter.register, platform."""
+    """Register an adapter or change its address; it is called to describe itself. This opens an adapter that is in a sandbox to all apps. Key: adapter.register, platform."""
     return Mutation(_REGISTER_ADAPTER, given({"input": input}))
 
 
@@ -4396,7 +4396,7 @@ _GRANT_ENTITLEMENT = Document(
 
 
 def grant_entitlement(*, project_id: str, app_slug: str, limits: EntitlementLimitsInput | None = None, expires_at: str | None = None, reason: str | None = None) -> Mutation[GrantEntitlementData]:
-    """Let a project launch an app; limits and end of one that holds already are replaced. Key: entitlement.manage on the project."""
+    """Let a project launch an app; the limits and the end of a valid entitlement are replaced. Key: entitlement.manage on the project."""
     return Mutation(_GRANT_ENTITLEMENT, given({"projectId": project_id, "appSlug": app_slug, "limits": limits, "expiresAt": expires_at, "reason": reason}))
 
 
@@ -4460,7 +4460,7 @@ _GET_NODE = Document(
 
 
 def get_node(id: str) -> Query[GetNodeData]:
-    """Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is."""
+    """Any object by its id. An object that is missing gives the error NOT_FOUND, never null."""
     return Query(_GET_NODE, given({"id": id}))
 
 
@@ -4487,7 +4487,7 @@ _OPEN_ARTIFACT_DELIVERY = Document(
 
 
 def open_artifact_delivery(task_id: str) -> Mutation[OpenArtifactDeliveryData]:
-    """Open the delivery of the artifact that one of the calling node's running FETCH_ARTIFACT tasks is for. ARTIFACT_QUARANTINED, NOT_FOUND or CONFLICT when it may not be had any more. Key: task.execute."""
+    """Open the delivery of the artifact that one of the calling node's running FETCH_ARTIFACT tasks is for. ARTIFACT_QUARANTINED, NOT_FOUND or CONFLICT when it may no longer be delivered. Key: task.execute."""
     return Mutation(_OPEN_ARTIFACT_DELIVERY, given({"taskId": task_id}))
 
 
@@ -4528,7 +4528,7 @@ _OPEN_ENDPOINT = Document(
 
 
 def open_endpoint(input: OpenEndpointInput) -> Mutation[OpenEndpointData]:
-    """Opens an endpoint in a browser. What is opened ends with the login or key that opened it, and within seconds of the right. Key: the permission key of the endpoint."""
+    """Open an endpoint in a browser. Access ends with the login or key that opened it, and within seconds after the caller loses the right. Key: the permission key of the endpoint."""
     return Mutation(_OPEN_ENDPOINT, given({"input": input}))
 
 
@@ -4552,7 +4552,7 @@ _ISSUE_SSH_CERTIFICATE = Document(
 
 
 def issue_ssh_certificate(input: IssueSshCertificateInput) -> Mutation[IssueSshCertificateData]:
-    """Signs a certificate of minutes with which the caller logs in at the members of an instance. Key: `<family>.member.exec`, or the permission key of the endpoint."""
+    """Sign a certificate, valid for minutes, with which the caller logs in to the members of an instance. Key: `<family>.member.exec`, or the permission key of the endpoint."""
     return Mutation(_ISSUE_SSH_CERTIFICATE, given({"input": input}))
 
 
@@ -4576,7 +4576,7 @@ _ISSUE_SSH_HOST_CERTIFICATE = Document(
 
 
 def issue_ssh_host_certificate(input: IssueSshHostCertificateInput) -> Mutation[IssueSshHostCertificateData]:
-    """Signs the host key of a member's own SSH server, for its adapter. Key: `task.run` on the instance."""
+    """Sign the host key of a member's own SSH server, for its adapter. Key: `task.run` on the instance."""
     return Mutation(_ISSUE_SSH_HOST_CERTIFICATE, given({"input": input}))
 
 
@@ -4744,7 +4744,7 @@ _LIST_GAPS = Document(
 
 
 def list_gaps(*, filter: GapFilter | None = None, first: int | None = None, after: str | None = None) -> Query[ListGapsData]:
-    """The gap log, newest first. Key: gap.read: with an app or a project on who publishes it, else on the platform."""
+    """The gap log, newest first. Key: gap.read, on the publisher where an app or a project is given, else on the platform."""
     return Query(_LIST_GAPS, given({"filter": filter, "first": first, "after": after}))
 
 
@@ -4765,7 +4765,7 @@ _GET_GAP = Document(
 
 
 def get_gap(id: str) -> Query[GetGapData]:
-    """Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is."""
+    """Any object by its id. An object that is missing gives the error NOT_FOUND, never null."""
     return Query(_GET_GAP, given({"id": id}))
 
 
@@ -4797,7 +4797,7 @@ _DECIDE_GAP = Document(
 
 
 def decide_gap(input: DecideGapInput) -> Mutation[DecideGapData]:
-    """Decide a gap, also once more. Key: gap.decide on the platform."""
+    """Decide a gap, or change the decision. Key: gap.decide on the platform."""
     return Mutation(_DECIDE_GAP, given({"input": input}))
 
 
@@ -4977,7 +4977,7 @@ _CREATE_TENANT = Document(
 
 
 def create_tenant(input: CreateTenantInput) -> Mutation[CreateTenantData]:
-    """Make a tenant. Key: tenant.create, platform."""
+    """Create a tenant. Key: tenant.create, platform."""
     return Mutation(_CREATE_TENANT, given({"input": input}), keyed=True)
 
 
@@ -4994,7 +4994,7 @@ _CREATE_PROJECT = Document(
 
 
 def create_project(input: CreateProjectInput) -> Mutation[CreateProjectData]:
-    """Make a project. Key: project.create on the tenant."""
+    """Create a project. Key: project.create on the tenant."""
     return Mutation(_CREATE_PROJECT, given({"input": input}), keyed=True)
 
 
@@ -5042,7 +5042,7 @@ _DELETE_PROJECT = Document(
 
 
 def delete_project(*, project_id: str, reason: str) -> Mutation[DeleteProjectData]:
-    """Delete a project that holds no live instance and no allocation; its service accounts, keys, roles and webhooks end at once. Key: project.delete."""
+    """Delete a project that has no live instance and no allocation; its service accounts, keys, roles and webhooks end at once. Key: project.delete."""
     return Mutation(_DELETE_PROJECT, given({"projectId": project_id, "reason": reason}))
 
 
@@ -5110,7 +5110,7 @@ _LOGOUT_EVERYWHERE = Document(
 
 
 def logout_everywhere(*, user_id: str | None = None, reason: str | None = None) -> Mutation[LogoutEverywhereData]:
-    """End every session of a person; answers how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant."""
+    """End every session of a person; returns how many ended. For oneself always; for others the key is identity.user.logout on the person's tenant."""
     return Mutation(_LOGOUT_EVERYWHERE, given({"userId": user_id, "reason": reason}))
 
 
@@ -5171,7 +5171,7 @@ _LIST_ROLE_BINDINGS = Document(
 
 
 def list_role_bindings(*, ended: bool, tenant_id: str | None = None, project_id: str | None = None, first: int | None = None, after: str | None = None) -> Query[ListRoleBindingsData]:
-    """Who holds which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope."""
+    """Who has which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope."""
     return Query(_LIST_ROLE_BINDINGS, given({"tenantId": tenant_id, "projectId": project_id, "ended": ended, "first": first, "after": after}))
 
 
@@ -5188,7 +5188,7 @@ _CREATE_USER = Document(
 
 
 def create_user(input: CreateUserInput) -> Mutation[CreateUserData]:
-    """Add a person. Whom a tenant adds by itself is invited and logs in once they accept, unless their address is of a verified domain of the tenant. CONFLICT when the tenant has the address itself. Key: identity.user.create on the tenant, or on the platform for staff."""
+    """Add a person. A person whom a tenant adds by itself is invited and can log in after accepting, unless their address is in a verified domain of the tenant. CONFLICT when the same tenant has the address already. Key: identity.user.create on the tenant, or on the platform for staff."""
     return Mutation(_CREATE_USER, given({"input": input}), keyed=True)
 
 
@@ -5239,7 +5239,7 @@ _CREATE_SERVICE_ACCOUNT = Document(
 
 
 def create_service_account(input: CreateServiceAccountInput) -> Mutation[CreateServiceAccountData]:
-    """Make a service account. Key: identity.service_account.create on the project."""
+    """Create a service account. Key: identity.service_account.create on the project."""
     return Mutation(_CREATE_SERVICE_ACCOUNT, given({"input": input}), keyed=True)
 
 
@@ -5292,7 +5292,7 @@ _ROTATE_SERVICE_ACCOUNT_KEY = Document(
 
 
 def rotate_service_account_key(input: RotateServiceAccountKeyInput) -> Mutation[RotateServiceAccountKeyData]:
-    """Make a new key in the place of an old one, which ends after the overlap. Keys: identity.service_account.key.create and .revoke."""
+    """Create a new key in place of an old one, which ends after the overlap. Keys: identity.service_account.key.create and .revoke."""
     return Mutation(_ROTATE_SERVICE_ACCOUNT_KEY, given({"input": input}))
 
 
@@ -5314,7 +5314,7 @@ _CREATE_SERVICE_ACCOUNT_KEY = Document(
 
 
 def create_service_account_key(input: CreateServiceAccountKeyInput) -> Mutation[CreateServiceAccountKeyData]:
-    """Make a key for a service account; its secret is in the answer and nowhere else. Key: identity.service_account.key.create."""
+    """Create a key for a service account; its secret is in the answer and nowhere else. Key: identity.service_account.key.create."""
     return Mutation(_CREATE_SERVICE_ACCOUNT_KEY, given({"input": input}))
 
 
@@ -5353,7 +5353,7 @@ _CREATE_LOGIN_LINK = Document(
 
 
 def create_login_link(user_id: str) -> Mutation[CreateLoginLinkData]:
-    """Mint a one-time login for a person; refused unless the server runs with development logins. Key: identity.login_link.create."""
+    """Create a one-time login for a person; refused unless the server runs with development logins. Key: identity.login_link.create."""
     return Mutation(_CREATE_LOGIN_LINK, given({"userId": user_id}))
 
 
@@ -5369,7 +5369,7 @@ _EXPLAIN_PERMISSION = Document(
 
 
 def explain_permission(input: ExplainPermissionInput) -> Query[ExplainPermissionData]:
-    """Whether a subject may do something, with the rows that say so or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope."""
+    """Whether a subject may do something, with the rows that allow it, or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope."""
     return Query(_EXPLAIN_PERMISSION, given({"input": input}))
 
 
@@ -5385,7 +5385,7 @@ _PLAN_SERVICE_ACCOUNT_UPDATE = Document(
 
 
 def plan_service_account_update(input: UpdateServiceAccountInput) -> Query[PlanServiceAccountUpdateData]:
-    """What an update of a service account would make of it, and what of that widens or narrows. Nothing is written. Key: identity.service_account.update."""
+    """A service account as an update would leave it, and what the update widens or narrows. Nothing is written. Key: identity.service_account.update."""
     return Query(_PLAN_SERVICE_ACCOUNT_UPDATE, given({"input": input}))
 
 
@@ -5410,7 +5410,7 @@ _MADE_UNDER = Document(
 
 
 def made_under(binding_id: str) -> Query[MadeUnderData]:
-    """What could not have been made without a break-glass binding and ends with it: accounts, keys, webhooks and roles, newest first, at most 200. Key: identity.binding.read at the binding's scope."""
+    """What could not have been created without a break-glass binding and ends with it: accounts, keys, webhooks and roles, newest first, at most 200. Key: identity.binding.read at the binding's scope."""
     return Query(_MADE_UNDER, given({"bindingId": binding_id}))
 
 
@@ -5432,7 +5432,7 @@ _INVITE_USER = Document(
 
 
 def invite_user(user_id: str) -> Mutation[InviteUserData]:
-    """A code with which a person accepts to belong to the tenant, by a login whose verified address is the one that was added; codes of before end. Key: identity.user.create on the person's tenant."""
+    """A code with which a person accepts to belong to the tenant, by a login whose verified address is the one that was added; earlier codes end. Key: identity.user.create on the person's tenant."""
     return Mutation(_INVITE_USER, given({"userId": user_id}))
 
 
@@ -5470,7 +5470,7 @@ _SET_TENANT_DOMAINS = Document(
 
 
 def set_tenant_domains(input: SetTenantDomainsInput) -> Mutation[SetTenantDomainsData]:
-    """Set which domains of addresses are a tenant's, once that was verified. A domain is one tenant's: CONFLICT when another has it. Key: tenant.create, platform."""
+    """Set which domains of addresses are a tenant's, once that was verified. A domain belongs to one tenant: CONFLICT when another has it. Key: tenant.create, platform."""
     return Mutation(_SET_TENANT_DOMAINS, given({"input": input}))
 
 
@@ -5571,7 +5571,7 @@ _GET_LAUNCH_OPTIONS = Document(
 
 
 def get_launch_options(*, project_id: str, app_slug: str, version: str | None = None) -> Query[GetLaunchOptionsData]:
-    """What a launch of an app in a project could be made from. Key: <family>.instance.create on the project."""
+    """What a launch form for an app in a project needs. Key: <family>.instance.create on the project."""
     return Query(_GET_LAUNCH_OPTIONS, given({"projectId": project_id, "appSlug": app_slug, "version": version}))
 
 
@@ -5637,7 +5637,7 @@ _INVOKE_ACTION = Document(
 
 
 def invoke_action(input: InvokeActionInput) -> Mutation[InvokeActionData]:
-    """Ask an instance's app to do something it declared. Key: the action's own, on the instance's project."""
+    """Invoke an action that an instance's app declares. Key: the action's own, on the instance's project."""
     return Mutation(_INVOKE_ACTION, given({"input": input}), keyed=True)
 
 
@@ -5670,7 +5670,7 @@ _SET_REPAIR_POLICY = Document(
 
 
 def set_repair_policy(input: SetRepairPolicyInput) -> Mutation[SetRepairPolicyData]:
-    """Set who repairs an instance whose members are lost, how often, and when it is given up. Key: <family>.instance.update on its project; for AUTOMATIC <family>.member.recover and .replace, and allocation.create, besides."""
+    """Set who repairs an instance whose members fail, how often, and when it is given up. Key: <family>.instance.update on its project; for AUTOMATIC <family>.member.recover and .replace, and allocation.create, as well."""
     return Mutation(_SET_REPAIR_POLICY, given({"input": input}))
 
 
@@ -5712,7 +5712,7 @@ _ROLLBACK_INSTANCE = Document(
 
 
 def rollback_instance(input: RollbackInstanceInput) -> Mutation[RollbackInstanceData]:
-    """Bring an instance back to exactly an earlier manifest and config; deprecated will do, retired will not. Key: <family>.instance.update on its project."""
+    """Bring an instance back to exactly an earlier manifest and config; DEPRECATED is accepted, RETIRED is not. Key: <family>.instance.update on its project."""
     return Mutation(_ROLLBACK_INSTANCE, given({"input": input}), keyed=True)
 
 
@@ -5778,7 +5778,7 @@ _WATCH_MEMBER_LOGS = Document(
 
 
 def watch_member_logs(*, member_id: str, process: str | None = None, after: str | None = None, tail: int | None = None, since: str | None = None) -> Subscription[WatchMemberLogsData]:
-    """What a member's processes print, as it is printed: first the last lines, or those after a cursor; completes when the member was removed. An agent that is away is waited for; each line comes once. Every opening is in the audit. Key: <family>.member.logs."""
+    """What a member's processes print, as it is printed: first the last lines, or those after a cursor; completes when the member was removed. While an agent does not answer, the subscription waits; each line is sent once. Every opening is in the audit. Key: <family>.member.logs."""
     return Subscription(_WATCH_MEMBER_LOGS, given({"memberId": member_id, "process": process, "after": after, "tail": tail, "since": since}))
 
 
@@ -5966,7 +5966,7 @@ _SCALE_COMPONENT = Document(
 
 
 def scale_component(input: ScaleComponentInput) -> Mutation[ScaleComponentData]:
-    """Bring a component to a number of members by one operation. Of those that are too many, the ones that its adapter names leave, or else FAILED ones first, then those that are not in service, DRAINED, DRAINING or cordoned, and UNHEALTHY ones, and among equals the highest index. FAILED_PRECONDITION when as many are wanted already. Key: <family>.member.add, and allocation.create when capacity is requested, or <family>.member.remove."""
+    """Bring a component to a number of members by one operation. Of those that are too many, the ones that its adapter names leave, or else FAILED ones first, then those that are not in service, DRAINED, DRAINING or cordoned, and UNHEALTHY ones, and among equals the highest index. FAILED_PRECONDITION when the component is to have that number already. Key: <family>.member.add, and allocation.create when capacity is requested, or <family>.member.remove."""
     return Mutation(_SCALE_COMPONENT, given({"input": input}), keyed=True)
 
 
@@ -6254,7 +6254,7 @@ _DELETE_NODE = Document(
 
 
 def delete_node(input: NodeOperateInput) -> Mutation[DeleteNodeData]:
-    """Take a retired node from the list; its name is free again. Answers its id. Key: node.operate, platform."""
+    """Delete a retired node; its name is free again. Returns its id. Key: node.operate, platform."""
     return Mutation(_DELETE_NODE, given({"input": input}))
 
 
@@ -6271,7 +6271,7 @@ _GET_NODE_TASK = Document(
 
 
 def get_node_task(*, id: str, wait_seconds: int | None = None) -> Query[GetNodeTaskData]:
-    """A node task; with `waitSeconds` the answer waits until the task has ended or the time is over. Key: task.read on its project."""
+    """A node task; with `waitSeconds` the answer waits until the task has ended or the time has passed. Key: task.read on its project."""
     return Query(_GET_NODE_TASK, given({"id": id, "waitSeconds": wait_seconds}))
 
 
@@ -6309,7 +6309,7 @@ _CREATE_NODE_ENROLMENT = Document(
 
 
 def create_node_enrolment(input: CreateNodeEnrolmentInput) -> Mutation[CreateNodeEnrolmentData]:
-    """Mint a one-time enrolment for a node. Key: node.enrol, platform."""
+    """Create a one-time enrolment for a node. Key: node.enrol, platform."""
     return Mutation(_CREATE_NODE_ENROLMENT, given({"input": input}))
 
 
@@ -6370,7 +6370,7 @@ _NODE_HEARTBEAT = Document(
 
 
 def node_heartbeat(input: NodeHeartbeatInput) -> Mutation[NodeHeartbeatData]:
-    """The calling node is alive."""
+    """Report that the calling node is alive."""
     return Mutation(_NODE_HEARTBEAT, given({"input": input}))
 
 
@@ -6403,7 +6403,7 @@ _APPEND_NODE_TASK_OUTPUT = Document(
 
 
 def append_node_task_output(input: AppendNodeTaskOutputInput) -> Mutation[AppendNodeTaskOutputData]:
-    """The calling node sends a piece of a task's output; the answer is the next offset wanted."""
+    """Send a piece of the output of one of the calling node's tasks; the answer is the next offset that is expected."""
     return Mutation(_APPEND_NODE_TASK_OUTPUT, given({"input": input}))
 
 
@@ -6437,7 +6437,7 @@ _CANCEL_NODE_TASK = Document(
 
 
 def cancel_node_task(task_id: str) -> Mutation[CancelNodeTaskData]:
-    """Ask the agent to stop a task. Key: task.run on its project."""
+    """Request that the agent stops a task. Key: task.run on its project."""
     return Mutation(_CANCEL_NODE_TASK, given({"taskId": task_id}))
 
 
@@ -6502,7 +6502,7 @@ _READ_NODE_NETWORK = Document(
 
 
 def read_node_network(*, known: str, wait_seconds: int) -> Query[ReadNodeNetworkData]:
-    """The members' network as the calling node needs it; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over."""
+    """The members' network as the calling node needs it; with `waitSeconds` the answer waits until its version differs from `known`, or the time has passed."""
     return Query(_READ_NODE_NETWORK, given({"known": known, "waitSeconds": wait_seconds}))
 
 
@@ -6530,7 +6530,7 @@ _READ_NODE_VOLUMES = Document(
 
 
 def read_node_volumes(*, known: str, wait_seconds: int) -> Query[ReadNodeVolumesData]:
-    """The volumes that the calling node's agent looks after; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over."""
+    """The volumes that the calling node's agent manages; with `waitSeconds` the answer waits until its version differs from `known`, or the time has passed."""
     return Query(_READ_NODE_VOLUMES, given({"known": known, "waitSeconds": wait_seconds}))
 
 
@@ -6546,7 +6546,7 @@ _REPORT_VOLUMES = Document(
 
 
 def report_volumes(input: ReportVolumesInput) -> Mutation[ReportVolumesData]:
-    """Report the volumes that the calling node's agent looks after. Answers those that were deleted by it."""
+    """Report the volumes that the calling node's agent manages. Returns the ids of those that are deleted by this report."""
     return Mutation(_REPORT_VOLUMES, given({"input": input}))
 
 
@@ -6574,7 +6574,7 @@ _GET_APP_ONBOARDING = Document(
 
 
 def get_app_onboarding(*, app_slug: str, version: str | None = None) -> Query[GetAppOnboardingData]:
-    """Check from what is recorded whether a version of an app, or its ACTIVE or else its newest one, is ready for onboarding. Nothing is kept. It rests on the newest instances of the version that its publisher sees. Key: manifest.read on the app's publisher, or on the platform."""
+    """Check from what is recorded whether a version of an app, or its ACTIVE or else its newest one, is ready for onboarding. Nothing is kept. It reads the newest instances of the version that its publisher sees. Key: manifest.read on the app's publisher, or on the platform."""
     return Query(_GET_APP_ONBOARDING, given({"appSlug": app_slug, "version": version}))
 
 
@@ -6590,7 +6590,7 @@ _CHECK_APP_ONBOARDING = Document(
 
 
 def check_app_onboarding(input: CheckAppOnboardingInput) -> Mutation[CheckAppOnboardingData]:
-    """Check it likewise, and keep what was found; the newest 20 of a version are kept. A condition that failed is noted as a gap, once for each version. Key: manifest.smoke on the app's publisher, or on the platform."""
+    """Check it in the same way, and keep the result; the newest 20 of a version are kept. A condition that failed is noted as a gap, once for each version. Key: manifest.smoke on the app's publisher, or on the platform."""
     return Mutation(_CHECK_APP_ONBOARDING, given({"input": input}))
 
 
@@ -6662,7 +6662,7 @@ _REPORT_OPERATION = Document(
 
 
 def report_operation(input: ReportOperationInput) -> Mutation[ReportOperationData]:
-    """An adapter says how an operation goes. Key: operation.report, by the operation's own token."""
+    """Report the progress of an operation, as its adapter. Key: operation.report, by the operation's own token."""
     return Mutation(_REPORT_OPERATION, given({"input": input}))
 
 
@@ -6683,7 +6683,7 @@ _RENEW_OPERATION_TOKEN = Document(
 
 
 def renew_operation_token() -> Mutation[RenewOperationTokenData]:
-    """An adapter gets a fresh token for the operation of the calling token, while that operation runs."""
+    """Get a fresh token, as an adapter, for the operation of the calling token, while that operation runs."""
     return Mutation(_RENEW_OPERATION_TOKEN, given({}))
 
 
@@ -6720,7 +6720,7 @@ _CANCEL_OPERATION = Document(
 
 
 def cancel_operation(input: CancelOperationInput) -> Mutation[CancelOperationData]:
-    """Ask an operation to stop, if that is still safe. A teardown and a release cannot be stopped. Key: operation.cancel on its project."""
+    """Request that an operation stops, if that is still safe. A teardown and a release cannot be stopped. Key: operation.cancel on its project."""
     return Mutation(_CANCEL_OPERATION, given({"input": input}))
 
 
@@ -6798,7 +6798,7 @@ _RETRY_ORPHAN = Document(
 
 
 def retry_orphan(orphan_id: str) -> Mutation[RetryOrphanData]:
-    """Try now to take an orphan back. Key: operation.retry on its project."""
+    """Try now to resolve an orphan. Key: operation.retry on its project."""
     return Mutation(_RETRY_ORPHAN, given({"orphanId": orphan_id}))
 
 
@@ -6942,7 +6942,7 @@ _PLAN_SCALE_COMPONENT = Document(
 
 
 def plan_scale_component(input: PlanScaleComponentInput) -> Query[PlanScaleComponentData]:
-    """What bringing a component to a number of members would do: who would come or leave. Key: <family>.member.add or .remove on the instance's project, as for the change."""
+    """What bringing a component to a number of members would do: which would be added or leave. Key: <family>.member.add or .remove on the instance's project, as for the change."""
     return Query(_PLAN_SCALE_COMPONENT, given({"input": input}))
 
 
@@ -7048,7 +7048,7 @@ _LIST_POLICY_OVERLAYS = Document(
 
 
 def list_policy_overlays(*, tenant_id: str | None = None, project_id: str | None = None, first: int | None = None, after: str | None = None) -> Query[ListPolicyOverlaysData]:
-    """The overlay of the platform, a tenant or a project that holds now, and those before it, newest first. Key: policy.read at the scope; for the platform's, anywhere."""
+    """The overlay of the platform, a tenant or a project that applies now, and those before it, newest first. Key: policy.read at the scope; for the platform's, anywhere."""
     return Query(_LIST_POLICY_OVERLAYS, given({"tenantId": tenant_id, "projectId": project_id, "first": first, "after": after}))
 
 PolicyEffect = Literal["ALLOW", "DENY", "CEILING"]
@@ -7180,7 +7180,7 @@ _GET_CANARY_REPORT = Document(
 
 
 def get_canary_report(manifest_id: str) -> Query[GetCanaryReportData]:
-    """How the canary of a manifest goes. FAILED_PRECONDITION when it never was one. Key: manifest.read on the app's publisher, or on the platform."""
+    """The state of the canary of a manifest. FAILED_PRECONDITION when it never was one. Key: manifest.read on the app's publisher, or on the platform."""
     return Query(_GET_CANARY_REPORT, given({"manifestId": manifest_id}))
 
 
@@ -7196,7 +7196,7 @@ _SUBMIT_EVIDENCE = Document(
 
 
 def submit_evidence(input: SubmitEvidenceInput) -> Mutation[SubmitEvidenceData]:
-    """Bring a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform."""
+    """Submit a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform."""
     return Mutation(_SUBMIT_EVIDENCE, given({"input": input}))
 
 
@@ -7212,7 +7212,7 @@ _SUBMIT_ARTIFACT_SMOKE = Document(
 
 
 def submit_artifact_smoke(input: SubmitArtifactSmokeInput) -> Mutation[SubmitArtifactSmokeData]:
-    """Bring the signed report of a smoke of an artifact's kind; the same report again changes nothing. Key: artifact.publish on its project or tenant, or on the platform."""
+    """Submit the signed report of a smoke of an artifact's kind; the same report again changes nothing. Key: artifact.publish on its project or tenant, or on the platform."""
     return Mutation(_SUBMIT_ARTIFACT_SMOKE, given({"input": input}))
 
 
@@ -7375,7 +7375,7 @@ _ROTATE_RUNTIME_SECRET = Document(
 
 
 def rotate_runtime_secret(*, secret_id: str, overlap_seconds: int, reason: str | None = None) -> Mutation[RotateRuntimeSecretData]:
-    """Make a new value; the one before counts for the overlap, 0 to 86,400 seconds. Key: secret.rotate on its project."""
+    """Create a new value; the previous one stays valid for the overlap, 0 to 86,400 seconds. Key: secret.rotate on its project."""
     return Mutation(_ROTATE_RUNTIME_SECRET, given({"secretId": secret_id, "overlapSeconds": overlap_seconds, "reason": reason}))
 
 
@@ -7433,7 +7433,7 @@ _IMPACT_OF = Document(
 
 
 def impact_of(instance_id: str) -> Query[ImpactOfData]:
-    """Who and what an operation on an instance would touch. Key: control_plane.read on its project."""
+    """Who and what an operation on an instance would affect. Key: control_plane.read on its project."""
     return Query(_IMPACT_OF, given({"instanceId": instance_id}))
 
 
@@ -7465,7 +7465,7 @@ _ACCEPT_CONTROL_PLANE = Document(
 
 
 def accept_control_plane(*, share_id: str, reason: str | None = None) -> Mutation[AcceptControlPlaneData]:
-    """Accept an offer: the project's people may then ask the app for what their keys there allow. Key: control_plane.attach on the project it is offered to."""
+    """Accept an offer: the project's people may then use the app as far as their keys there allow. Key: control_plane.attach on the project it is offered to."""
     return Mutation(_ACCEPT_CONTROL_PLANE, given({"shareId": share_id, "reason": reason}))
 
 
@@ -7481,7 +7481,7 @@ _DECLINE_CONTROL_PLANE = Document(
 
 
 def decline_control_plane(*, share_id: str, reason: str | None = None) -> Mutation[DeclineControlPlaneData]:
-    """Say no to an offer. Key: control_plane.attach on the project it is offered to."""
+    """Decline an offer. Key: control_plane.attach on the project it is offered to."""
     return Mutation(_DECLINE_CONTROL_PLANE, given({"shareId": share_id, "reason": reason}))
 
 
@@ -7497,7 +7497,7 @@ _WITHDRAW_CONTROL_PLANE = Document(
 
 
 def withdraw_control_plane(*, share_id: str, reason: str) -> Mutation[WithdrawControlPlaneData]:
-    """Take an offer back, or put an attached project out. Key: control_plane.offer on the instance's project."""
+    """Withdraw an offer, or detach an attached project. Key: control_plane.offer on the instance's project."""
     return Mutation(_WITHDRAW_CONTROL_PLANE, given({"shareId": share_id, "reason": reason}))
 
 
@@ -7593,7 +7593,7 @@ _ADD_SIGNER_KEY = Document(
 
 
 def add_signer_key(input: AddSignerKeyInput) -> Mutation[AddSignerKeyData]:
-    """Trust a key at a source. A key once at a source; at most 50 keys. Key: source.manage on its tenant, or on the platform."""
+    """Trust a key at a source. Each key at most once at a source; at most 50 keys. Key: source.manage on its tenant, or on the platform."""
     return Mutation(_ADD_SIGNER_KEY, given({"input": input}))
 
 
@@ -7609,7 +7609,7 @@ _REVOKE_SIGNER_KEY = Document(
 
 
 def revoke_signer_key(*, key_id: str, reason: str) -> Mutation[RevokeSignerKeyData]:
-    """Trust a key no longer; what it has signed is found UNTRUSTED the next time it is looked at, at its next promotion at the latest. Key: source.manage on its tenant, or on the platform."""
+    """Stop trusting a key; what it has signed becomes UNTRUSTED at the next check, at its next promotion at the latest. Key: source.manage on its tenant, or on the platform."""
     return Mutation(_REVOKE_SIGNER_KEY, given({"keyId": key_id, "reason": reason}))
 
 
@@ -7625,7 +7625,7 @@ _SHOW_TRIAGE = Document(
 
 
 def show_triage(id: str) -> Query[ShowTriageData]:
-    """What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request of another caller's that made no operation."""
+    """What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for another caller's request that created no operation."""
     return Query(_SHOW_TRIAGE, given({"id": id}))
 
 
@@ -7650,7 +7650,7 @@ _SHOW_SUPPORT_BUNDLE = Document(
 
 
 def show_support_bundle(id: str) -> Query[ShowSupportBundleData]:
-    """What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation."""
+    """A file to give to the people who help with the request that `triage` reports on. Rows that need a key which the caller lacks are left out. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that created no operation."""
     return Query(_SHOW_SUPPORT_BUNDLE, given({"id": id}))
 
 
@@ -7673,7 +7673,7 @@ _PREVIEW_SUPPORT_BUNDLE = Document(
 
 
 def preview_support_bundle(id: str) -> Query[PreviewSupportBundleData]:
-    """What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that made no operation."""
+    """A file to give to the people who help with the request that `triage` reports on. Rows that need a key which the caller lacks are left out. The audit has an entry of each, `supportBundle`, with its digest. Keys: operation.read on the operation's project; audit.read for a request that created no operation."""
     return Query(_PREVIEW_SUPPORT_BUNDLE, given({"id": id}))
 
 
@@ -7757,7 +7757,7 @@ _LIST_QUARANTINED_USAGE = Document(
 
 
 def list_quarantined_usage(*, project_id: str | None = None, first: int | None = None, after: str | None = None) -> Query[ListQuarantinedUsageData]:
-    """Reported records that were not taken, newest first. Key: usage.read on the project; without a project, on the platform."""
+    """Reported records that were not accepted, newest first. Key: usage.read on the project; without a project, on the platform."""
     return Query(_LIST_QUARANTINED_USAGE, given({"projectId": project_id, "first": first, "after": after}))
 
 
@@ -7875,7 +7875,7 @@ _PLAN_CREATE_VOLUME = Document(
 
 
 def plan_create_volume(input: CreateVolumeInput) -> Query[PlanCreateVolumeData]:
-    """What createVolume would do: it is refused as that would be. Key: volume.create on the project."""
+    """What createVolume would do; it is refused in the same cases. Key: volume.create on the project."""
     return Query(_PLAN_CREATE_VOLUME, given({"input": input}), keyed=True)
 
 
@@ -7891,7 +7891,7 @@ _PLAN_RESIZE_VOLUME = Document(
 
 
 def plan_resize_volume(input: ResizeVolumeInput) -> Query[PlanResizeVolumeData]:
-    """What resizeVolume would do: it is refused as that would be. Key: volume.update on the project."""
+    """What resizeVolume would do; it is refused in the same cases. Key: volume.update on the project."""
     return Query(_PLAN_RESIZE_VOLUME, given({"input": input}))
 
 
@@ -7907,7 +7907,7 @@ _CREATE_VOLUME = Document(
 
 
 def create_volume(input: CreateVolumeInput) -> Mutation[CreateVolumeData]:
-    """Make a volume. LIMIT_EXCEEDED when the project's quota does not allow the size, BUDGET_EXCEEDED when a budget does not allow the price. Key: volume.create on the project."""
+    """Create a volume. LIMIT_EXCEEDED when the project's quota does not allow the size, BUDGET_EXCEEDED when a budget does not allow the price. Key: volume.create on the project."""
     return Mutation(_CREATE_VOLUME, given({"input": input}), keyed=True)
 
 
@@ -8012,7 +8012,7 @@ _CREATE_WEBHOOK = Document(
 
 
 def create_webhook(input: CreateWebhookInput) -> Mutation[CreateWebhookData]:
-    """Make a webhook; it begins with what happens from now on. Key: webhook.manage on the project; what it sends is bounded by the families that its maker may read."""
+    """Create a webhook; it sends what happens from now on. Key: webhook.manage on the project; what it sends is bounded by the families that its creator may read."""
     return Mutation(_CREATE_WEBHOOK, given({"input": input}), keyed=True)
 
 
@@ -8065,7 +8065,7 @@ _ROTATE_WEBHOOK_SECRET = Document(
 
 
 def rotate_webhook_secret(*, webhook_id: str, overlap_seconds: int) -> Mutation[RotateWebhookSecretData]:
-    """Make a new signing secret; for the overlap, 0 to 604,800 seconds, both sign. Key: webhook.manage."""
+    """Create a new signing secret; for the overlap, 0 to 604,800 seconds, both sign. Key: webhook.manage."""
     return Mutation(_ROTATE_WEBHOOK_SECRET, given({"webhookId": webhook_id, "overlapSeconds": overlap_seconds}))
 
 

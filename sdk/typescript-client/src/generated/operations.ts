@@ -18,11 +18,11 @@ export type AllocationStatus =
   | 'REQUESTED'
   /** Bound to a node and usable. */
   | 'READY'
-  /** On its way out: what uses it is stopped first. */
+  /** Being released: the instance that uses it is stopped first. */
   | 'RELEASING'
-  /** Gone, with proof that nothing is left on the node. */
+  /** Released, with proof that nothing is left on the node. */
   | 'RELEASED'
-  /** Could not be had, or was lost. */
+  /** No node could be bound, or its node is lost. */
   | 'FAILED';
 
 /** The capacity that is requested. */
@@ -45,9 +45,9 @@ export type RequestAllocationInput = {
   readonly memberProfile?: MemberProfile | null | undefined;
   /** Name for people; a number is added when several are requested. */
   readonly name?: string | null | undefined;
-  /** Which scheduler the caller will put on it; kept, not read. */
+  /** The scheduler that the caller will run on it; kept, not interpreted. */
   readonly schedulerType?: string | null | undefined;
-  /** The caller's own references, at most 4 KiB; kept, not read. */
+  /** The caller's own references, at most 4 KiB; kept, not interpreted. */
   readonly integrationMetadata?: unknown;
   /** Makes a repeat harmless: same key and input, same allocations. */
   readonly idempotencyKey: string;
@@ -65,17 +65,17 @@ export type ReleaseAllocationInput = {
   readonly idempotencyKey: string;
 };
 
-/** Which service account an instance's adapter may act by. */
+/** Which service account an instance's adapter may act as. */
 export type SetOperatorAccountInput = {
   /** The instance. */
   readonly instanceId: string;
-  /** A live service account of the instance's project, each of whose keys the caller could give; left out for none. */
+  /** A service account of the instance's project that is not deleted, and each of whose keys the caller can grant; left out for none. */
   readonly serviceAccountId?: string | null | undefined;
   /** Why, kept in the audit. */
   readonly reason?: string | null | undefined;
 };
 
-/** For whom a price is. The narrower scope wins. */
+/** Whom a price applies to. The narrower scope wins. */
 export type PriceScope =
   /** For everyone. */
   | 'PLATFORM'
@@ -84,18 +84,18 @@ export type PriceScope =
   /** For one project. */
   | 'PROJECT';
 
-/** What of the usage is paid for. */
+/** What a price charges for. */
 export type PriceMeasure =
   /** The metered quantity. */
   | 'QUANTITY'
   /** The seconds that it was metered over, however much it was: the price of an allocation. */
   | 'TIME';
 
-/** How far a billing period is. */
+/** The state of a billing period. */
 export type BillingStatus =
-  /** It lasts. */
+  /** It has not ended. */
   | 'OPEN'
-  /** It has ended, and late usage is waited for. */
+  /** It has ended, and still waits for late usage. */
   | 'CLOSING'
   /** It is closed: what is late goes on the next statement. */
   | 'CLOSED';
@@ -115,9 +115,9 @@ export type StatementFormat =
 
 /** Chooses prices. */
 export type PriceFilterInput = {
-  /** What is this tenant's, besides everyone's prices. */
+  /** This tenant's prices, besides everyone's. */
   readonly tenantId?: string | null | undefined;
-  /** What is this project's and its tenant's, besides everyone's prices. */
+  /** The prices of this project and its tenant, besides everyone's. */
   readonly projectId?: string | null | undefined;
   /** Of one meter. */
   readonly meter?: string | null | undefined;
@@ -129,7 +129,7 @@ export type PriceFilterInput = {
 
 /** A step of a price. */
 export type PriceTierInput = {
-  /** The quantity in a period up to which the price is paid; left out for the last step. */
+  /** The quantity in a period up to which the price applies; left out for the last step. */
   readonly upTo?: string | null | undefined;
   /** What `per` units cost. */
   readonly price: string;
@@ -153,7 +153,7 @@ export type SetPriceInput = {
   readonly validFrom?: string | null | undefined;
   /** Until when, exclusively; left out for ever. */
   readonly validTo?: string | null | undefined;
-  /** What is paid for. */
+  /** What it charges for. */
   readonly measure?: PriceMeasure;
   /** How many units a tier's price is for. */
   readonly per?: string;
@@ -217,32 +217,32 @@ export type BudgetSpan =
   /** Everything since it was set: a pipeline may spend this much. */
   | 'TOTAL';
 
-/** What becomes of a budget whose amount is spent. Each but TELL refuses what is new (BUDGET_EXCEEDED) once it would not be kept. */
+/** What happens when the amount of a budget is spent. Each except TELL refuses what is new (BUDGET_EXCEEDED) once the budget would be exceeded. */
 export type BudgetOutcome =
-  /** Its events say so. */
+  /** Only events report it. */
   | 'TELL'
-  /** New capacity, members and launches are refused; what runs goes on, and costs. */
+  /** New capacity, members and launches are refused; what runs goes on and keeps costing. */
   | 'REFUSE'
   /** The members are drained by ordinary operations; their capacity goes on costing. */
   | 'DRAIN'
   /** The capacity is given back by ordinary operations; instances that use it are torn down first. */
   | 'DECOMMISSION';
 
-/** A budget. It takes the place of the one that there is. */
+/** A budget. It replaces the one that exists. */
 export type SetBudgetInput = {
   /** Whose. */
   readonly scope: BudgetScope;
   /** The tenant, project, service account or instance. */
   readonly targetId: string;
-  /** What may be spent, with no more places than the currency has. Not less than is spent and held. */
+  /** What may be spent, with no more places than the currency has. Not less than is spent and reserved. */
   readonly amount: string;
   /** ISO 4217: that of the tenant's statements. */
   readonly currency: string;
   /** What the amount is for. */
   readonly span?: BudgetSpan;
-  /** For how long the price of what is rented is held of it, 300 to 2,678,400. */
+  /** For how many seconds the price of what is rented is reserved from it, 300 to 2,678,400. */
   readonly horizonSeconds?: number;
-  /** Percents that are told by event, at most 10, each 1 to 1,000. */
+  /** Percentages that an event reports, at most 10, each 1 to 1,000. */
   readonly thresholds?: ReadonlyArray<number>;
   /** What happens when it is spent. */
   readonly atLimit?: BudgetOutcome;
@@ -250,7 +250,7 @@ export type SetBudgetInput = {
   readonly reason: string;
 };
 
-/** By what costs are shared out. */
+/** What costs are grouped by. */
 export type CostBy =
   /** By tenant; on the platform alone. */
   | 'TENANT'
@@ -262,13 +262,13 @@ export type CostBy =
   | 'METER'
   /** By instance. */
   | 'INSTANCE'
-  /** By member, where one lived alone in its allocation. */
+  /** By member, where it was alone in its allocation. */
   | 'MEMBER'
-  /** By the operation that brought the member. */
+  /** By the operation that added the member. */
   | 'OPERATION'
   /** By volume. */
   | 'VOLUME'
-  /** By who requested the capacity, launched the instance, or made the volume. */
+  /** By who requested the capacity, launched the instance, or created the volume. */
   | 'PERSON'
   /** By a label of members, which `label` names. */
   | 'LABEL'
@@ -291,7 +291,7 @@ export type Stage =
   | 'ACTIVE'
   /** Superseded: existing instances go on, new ones are refused. */
   | 'DEPRECATED'
-  /** Gone: no live instance uses it. */
+  /** Out of use: no live instance uses it. */
   | 'RETIRED';
 
 /** How risky an action is. */
@@ -303,7 +303,7 @@ export type ActionRisk =
   /** Can lose work. */
   | 'DESTRUCTIVE';
 
-/** How far an entitlement goes; what is left out has no bound. */
+/** The limits of an entitlement; what is left out has no bound. */
 export type EntitlementLimitsInput = {
   /** Most live instances of the app, 1 to 10,000. */
   readonly maxInstances?: number | null | undefined;
@@ -311,11 +311,11 @@ export type EntitlementLimitsInput = {
   readonly maxMembers?: number | null | undefined;
   /** Most GPUs of the allocations of one instance, 1 to 100,000. */
   readonly maxGpus?: number | null | undefined;
-  /** Version constraints, at most 20, any of which lets a version in. */
+  /** Version constraints, at most 20, any of which admits a version. */
   readonly versions?: ReadonlyArray<string> | null | undefined;
 };
 
-/** What a new app is made from. */
+/** What a new app is created from. */
 export type CreateAppInput = {
   /** Short name: 2 to 40 lower-case letters, digits and hyphens. */
   readonly slug: string;
@@ -333,7 +333,7 @@ export type CreateAppInput = {
   readonly idempotencyKey: string;
 };
 
-/** What a publisher's own app is made from. */
+/** What a publisher's own app is created from. */
 export type CreateSandboxAppInput = {
   /** The project that publishes it, and that alone may launch it. */
   readonly projectId: string;
@@ -349,13 +349,13 @@ export type CreateSandboxAppInput = {
   readonly idempotencyKey: string;
 };
 
-/** The platform's word on an app that its publisher tried in a sandbox. */
+/** The platform's decision to open an app that its publisher tried in a sandbox. */
 export type OpenAppInput = {
   /** The app. */
   readonly appSlug: string;
   /** Why, kept in the audit. */
   readonly reason: string;
-  /** Why its ACTIVE version reaches other tenants without what registered runners sign, kept in the audit; left out to ask for it. */
+  /** Why its ACTIVE version may reach other tenants without reports that registered runners signed, kept in the audit; left out to require them. */
   readonly override?: string | null | undefined;
 };
 
@@ -365,25 +365,25 @@ export type RegisterSandboxAdapterInput = {
   readonly projectId: string;
   /** Name: 2 to 40 lower-case letters, digits and hyphens. It begins with the tenant's short name and a hyphen. Registering it again changes the address. */
   readonly name: string;
-  /** Base address: https on the public Internet, or where the operator allows sandboxes besides. */
+  /** Base address: https on the public Internet, or an address that the operator allows for sandboxes. */
   readonly url: string;
-  /** Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay. */
+  /** The only certificates that are trusted for the address over HTTPS, PEM, at most 32 KiB; when left out, those of the same address stay. */
   readonly authority?: string | null | undefined;
-  /** Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter. */
+  /** Limit its read-only calls to the inspections of the app's manifest; left out to keep the setting, which is off for a new adapter. */
   readonly narrowCalls?: boolean | null | undefined;
-  /** The service account that it acts by where it automates: one that holds adapter.act, of the same project; left out to leave it as it is, empty for none. */
+  /** The service account that it acts as when it automates: one that has adapter.act, of the same project; left out to keep it, empty for none. */
   readonly serviceAccountId?: string | null | undefined;
 };
 
-/** What a new artifact is made from. */
+/** What a new artifact is created from. */
 export type PublishArtifactInput = {
   /** Name for people, 1 to 100 characters. */
   readonly name: string;
-  /** Media type of what it holds; left out, what its manifest says. */
+  /** Media type of its content; when left out, the one in its manifest. */
   readonly mediaType?: string | null | undefined;
-  /** Where it lies: `host/repository@sha256:…`, or `host/repository:tag`, which is looked up once and pinned; a blob's https address. */
+  /** Its address: `host/repository@sha256:…`, or `host/repository:tag`, which is looked up once and pinned; a blob's https address. */
   readonly ref: string;
-  /** The digest that is wanted, `sha256:…`: needed for a blob, and held against the registry's for everything else. */
+  /** The expected digest, `sha256:…`: required for a blob, and checked against the registry's for everything else. */
   readonly digest?: string | null | undefined;
   /** The project that publishes it, for its tenant; left out for the platform. */
   readonly projectId?: string | null | undefined;
@@ -391,7 +391,7 @@ export type PublishArtifactInput = {
   readonly idempotencyKey: string;
 };
 
-/** What a new manifest is made from. */
+/** What a new manifest is created from. */
 export type PublishManifestInput = {
   /** The document. */
   readonly document: unknown;
@@ -411,7 +411,7 @@ export type PromoteManifestInput = {
   readonly smokeInstanceId?: string | null | undefined;
   /** For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out. */
   readonly canaryPercent?: number | null | undefined;
-  /** Why the step's terms (reports of registered runners, smokes of artifacts, launches, time, second approver, grace period) are set aside, kept in history and audit; asks for manifest.promote on the platform. */
+  /** Why the step's terms (reports of registered runners, smokes of artifacts, launches, time, second approver, grace period) are set aside, kept in history and audit; requires manifest.promote on the platform. */
   readonly override?: string | null | undefined;
 };
 
@@ -425,11 +425,11 @@ export type SetPromotionTermsInput = {
   readonly minMinutes?: number;
   /** Hours that a version must have been DEPRECATED before it is RETIRED, 0 to 8,760. */
   readonly graceHours?: number;
-  /** Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY. */
+  /** Whether the step to ACTIVE needs a person who took neither the step to STAGED nor the one to CANARY. */
   readonly secondApprover?: boolean;
   /** Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary. */
   readonly smokedArtifacts?: boolean;
-  /** Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE. */
+  /** Whether all conditions of onboarding must have passed in a recorded check, and still pass, before a version becomes ACTIVE. */
   readonly requireOnboarding?: boolean;
   /** Why, kept in the audit. */
   readonly reason: string;
@@ -443,21 +443,21 @@ export type PromoteArtifactInput = {
   readonly to: Stage;
   /** Why, kept in the audit. */
   readonly reason: string;
-  /** Why a platform's artifact goes to ACTIVE without a smoke of its kind (EVIDENCE_MISSING), kept in history and audit; asks for artifact.promote on the platform. */
+  /** Why a platform's artifact goes to ACTIVE without a smoke of its kind (EVIDENCE_MISSING), kept in history and audit; requires artifact.promote on the platform. */
   readonly override?: string | null | undefined;
 };
 
-/** What a new adapter registration is made from. */
+/** What a new adapter registration is created from. */
 export type RegisterAdapterInput = {
   /** Name, unique on the platform: 2 to 40 lower-case letters, digits and hyphens. Registering it again changes the address. */
   readonly name: string;
   /** Base address; it must be on the operator's allow-list. Off loopback it must be https, with an authority (ADAPTER_INSECURE). */
   readonly url: string;
-  /** Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters. */
+  /** The only certificates that are trusted for the address over HTTPS, PEM, at most 32 KiB; when left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters. */
   readonly authority?: string | null | undefined;
-  /** Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter. */
+  /** Limit its read-only calls to the inspections of the app's manifest; left out to keep the setting, which is off for a new adapter. */
   readonly narrowCalls?: boolean | null | undefined;
-  /** The service account that it acts by where it automates: one that holds adapter.act; left out to leave it as it is, empty for none. */
+  /** The service account that it acts as when it automates: one that has adapter.act; left out to keep it, empty for none. */
   readonly serviceAccountId?: string | null | undefined;
 };
 
@@ -465,11 +465,11 @@ export type RegisterAdapterInput = {
 export type Health =
   /** Works as it should. */
   | 'HEALTHY'
-  /** Works with losses. */
+  /** Works in part. */
   | 'DEGRADED'
   /** Does not work. */
   | 'UNHEALTHY'
-  /** Nobody has said; never read as good. */
+  /** Not reported; never treated as healthy. */
   | 'UNKNOWN';
 
 /** What sort of thing an artifact is. */
@@ -481,7 +481,7 @@ export type ArtifactKind =
   /** One file. */
   | 'BLOB';
 
-/** What was found of an artifact's signatures when it was last looked at. */
+/** The result of the last check of an artifact's signatures. */
 export type SignatureState =
   /** A signature by a key that its source trusts. */
   | 'VERIFIED'
@@ -492,7 +492,7 @@ export type SignatureState =
   /** Its source has no keys. */
   | 'NOT_CHECKED';
 
-/** What a part is to its artifact. */
+/** The role of a part in its artifact. */
 export type PartRole =
   /** A manifest, or an index of manifests. */
   | 'MANIFEST'
@@ -521,7 +521,7 @@ export type IssueSshCertificateInput = {
   readonly endpoint?: string | null | undefined;
   /** The caller's public key, one line as `ssh-keygen` writes it. */
   readonly publicKey: string;
-  /** Why, kept in the audit. It must be given without an endpoint. */
+  /** Why, kept in the audit. Required without an endpoint. */
   readonly reason?: string | null | undefined;
 };
 
@@ -535,7 +535,7 @@ export type IssueSshHostCertificateInput = {
   readonly reason?: string | null | undefined;
 };
 
-/** What is looked for in the audit; every part that is given must fit. */
+/** What to search the audit for; an entry must match every part that is given. */
 export type AuditFilterInput = {
   /** Of this tenant. */
   readonly tenantId?: string | null | undefined;
@@ -547,7 +547,7 @@ export type AuditFilterInput = {
   readonly actorKinds?: ReadonlyArray<string> | null | undefined;
   /** On this object. */
   readonly objectId?: string | null | undefined;
-  /** Asked for this permission key. */
+  /** With this permission key. */
   readonly permissionKey?: string | null | undefined;
   /** Called this field. */
   readonly action?: string | null | undefined;
@@ -555,7 +555,7 @@ export type AuditFilterInput = {
   readonly allowed?: boolean | null | undefined;
   /** Break-glass, or not. */
   readonly breakGlass?: boolean | null | undefined;
-  /** Tied together by this correlation id. */
+  /** With this correlation id. */
   readonly correlationId?: string | null | undefined;
   /** Not before. */
   readonly from?: string | null | undefined;
@@ -563,7 +563,7 @@ export type AuditFilterInput = {
   readonly to?: string | null | undefined;
 };
 
-/** What a break-glass ending of an operation is. */
+/** The end of an operation by break-glass. */
 export type BreakGlassEndOperationInput = {
   /** The operation. */
   readonly operationId: string;
@@ -597,14 +597,14 @@ export type GapKind =
   | 'MISSING_PRIMITIVE'
   /** An app's own affair that leaks into the platform, or the platform's into an app. */
   | 'LEAKY_COUPLING'
-  /** A permission key or a rule of policy that cannot be named. */
+  /** A permission key or a rule of policy that the app needs and that does not exist. */
   | 'MISSING_KEY'
-  /** Something that happens, and that triage finds no event of. */
+  /** Something that happens without an event that triage could find. */
   | 'MISSING_EVENT'
   /** Use that no tenant can be billed for. */
   | 'MISSING_BILLING_HOOK';
 
-/** Where an entry of the gap log is. */
+/** The state of an entry of the gap log. */
 export type GapState =
   /** Not decided yet. */
   | 'OPEN'
@@ -612,12 +612,12 @@ export type GapState =
   | 'ACCEPTED'
   /** It waits until more apps need it. */
   | 'DEFERRED'
-  /** It is not the platform's, or not wanted. */
+  /** It is not the platform's task, or not wanted. */
   | 'DECLINED'
   /** A release has closed it. */
   | 'CLOSED';
 
-/** Which gaps. All that is given must fit. */
+/** Which gaps. A gap must match all that is given. */
 export type GapFilter = {
   /** Those of an app. */
   readonly appSlug?: string | null | undefined;
@@ -633,7 +633,7 @@ export type GapFilter = {
 export type RaiseGapInput = {
   /** The app. */
   readonly appSlug: string;
-  /** The version that it was found with; empty for no one of them. */
+  /** The version that it was found with; empty for no particular version. */
   readonly version?: string;
   /** What is missing. */
   readonly kind: GapKind;
@@ -645,7 +645,7 @@ export type RaiseGapInput = {
   readonly instanceId?: string | null | undefined;
   /** Ids and links that show it, at most 20 of at most 300 characters. */
   readonly evidence?: ReadonlyArray<string>;
-  /** A repeat with the same key and input answers the same gap. */
+  /** Makes a repeat harmless: same key and input, same gap. */
   readonly idempotencyKey: string;
 };
 
@@ -665,9 +665,9 @@ export type CloseGapInput = {
   readonly gapId: string;
   /** The release that closed it, of the platform or as an address, at most 300 characters. */
   readonly release: string;
-  /** The version of the app that closed it: of the same app, and no draft. */
+  /** The version of the app that closed it: of the same app, and not a draft. */
   readonly manifestId?: string | null | undefined;
-  /** What the release has of it, kept in the gap and the audit. */
+  /** What the release does about it, kept in the gap and the audit. */
   readonly reason: string;
 };
 
@@ -675,7 +675,7 @@ export type CloseGapInput = {
 export type AccountLimit =
   /** The instances and allocations that it may touch. */
   | 'OBJECT_IDS'
-  /** The highest risk of an app action that it may ask for. */
+  /** The highest risk of an app action that it may request. */
   | 'MAX_RISK'
   /** How many operations it may begin in an hour. */
   | 'OPERATIONS_PER_HOUR';
@@ -688,11 +688,11 @@ export type ExplainPermissionInput = {
   readonly permissionKey: string;
   /** The object: any typed id, such as a project's or an instance's; left out for the platform. */
   readonly objectId?: string | null | undefined;
-  /** The risk of the app action that the key is wanted for; left out when it is for none. */
+  /** The risk of the app action that the key is needed for; left out when there is none. */
   readonly risk?: ActionRisk | null | undefined;
 };
 
-/** What a new tenant is made from. */
+/** What a new tenant is created from. */
 export type CreateTenantInput = {
   /** Short name: 2 to 40 lower-case letters, digits and hyphens, starting with a letter. */
   readonly slug: string;
@@ -704,9 +704,9 @@ export type CreateTenantInput = {
   readonly idempotencyKey: string;
 };
 
-/** What a new project is made from. */
+/** What a new project is created from. */
 export type CreateProjectInput = {
-  /** The tenant it is made in. */
+  /** The tenant it is created in. */
   readonly tenantId: string;
   /** Short name, unique in the tenant. */
   readonly slug: string;
@@ -716,7 +716,7 @@ export type CreateProjectInput = {
   readonly idempotencyKey: string;
 };
 
-/** What a new person is made from. */
+/** What a new person is created from. */
 export type CreateUserInput = {
   /** The person's tenant; left out for platform staff, which only platform operators may add. */
   readonly tenantId?: string | null | undefined;
@@ -760,11 +760,11 @@ export type UpdateUserInput = {
   readonly reason?: string | null | undefined;
 };
 
-/** What a service account is bound to beyond its keys. */
+/** The limits of a service account beyond its keys. */
 export type ServiceAccountLimitsInput = {
   /** The instances and allocations that it may touch, at most 100; left out for all of its project. */
   readonly objectIds?: ReadonlyArray<string> | null | undefined;
-  /** The highest risk of an app action that it may ask for; left out for any. */
+  /** The highest risk of an app action that it may request; left out for any. */
   readonly maxRisk?: ActionRisk | null | undefined;
   /** How many operations it may begin in an hour, 1 to 100,000; left out for no bound. */
   readonly operationsPerHour?: number | null | undefined;
@@ -774,7 +774,7 @@ export type ServiceAccountLimitsInput = {
 export type UpdateServiceAccountInput = {
   /** The service account. */
   readonly serviceAccountId: string;
-  /** The permission keys it may use; each that is new must be one the caller holds. */
+  /** The permission keys it may use; each that is new must be one the caller has. */
   readonly permissionKeys?: ReadonlyArray<string> | null | undefined;
   /** Limits that are set from now on; each that is not named stays as it is. At least one must be named. */
   readonly limits?: ServiceAccountLimitsInput | null | undefined;
@@ -790,7 +790,7 @@ export type RotateServiceAccountKeyInput = {
   readonly keyId: string;
   /** Seconds for which both work, 0 to 604,800. */
   readonly overlapSeconds?: number;
-  /** When the new one stops working; left out for as long after its making as the old one had. */
+  /** When the new one stops working; left out for the same lifetime as the old one had. */
   readonly expiresAt?: string | null | undefined;
   /** Why, kept in the audit. */
   readonly reason?: string | null | undefined;
@@ -812,25 +812,25 @@ export type GrantRoleInput = {
   readonly reason?: string | null | undefined;
 };
 
-/** What a new service account is made from. */
+/** What a new service account is created from. */
 export type CreateServiceAccountInput = {
   /** The project it acts in. */
   readonly projectId: string;
   /** Name, unique in the project: 2 to 40 lower-case letters, digits and hyphens. */
   readonly name: string;
-  /** The permission keys it may use; each must be one the caller holds. */
+  /** The permission keys it may use; each must be one the caller has. */
   readonly permissionKeys: ReadonlyArray<string>;
-  /** What it is bound to beyond its keys; left out for nothing more. */
+  /** Its limits beyond its keys; left out for none. */
   readonly limits?: ServiceAccountLimitsInput | null | undefined;
   /** Makes a repeat harmless: same key and input, same service account. */
   readonly idempotencyKey: string;
 };
 
-/** What a new service-account key is made from. */
+/** What a new service-account key is created from. */
 export type CreateServiceAccountKeyInput = {
-  /** The service account it speaks for. */
+  /** The service account it belongs to. */
   readonly serviceAccountId: string;
-  /** When it stops working; left out for the longest life that the installation allows. It ends earlier when its maker could not make it any more. */
+  /** When it stops working; left out for the longest lifetime that the installation allows. It ends earlier when its creator could no longer create it. */
   readonly expiresAt?: string | null | undefined;
 };
 
@@ -856,7 +856,7 @@ export type InstanceStatus =
   | 'STOPPING'
   /** Torn down, with proof that nothing is left. */
   | 'STOPPED'
-  /** Lost for service; `releasedAt` stays empty until teardown is proved. */
+  /** No longer in service; `releasedAt` stays empty until teardown is proved. */
   | 'FAILED';
 
 /** Who runs an instance's control plane. */
@@ -873,7 +873,7 @@ export type ControlPlaneScope =
   /** Every project of its tenant. */
   | 'TENANT';
 
-/** Who repairs an instance whose members are lost. */
+/** Who repairs an instance whose members fail. */
 export type RepairMode =
   /** People and their programs. */
   | 'MANUAL'
@@ -900,7 +900,7 @@ export type SetRepairPolicyInput = {
 
 /** The state of a member. */
 export type MemberStatus =
-  /** Asked for. */
+  /** Requested. */
   | 'PENDING'
   /** Being brought in. */
   | 'JOINING'
@@ -912,16 +912,16 @@ export type MemberStatus =
   | 'DRAINED'
   /** Being taken out. */
   | 'REMOVING'
-  /** Gone, with proof. */
+  /** Removed, with proof. */
   | 'REMOVED'
-  /** Lost. */
+  /** Failed. */
   | 'FAILED';
 
-/** Why a member in service was lost. */
+/** Why a member in service failed. */
 export type MemberFailure =
-  /** Its init has ended, and all that ran in it; its files are still on its node. */
+  /** Its init process has ended, and with it all that ran in it; its files are still on its node. */
   | 'INIT_GONE'
-  /** It had no memory left, and its init has ended. */
+  /** It had no memory left, and its init process has ended. */
   | 'OUT_OF_MEMORY'
   /** A process of it failed more often than it may be restarted. */
   | 'RESTARTS_SPENT'
@@ -940,19 +940,19 @@ export type InstanceFilter = {
   readonly appSlug?: string | null | undefined;
   /** Only those of system apps, or only others; left out for both. */
   readonly system?: boolean | null | undefined;
-  /** Only names that contain this, 1 to 100 characters. */
+  /** Only names that contain this, at most 100 bytes. */
   readonly search?: string | null | undefined;
 };
 
-/** How many members of a component are wanted, and where. */
+/** How many members a component is to have, and where. */
 export type ComponentInput = {
   /** The component, by the adapter's name. */
   readonly key: string;
-  /** Members wanted, within the manifest's bounds. */
+  /** Members, within the manifest's bounds. */
   readonly count: number;
   /** The allocations they are spread over in turn; left out for all of the launch's, or for intent where the launch names none. */
   readonly allocationIds?: ReadonlyArray<string> | null | undefined;
-  /** What each member is to live in. Where neither the launch nor the component names allocations, the launch requests one for each member. It is kept and shown, and requested for each further member by a scaling that names no place. */
+  /** The capacity for each member. Where neither the launch nor the component names allocations, the launch requests one for each member. It is kept and shown, and requested for each further member by a scaling that names no allocations. */
   readonly intent?: CapacityIntentInput | null | undefined;
 };
 
@@ -964,7 +964,7 @@ export type VolumeUseInput = {
   readonly volumeId: string;
 };
 
-/** What a launch is made from. */
+/** What a launch is created from. */
 export type LaunchInstanceInput = {
   /** The project it lives in. */
   readonly projectId: string;
@@ -982,15 +982,15 @@ export type LaunchInstanceInput = {
   readonly config?: unknown;
   /** Who runs its control plane. */
   readonly operatingMode?: OperatingMode;
-  /** Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well. */
+  /** Whom its control plane serves; TENANT requires control_plane.create on the tenant as well. */
   readonly controlPlaneScope?: ControlPlaneScope;
-  /** The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none. */
+  /** The service account of the project as which the app's adapter may act for the instance: the caller must be able to grant each of its keys. Left out for none. */
   readonly operatorServiceAccountId?: string | null | undefined;
-  /** The volumes that it uses, at most one in each slot of the manifest, at most 8; asks for volume.use as well. They stay when it is torn down. */
+  /** The volumes that it uses, at most one in each slot of the manifest, at most 8; requires volume.use as well. They stay when it is torn down. */
   readonly volumes?: ReadonlyArray<VolumeUseInput> | null | undefined;
   /** Seconds until it counts as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
-  /** Launch a manifest that is not active yet to test it; asks for manifest.smoke as well. */
+  /** Launch a manifest that is not active yet to test it; requires manifest.smoke as well. */
   readonly smoke?: boolean;
   /** Refuse with PLAN_STALE unless everything is as the plan of this hash found it. */
   readonly planHash?: string | null | undefined;
@@ -1022,9 +1022,9 @@ export type DecommissionInstanceInput = {
 export type UpgradeInstanceInput = {
   /** The instance, RUNNING. */
   readonly instanceId: string;
-  /** The version, ACTIVE; left out to stay with the present one. */
+  /** The version, ACTIVE; left out to keep the current one. */
   readonly version?: string | null | undefined;
-  /** The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults. */
+  /** The whole new config, at most 64 KiB; left out to keep the current one, with the new schema's defaults. */
   readonly config?: unknown;
   /** Seconds until it counts as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
@@ -1040,7 +1040,7 @@ export type UpgradeInstanceInput = {
 export type RollbackInstanceInput = {
   /** The instance, RUNNING. */
   readonly instanceId: string;
-  /** The generation; left out for the one before, or the present one when an upgrade away from it has failed. */
+  /** The generation; left out for the one before, or the current one when an upgrade away from it has failed. */
   readonly generation?: number | null | undefined;
   /** Seconds until it counts as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
@@ -1075,11 +1075,11 @@ export type LogSource =
   /** The evidence of the member's teardown, which has the last lines of each process. */
   | 'EVIDENCE';
 
-/** What becomes of an operation whose deadline passes. */
+/** What happens to an operation whose deadline passes. */
 export type DeadlineOutcome =
-  /** It fails, and says what it waited for. */
+  /** It fails, and states what it waited for. */
   | 'FAIL'
-  /** It is finished by force: work may be lost, and the outcome says what is not proved. */
+  /** It is finished by force: work may be lost, and the outcome states what is not proved. */
   | 'FORCE';
 
 /** Which members are added, and where. */
@@ -1092,7 +1092,7 @@ export type AddMembersInput = {
   readonly count: number;
   /** Where: allocations that are free, or this instance's own; spread over in turn. */
   readonly allocationIds?: ReadonlyArray<string> | null | undefined;
-  /** Or: one allocation for each member is requested; what fails gives it back. */
+  /** Or: one allocation for each member is requested; the capacity for what fails is given back. */
   readonly intent?: CapacityIntentInput | null | undefined;
   /** Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition. */
   readonly keepFailed?: boolean;
@@ -1194,9 +1194,9 @@ export type ScaleComponentInput = {
   readonly componentKey: string;
   /** How many members it is to have, within the manifest's bounds; not how many more. */
   readonly count: number;
-  /** Where those that come live: allocations that are free, or this instance's own; spread over in turn. Not read when members leave. */
+  /** Where the new members live: allocations that are free, or this instance's own; spread over in turn. Ignored when members leave. */
   readonly allocationIds?: ReadonlyArray<string> | null | undefined;
-  /** Or: one allocation for each member that comes is requested; what fails gives it back. Not read when members leave. */
+  /** Or: one allocation for each new member is requested; the capacity for what fails is given back. Ignored when members leave. */
   readonly intent?: CapacityIntentInput | null | undefined;
   /** Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition. */
   readonly keepFailed?: boolean;
@@ -1214,13 +1214,13 @@ export type ScaleComponentInput = {
   readonly idempotencyKey: string;
 };
 
-/** Which member makes way for a new one. */
+/** Which member is replaced by a new one. */
 export type ReplaceMemberInput = {
   /** The member that goes. */
   readonly memberId: string;
   /** Where the new one lives; left out for the same allocation. */
   readonly allocationId?: string | null | undefined;
-  /** Or: an allocation is requested; what fails gives it back. */
+  /** Or: an allocation is requested, and given back when the replacement fails. */
   readonly intent?: CapacityIntentInput | null | undefined;
   /** Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason. */
   readonly force?: boolean;
@@ -1253,13 +1253,13 @@ export type MemberUsageInput = {
   readonly memberId: string;
   /** Seconds of CPU per second. */
   readonly cpu?: number | null | undefined;
-  /** The most of it. */
+  /** Its limit. */
   readonly cpuLimit?: number | null | undefined;
   /** Seconds of CPU since the member started. */
   readonly cpuSeconds?: number | null | undefined;
   /** Bytes of memory. */
   readonly memoryBytes?: number | null | undefined;
-  /** The most of it. */
+  /** Its limit. */
   readonly memoryLimitBytes?: number | null | undefined;
   /** Bytes per second. */
   readonly netReceivedPerSecond?: number | null | undefined;
@@ -1279,7 +1279,7 @@ export type MemberUsageInput = {
   readonly diskWrittenBytes?: number | null | undefined;
   /** How many GPUs, at most 64. */
   readonly gpus?: number;
-  /** Whether they are declared and not there. */
+  /** Whether they are declared and not real. */
   readonly gpusSimulated?: boolean;
   /** A fraction, 0 to 1. */
   readonly gpu?: number | null | undefined;
@@ -1289,11 +1289,11 @@ export type MemberUsageInput = {
   readonly gpuMemoryTotalBytes?: number | null | undefined;
 };
 
-/** Whether a node's agent is heard. */
+/** Whether a node's agent sends heartbeats. */
 export type NodeStatus =
-  /** Its agent beats. */
+  /** Its agent sends heartbeats. */
   | 'ONLINE'
-  /** Its agent has not been heard for a while. */
+  /** No heartbeat of its agent was received for a while. */
   | 'OFFLINE'
   /** Taken out for good. */
   | 'RETIRED';
@@ -1316,11 +1316,11 @@ export type IsolationClass =
   /** No other tenant is on the machine. */
   | 'WHOLE_NODE';
 
-/** What a member may do inside of its walls. */
+/** What a member may do inside its walls. */
 export type MemberProfile =
   /** Daemons: no new privileges, no mounts, no namespaces of its own. */
   | 'SERVICE'
-  /** Containers inside of the member: mounts and namespaces of its own. */
+  /** Containers inside the member: mounts and namespaces of its own. */
   | 'NESTING';
 
 /** One part of what keeps members apart. */
@@ -1346,9 +1346,9 @@ export type IsolationWall =
   /** The proof that nothing is left of a member. */
   | 'EVIDENCE';
 
-/** What the agent of a node found of a volume. */
+/** What the agent of a node found about a volume. */
 export type VolumeFinding =
-  /** It is there and was measured. */
+  /** It exists and was measured. */
   | 'PRESENT'
   /** Nothing of it is left. */
   | 'GONE'
@@ -1361,7 +1361,7 @@ export type NodeConditionState =
   | 'GOOD'
   /** It will be bad soon; nothing follows from it. */
   | 'WARNING'
-  /** The check did not end in time, or could not tell: the node takes no new members. */
+  /** The check did not end in time, or gave no result: the node takes no new members. */
   | 'UNKNOWN'
   /** It is bad: the node takes no new members. */
   | 'BAD';
@@ -1370,7 +1370,7 @@ export type NodeConditionState =
 export type NodeConditionEffect =
   /** Nothing. */
   | 'NONE'
-  /** New members are kept away, and it is a blocker of those that are there. */
+  /** The node takes no new members, and it is a blocker of the members on it. */
   | 'NO_NEW_MEMBERS';
 
 /** What a node task does; the shapes of its spec and result are in docs/node-tasks.md. */
@@ -1383,7 +1383,7 @@ export type NodeTaskKind =
   | 'START_PROCESS'
   /** Stop a supervised process. */
   | 'STOP_PROCESS'
-  /** Say how a supervised process is. */
+  /** Report the state of a supervised process. */
   | 'INSPECT_PROCESS'
   /** Check that something answers. */
   | 'PROBE'
@@ -1402,16 +1402,16 @@ export type NodeTaskState =
   | 'PENDING'
   /** Begun. */
   | 'RUNNING'
-  /** Done well. */
+  /** Ended with success. */
   | 'SUCCEEDED'
-  /** Done badly. */
+  /** Ended with a failure. */
   | 'FAILED'
-  /** Cut at its timeout. */
+  /** Stopped at its timeout. */
   | 'TIMED_OUT'
   /** Canceled before its end. */
   | 'CANCELED';
 
-/** What a new node may become. */
+/** What a new node may enrol as. */
 export type CreateNodeEnrolmentInput = {
   /** The host name it must enrol with; left out for any. */
   readonly name?: string | null | undefined;
@@ -1419,7 +1419,7 @@ export type CreateNodeEnrolmentInput = {
   readonly ttlMinutes?: number;
 };
 
-/** A wall that does not hold on a node. */
+/** A wall that is not effective on a node. */
 export type IsolationGapInput = {
   /** Which. */
   readonly wall: IsolationWall;
@@ -1439,7 +1439,7 @@ export type NodeWallsInput = {
   readonly runtimeVersion: string;
   /** 1 or 2; 0 when members have no control group. */
   readonly cgroupVersion: number;
-  /** What does not hold there, each wall at most once. */
+  /** The walls that are not effective there, each at most once. */
   readonly gaps: ReadonlyArray<IsolationGapInput>;
 };
 
@@ -1473,7 +1473,7 @@ export type NodeStorageInput = {
   readonly kind: StorageKind;
   /** Size of its file system, bytes. */
   readonly totalBytes: number;
-  /** What is free of it, bytes. */
+  /** Its free space, bytes. */
   readonly freeBytes: number;
   /** Whether a volume cannot hold more than its size. */
   readonly sizeEnforced: boolean;
@@ -1481,7 +1481,7 @@ export type NodeStorageInput = {
   readonly reason?: string;
 };
 
-/** What an agent says of a volume. */
+/** An agent's report on a volume. */
 export type VolumeReportInput = {
   /** The volume. */
   readonly id: string;
@@ -1489,17 +1489,17 @@ export type VolumeReportInput = {
   readonly state: VolumeFinding;
   /** How much the volume holds, bytes; of PRESENT alone. */
   readonly usedBytes?: number;
-  /** What to tell a person, at most 500 bytes; empty for nothing. */
+  /** The message for a person, at most 500 bytes; empty for none. */
   readonly message?: string;
 };
 
-/** What an agent says of the volumes that it looks after. */
+/** An agent's report on the volumes that it manages. */
 export type ReportVolumesInput = {
   /** At most 1,000. Volumes that are not the calling node's are ignored. */
   readonly volumes: ReadonlyArray<VolumeReportInput>;
 };
 
-/** What a node says it has. */
+/** The inventory that a node reports. */
 export type NodeInventoryInput = {
   /** Processors, 1 to 4,096. */
   readonly cpus: number;
@@ -1541,7 +1541,7 @@ export type EnrolNodeInput = {
   readonly agentVersion: string;
   /** Changes whenever the node boots. */
   readonly bootId: string;
-  /** What it has. */
+  /** Its inventory. */
   readonly inventory: NodeInventoryInput;
 };
 
@@ -1551,23 +1551,23 @@ export type NodeConditionInput = {
   readonly name: string;
   /** What it found. */
   readonly state: NodeConditionState;
-  /** What to tell a person, at most 500 bytes. */
+  /** The message for a person, at most 500 bytes. */
   readonly message: string;
 };
 
-/** A node's sign of life. */
+/** A node's heartbeat. */
 export type NodeHeartbeatInput = {
   /** The agent's version. */
   readonly agentVersion: string;
   /** Changes whenever the node boots. */
   readonly bootId: string;
-  /** What it has, when it changed. */
+  /** Its inventory, when it changed. */
   readonly inventory?: NodeInventoryInput | null | undefined;
-  /** Members whose processes its kernel killed for memory, at most 1,000. The same again adds nothing. */
+  /** Members whose processes its kernel killed for memory, at most 1,000. A repeat adds nothing. */
   readonly memoryKills?: ReadonlyArray<MemoryKillsInput> | null | undefined;
-  /** Members of it that were lost, for as long as they are, at most 1,000. One that is at rest becomes FAILED. */
+  /** Members of it that failed, for as long as they are failed, at most 1,000. A member in service, without an open operation on it, becomes FAILED. */
   readonly memberFindings?: ReadonlyArray<MemberFindingInput> | null | undefined;
-  /** How often supervised processes were restarted, at most 1,000. The same again adds nothing. */
+  /** How often supervised processes were restarted, at most 1,000. A repeat adds nothing. */
   readonly processRestarts?: ReadonlyArray<ProcessRestartsInput> | null | undefined;
   /** What its checks found, all of them, at most 32; left out when nothing changed. */
   readonly conditions?: ReadonlyArray<NodeConditionInput> | null | undefined;
@@ -1575,11 +1575,11 @@ export type NodeHeartbeatInput = {
   readonly memberUsage?: ReadonlyArray<MemberUsageInput> | null | undefined;
 };
 
-/** A member that was lost on its node. */
+/** A member that failed on its node. */
 export type MemberFindingInput = {
   /** The member. */
   readonly memberId: string;
-  /** Why; NODE_LOST and REPORTED are others' to find. */
+  /** Why; NODE_LOST is found by the platform and REPORTED by the adapter, so an agent cannot report them. */
   readonly failure: MemberFailure;
   /** What happened, for a person, at most 500 characters; left out for the reason's own text. */
   readonly message?: string | null | undefined;
@@ -1609,7 +1609,7 @@ export type MemoryKillsInput = {
   readonly kills: number;
 };
 
-/** What an agent says of a task. */
+/** An agent's report on a task. */
 export type ReportNodeTaskInput = {
   /** The task. */
   readonly taskId: string;
@@ -1621,7 +1621,7 @@ export type ReportNodeTaskInput = {
   readonly exitCode?: number | null | undefined;
   /** What it found, at most 256 KiB. */
   readonly result?: unknown;
-  /** What to tell a person, at most 2,000 characters. */
+  /** The message for a person, at most 2,000 characters. */
   readonly message?: string | null | undefined;
   /** While it runs: how much is done, in bytes, as often as once a second. */
   readonly progressDone?: number | null | undefined;
@@ -1650,7 +1650,7 @@ export type AppendNodeTaskOutputInput = {
   readonly data: string;
 };
 
-/** What a task for a member's node is made from. */
+/** What a task for a member's node is created from. */
 export type RunNodeTaskInput = {
   /** The member it acts in. */
   readonly memberId: string;
@@ -1664,7 +1664,7 @@ export type RunNodeTaskInput = {
   readonly idempotencyKey: string;
 };
 
-/** Names a node and says why it is changed. */
+/** Names a node, and why it is changed. */
 export type NodeOperateInput = {
   /** The node. */
   readonly nodeId: string;
@@ -1678,7 +1678,7 @@ export type DrainNodeInput = {
   readonly nodeId: string;
   /** How long the drain of each member may take, 30 to 86,400. */
   readonly deadlineSeconds?: number | null | undefined;
-  /** Lose the members' work at once; a drain under way is hastened. Needs a reason. */
+  /** Lose the members' work at once; a drain under way is sped up. Needs a reason. */
   readonly force?: boolean;
   /** Why; shown with the members' operations and kept in the audit. */
   readonly reason?: string | null | undefined;
@@ -1688,7 +1688,7 @@ export type DrainNodeInput = {
 export type RetireNodeInput = {
   /** The node. */
   readonly nodeId: string;
-  /** Whether its machine is gone for good with all that was on it: its allocations and members are then FAILED. Needs a reason. */
+  /** Whether its machine is lost for good with all that was on it: its allocations and members are then FAILED. Needs a reason. */
   readonly lost?: boolean;
   /** Why, kept in the audit. */
   readonly reason?: string | null | undefined;
@@ -1711,7 +1711,7 @@ export type OnboardingCondition =
   /** A runbook's triage begins from the correlation id. */
   | 'SUPPORT_RUNBOOK';
 
-/** How a condition stands. */
+/** The verdict on a condition. */
 export type OnboardingVerdict =
   /** What was recorded meets it. */
   | 'PASSED'
@@ -1765,13 +1765,13 @@ export type OperationState =
   | 'PENDING'
   /** Under way. */
   | 'RUNNING'
-  /** Asked to stop; stopping if that is still safe. */
+  /** A stop was requested; it stops if that is still safe. */
   | 'CANCELING'
   /** Undoing what was half done. */
   | 'COMPENSATING'
   /** Done, with evidence. */
   | 'SUCCEEDED'
-  /** Ended without what it was for. */
+  /** Ended without reaching its goal. */
   | 'FAILED'
   /** Stopped on request. */
   | 'CANCELED';
@@ -1793,7 +1793,7 @@ export type StepState =
   | 'RUNNING'
   /** Done. */
   | 'SUCCEEDED'
-  /** Ended badly. */
+  /** Failed. */
   | 'FAILED'
   /** Not needed. */
   | 'SKIPPED'
@@ -1802,7 +1802,7 @@ export type StepState =
   /** Undone. */
   | 'UNDONE';
 
-/** What an adapter says of one member. */
+/** An adapter's report on one member. */
 export type MemberReportInput = {
   /** The member. */
   readonly id: string;
@@ -1810,25 +1810,25 @@ export type MemberReportInput = {
   readonly status?: MemberStatus | null | undefined;
   /** How well it works. */
   readonly health?: Health | null | undefined;
-  /** What to tell a person, at most 2,000 characters. */
+  /** The message for a person, at most 2,000 bytes. */
   readonly message?: string | null | undefined;
   /** Detail for debugging, at most 16 KiB. */
   readonly detail?: unknown;
 };
 
-/** What an adapter says of an operation under way. */
+/** An adapter's report on an operation under way. */
 export type ReportOperationInput = {
   /** The operation. */
   readonly operationId: string;
   /** The dispatch attempt it was sent with; STALE_FENCE when a newer one exists. */
   readonly attempt: number;
-  /** Which part of the work it is in, at most 100 characters. */
+  /** Which part of the work it is in, at most 100 bytes. */
   readonly phase?: string | null | undefined;
   /** How far it is, 0 to 100. */
   readonly percent?: number | null | undefined;
-  /** What it is doing, at most 2,000 characters. */
+  /** What it is doing, at most 2,000 bytes. */
   readonly message?: string | null | undefined;
-  /** What it says of members, at most 256. */
+  /** Its reports on members, at most 256. */
   readonly members?: ReadonlyArray<MemberReportInput> | null | undefined;
 };
 
@@ -1848,7 +1848,7 @@ export type RetryOperationInput = {
   readonly deadlineSeconds?: number | null | undefined;
   /** Why, kept in the audit. */
   readonly reason?: string | null | undefined;
-  /** The hash of the plan that was agreed to: PLAN_STALE when anything it rests on has moved; left out to go without. */
+  /** The hash of the plan that was agreed to: PLAN_STALE when anything that it covers has changed; left out to retry without a plan. */
   readonly planHash?: string | null | undefined;
   /** Makes a repeat harmless: same key and input, same operation. */
   readonly idempotencyKey: string;
@@ -1866,7 +1866,7 @@ export type PlanRetryOperationInput = {
 export type OrphanKind =
   /** Something of a member may be left on a node. */
   | 'NODE_RESIDUE'
-  /** An allocation is held that no one requested to keep. */
+  /** An allocation is still rented that no one requested to keep. */
   | 'ALLOCATION';
 
 /** A list price. */
@@ -1908,7 +1908,7 @@ export type PlanAction =
   /** Changed where it is. */
   | 'CHANGE';
 
-/** What becomes of rented capacity by a change. */
+/** What happens to rented capacity by a change. */
 export type CapacityEffect =
   /** It would be rented for the change. */
   | 'RENTED'
@@ -1919,7 +1919,7 @@ export type CapacityEffect =
   /** It would be given back. */
   | 'RELEASED';
 
-/** Who has a say in a plan. */
+/** Where a verdict on a plan comes from. */
 export type VerdictSource =
   /** The states of instance, members, allocations and open operations. */
   | 'STATE'
@@ -1932,13 +1932,13 @@ export type VerdictSource =
   /** The app's adapter. */
   | 'ADAPTER';
 
-/** What somebody has to say to a plan. */
+/** The outcome of a verdict on a plan. */
 export type VerdictOutcome =
-  /** Nothing against it. */
+  /** It would be accepted. */
   | 'ALLOWED'
   /** It would be refused. */
   | 'REFUSED'
-  /** Nobody can tell; never read as allowed. */
+  /** It is not known; never treated as allowed. */
   | 'UNKNOWN';
 
 /** Capacity that is requested along with a change. */
@@ -1951,7 +1951,7 @@ export type CapacityIntentInput = {
   readonly sku?: string | null | undefined;
   /** Only this region. */
   readonly region?: string | null | undefined;
-  /** The weakest isolation class that its members may have; left out for any. What the app demands holds besides. */
+  /** The weakest isolation class that its members may have; left out for any. What the app requires applies as well. */
   readonly isolationClass?: IsolationClass | null | undefined;
 };
 
@@ -1977,7 +1977,7 @@ export type PlanAddMembersInput = {
 export type PlanMemberInput = {
   /** The member. */
   readonly memberId: string;
-  /** Whether work may be lost and proof go missing. */
+  /** Whether work may be lost and proof be missing. */
   readonly force?: boolean;
   /** Seconds that it would have, 30 to 86,400. */
   readonly deadlineSeconds?: number;
@@ -1989,7 +1989,7 @@ export type PlanMemberInput = {
 export type PlanRemoveMembersInput = {
   /** The members, 1 to 64, all of one instance. */
   readonly memberIds: ReadonlyArray<string>;
-  /** Whether work may be lost and proof go missing. */
+  /** Whether work may be lost and proof be missing. */
   readonly force?: boolean;
   /** Seconds that it would have, 30 to 86,400. */
   readonly deadlineSeconds?: number;
@@ -2005,13 +2005,13 @@ export type PlanScaleComponentInput = {
   readonly componentKey: string;
   /** How many members it would have. */
   readonly count: number;
-  /** Where those that come would live: allocations that are free, or this instance's own; spread over in turn. */
+  /** Where the new members would live: allocations that are free, or this instance's own; spread over in turn. */
   readonly allocationIds?: ReadonlyArray<string> | null | undefined;
-  /** Or: one allocation for each member that comes is requested. */
+  /** Or: one allocation for each new member is requested. */
   readonly intent?: CapacityIntentInput | null | undefined;
   /** Whether members that could not join would be kept as FAILED. */
   readonly keepFailed?: boolean;
-  /** Whether work may be lost and proof go missing where members leave. */
+  /** Whether work may be lost and proof be missing where members leave. */
   readonly force?: boolean;
   /** Seconds that it would have, 30 to 86,400. */
   readonly deadlineSeconds?: number;
@@ -2027,7 +2027,7 @@ export type PlanReplaceMemberInput = {
   readonly allocationId?: string | null | undefined;
   /** Or: an allocation is requested. */
   readonly intent?: CapacityIntentInput | null | undefined;
-  /** Whether work may be lost and proof go missing. */
+  /** Whether work may be lost and proof be missing. */
   readonly force?: boolean;
   /** Seconds that it would have, 30 to 86,400. */
   readonly deadlineSeconds?: number;
@@ -2039,9 +2039,9 @@ export type PlanReplaceMemberInput = {
 export type PlanUpgradeInstanceInput = {
   /** The instance. */
   readonly instanceId: string;
-  /** The version; left out to stay with the present one. */
+  /** The version; left out to keep the current one. */
   readonly version?: string | null | undefined;
-  /** The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults. */
+  /** The whole new config, at most 64 KiB; left out to keep the current one, with the new schema's defaults. */
   readonly config?: unknown;
   /** Seconds that it would have, 30 to 86,400. */
   readonly deadlineSeconds?: number;
@@ -2051,7 +2051,7 @@ export type PlanUpgradeInstanceInput = {
 export type PlanRollbackInstanceInput = {
   /** The instance. */
   readonly instanceId: string;
-  /** The generation; left out for the one before, or the present one when an upgrade away from it has failed. */
+  /** The generation; left out for the one before, or the current one when an upgrade away from it has failed. */
   readonly generation?: number | null | undefined;
   /** Seconds that it would have, 30 to 86,400. */
   readonly deadlineSeconds?: number;
@@ -2061,7 +2061,7 @@ export type PlanRollbackInstanceInput = {
 export type PlanDecommissionInstanceInput = {
   /** The instance. */
   readonly instanceId: string;
-  /** Whether work may be lost and proof go missing. */
+  /** Whether work may be lost and proof be missing. */
   readonly force?: boolean;
   /** Seconds that it would have, 30 to 86,400. */
   readonly deadlineSeconds?: number;
@@ -2089,7 +2089,7 @@ export type PlanLaunchInstanceInput = {
   readonly operatingMode?: OperatingMode;
   /** Whom its control plane would serve. */
   readonly controlPlaneScope?: ControlPlaneScope;
-  /** The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none. */
+  /** The service account of the project as which the app's adapter may act for the instance: the caller would have to be able to grant each of its keys. Left out for none. */
   readonly operatorServiceAccountId?: string | null | undefined;
   /** The volumes that it would use. */
   readonly volumes?: ReadonlyArray<VolumeUseInput> | null | undefined;
@@ -2123,9 +2123,9 @@ export type SetPolicyInput = {
   readonly tenantId?: string | null | undefined;
   /** Of this project (its tenant is implied). */
   readonly projectId?: string | null | undefined;
-  /** The whole document, at most 64 KiB; an empty object lifts every rule of this level. */
+  /** The whole document, at most 64 KiB; an empty object removes every rule of this level. */
   readonly document: unknown;
-  /** The revision that it takes the place of, 0 for the first; CONFLICT when there is a newer one. */
+  /** The revision that it replaces, 0 for the first; CONFLICT when there is a newer one. */
   readonly expectedRevision: number;
   /** Why, kept in the audit. */
   readonly reason: string;
@@ -2138,9 +2138,9 @@ export type EvidenceKind =
   /** The report of negative tests between tenants. */
   | 'TENANCY';
 
-/** What a canary's numbers say against those of the active version. */
+/** How a canary compares with the active version. */
 export type CanaryVerdict =
-  /** Too few launches to tell. */
+  /** Too few launches for a verdict. */
   | 'TOO_EARLY'
   /** Enough launches, and no sign of more failures. */
   | 'NO_WORSE'
@@ -2155,9 +2155,9 @@ export type SubmitEvidenceInput = {
   readonly kind: EvidenceKind;
   /** The report as `appctl adapter check --report` writes it, at most 512 KiB, as text: its digest is over these bytes. */
   readonly report: string;
-  /** SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they are others. */
+  /** SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they do not match it. */
   readonly digest: string;
-  /** A registered runner's Ed25519 signature, base64, over the lines `gpuaas.app/evidence/v1`, kind and digest, each ended by a line feed; left out for a report that nobody signed. SIGNATURE_UNTRUSTED for any other. */
+  /** A registered runner's Ed25519 signature, base64, over the lines `gpuaas.app/evidence/v1`, kind and digest, each ended by a line feed; left out for an unsigned report. SIGNATURE_UNTRUSTED for any other. */
   readonly signature?: string | null | undefined;
 };
 
@@ -2167,7 +2167,7 @@ export type SubmitArtifactSmokeInput = {
   readonly artifactId: string;
   /** The report as `appctl artifact smoke --report` writes it, at most 64 KiB, as text: its digest is over these bytes. */
   readonly report: string;
-  /** SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they are others. */
+  /** SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they do not match it. */
   readonly digest: string;
   /** A registered runner's Ed25519 signature, base64, over the lines `gpuaas.app/evidence/v1`, `SMOKE` and digest, each ended by a line feed. SIGNATURE_UNTRUSTED for any other. */
   readonly signature: string;
@@ -2209,7 +2209,7 @@ export type IssueRuntimeSecretInput = {
   readonly memberId?: string | null | undefined;
   /** The digest of the artifact to be pulled, one that the instance's manifest pins; required for artifact_pull. */
   readonly artifactDigest?: string | null | undefined;
-  /** Seconds until it can be delivered no more, 30 to 86,400; at most 900 for artifact_pull. */
+  /** Seconds until it can no longer be delivered, 30 to 86,400; at most 900 for artifact_pull. */
   readonly ttlSeconds?: number;
   /** How often it may be delivered. */
   readonly delivery?: SecretDelivery;
@@ -2225,9 +2225,9 @@ export type ShareStatus =
   | 'OFFERED'
   /** The other project uses it. */
   | 'ATTACHED'
-  /** The other project said no. */
+  /** The other project declined it. */
   | 'DECLINED'
-  /** The owner took the offer back. */
+  /** The owner withdrew the offer. */
   | 'WITHDRAWN'
   /** Ended by either side. */
   | 'DETACHED';
@@ -2248,21 +2248,21 @@ export type OfferControlPlaneInput = {
 export type SourceKind =
   /** A registry that speaks the OCI distribution protocol. */
   | 'OCI'
-  /** A server that gives files by their address. */
+  /** A server that serves files by their address. */
   | 'HTTPS'
   /** An object store that speaks the S3 protocol, addressed by path. */
   | 'S3';
 
-/** What becomes of an artifact that no trusted key of its source has signed. */
+/** What happens to an artifact that no trusted key of its source has signed. */
 export type SignaturePolicy =
   /** It is refused: nothing is stored. */
   | 'REQUIRED'
   /** It is stored in quarantine, where it is not delivered. */
   | 'QUARANTINE'
-  /** What has no signature is taken; one that is there and wrong puts it in quarantine all the same. */
+  /** An artifact without a signature is accepted; one with a wrong signature is still put in quarantine. */
   | 'OPTIONAL';
 
-/** What a new artifact source is made from. */
+/** What a new artifact source is created from. */
 export type CreateArtifactSourceInput = {
   /** The tenant whose source it is; left out for the platform's. */
   readonly tenantId?: string | null | undefined;
@@ -2274,19 +2274,19 @@ export type CreateArtifactSourceInput = {
   readonly location: string;
   /** An object store's region; `us-east-1` when left out. */
   readonly region?: string | null | undefined;
-  /** What becomes of what is not signed by a trusted key. */
+  /** What happens to an artifact that is not signed by a trusted key. */
   readonly signaturePolicy?: SignaturePolicy;
   /** Makes a repeat harmless: same key and input, same source. */
   readonly idempotencyKey: string;
 };
 
-/** What is changed of an artifact source; what is left out stays. */
+/** What changes of an artifact source; what is left out stays. */
 export type UpdateArtifactSourceInput = {
   /** The source. */
   readonly sourceId: string;
   /** Short name. */
   readonly name?: string | null | undefined;
-  /** What becomes of what is not signed by a trusted key. */
+  /** What happens to an artifact that is not signed by a trusted key. */
   readonly signaturePolicy?: SignaturePolicy | null | undefined;
   /** Whether it is switched off. */
   readonly disabled?: boolean | null | undefined;
@@ -2322,7 +2322,7 @@ export type AddSignerKeyInput = {
   readonly reason?: string | null | undefined;
 };
 
-/** Where what was requested is now. */
+/** The state of what was requested. */
 export type TriageStand =
   /** It is open, and nothing is wrong. */
   | 'UNDER_WAY'
@@ -2332,7 +2332,7 @@ export type TriageStand =
   | 'DONE'
   /** It has ended as it should, and something is wrong with the instance since: only where the instance's own id was given. */
   | 'UNWELL'
-  /** It has ended without what it was for. */
+  /** It has ended without reaching its goal. */
   | 'FAILED'
   /** It was never accepted. */
   | 'REFUSED'
@@ -2358,7 +2358,7 @@ export type TriageEvidenceKind =
   /** A query that finds the lines of all logs. */
   | 'LOGS';
 
-/** What a usage record is counted on. */
+/** What a usage record counts. */
 export type UsageBasis =
   /** Capacity, metered by the platform from what nodes' agents prove. */
   | 'CAPACITY'
@@ -2366,7 +2366,7 @@ export type UsageBasis =
   | 'STORAGE'
   /** A dimension of the app, reported by its adapter. */
   | 'APP'
-  /** A dimension that is shown and priced nowhere. */
+  /** A dimension that is shown and has no price anywhere. */
   | 'SHOWBACK';
 
 /** Who bears what a usage record counts. */
@@ -2398,15 +2398,15 @@ export type UsageReportRecordInput = {
   readonly dimension: string;
   /** A decimal number; below zero only with retracts. */
   readonly quantity: string;
-  /** When the stretch begins, not before the instance was made. */
+  /** When the stretch begins, not before the instance was created. */
   readonly from: string;
   /** When it ends, at most five minutes from now. */
   readonly to: string;
   /** The member that it is about. */
   readonly memberId?: string | null | undefined;
-  /** What a price per started minute is rounded over; left out for the member, or the instance. */
+  /** The session over which a price per started minute is rounded; left out for the member, or the instance. */
   readonly session?: string | null | undefined;
-  /** The id of the record that this one takes back. */
+  /** The id of the record that this one retracts. */
   readonly retracts?: string | null | undefined;
 };
 
@@ -2425,9 +2425,9 @@ export type StorageKind =
   /** A node's own disk: a volume is on the node of its first use, and only members there use it. */
   | 'LOCAL';
 
-/** Where a volume stands. */
+/** The state of a volume. */
 export type VolumeStatus =
-  /** Instances may use it. Its files come to be with the first member. */
+  /** Instances may use it. Its files are created with the first member. */
   | 'READY'
   /** It takes no more users, until a node has proved that nothing is left of it. */
   | 'DELETING'
@@ -2436,9 +2436,9 @@ export type VolumeStatus =
 
 /** A new storage class. */
 export type CreateStorageClassInput = {
-  /** What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it stays. */
+  /** What nodes call the storage: 1 to 40 lower-case letters, digits and hyphens. Unique; it cannot change. */
   readonly name: string;
-  /** How far its files reach. It stays. */
+  /** How far its files reach. It cannot change. */
   readonly kind: StorageKind;
   /** For people, 1 to 80 characters. */
   readonly title: string;
@@ -2454,7 +2454,7 @@ export type UpdateStorageClassInput = {
   readonly title?: string | null | undefined;
   /** What it is, for people, at most 500 characters. */
   readonly description?: string | null | undefined;
-  /** Whether it takes no new volumes; those that there are stay. */
+  /** Whether it takes no new volumes; existing ones stay. */
   readonly disabled?: boolean | null | undefined;
   /** Why, kept in the audit. */
   readonly reason?: string | null | undefined;
@@ -2462,13 +2462,13 @@ export type UpdateStorageClassInput = {
 
 /** A new volume. */
 export type CreateVolumeInput = {
-  /** The project that has it. */
+  /** The project that it belongs to. */
   readonly projectId: string;
   /** 1 to 40 lower-case letters, digits and hyphens, starting with a letter; unique among the project's volumes. */
   readonly name: string;
   /** The storage class, by name or id. */
   readonly storageClass: string;
-  /** How much it is to hold, GiB, 1 to 1,048,576. */
+  /** Its size, GiB, 1 to 1,048,576. */
   readonly sizeGiB: number;
   /** Makes a repeat harmless: same key and input, same volume. */
   readonly idempotencyKey: string;
@@ -2488,7 +2488,7 @@ export type ResizeVolumeInput = {
 export type WebhookStatus =
   /** Served. */
   | 'ACTIVE'
-  /** Paused by somebody; events wait at its cursor. */
+  /** Paused by a caller; events wait at its cursor. */
   | 'PAUSED'
   /** Every delivery has failed for five days; served again when it is resumed. */
   | 'FAILING';
@@ -2497,12 +2497,12 @@ export type WebhookStatus =
 export type DeliveryState =
   /** On its way, or waiting for its next try. */
   | 'PENDING'
-  /** Taken, by an answer 2xx. */
+  /** Accepted with a 2xx answer. */
   | 'DELIVERED'
   /** Given up after its last try; it can be sent again. */
   | 'DEAD';
 
-/** What a new webhook is made from. */
+/** What a new webhook is created from. */
 export type CreateWebhookInput = {
   /** The project. */
   readonly projectId: string;

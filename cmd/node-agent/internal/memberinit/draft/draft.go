@@ -189,7 +189,7 @@ func (d *Draft) Reserve(size int64) error {
 	}
 	err := unix.Fallocate(int(d.handle.Fd()), 0, 0, size)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
-		return wire.Errorf(wire.CodeDiskFull, "path: there is no room for the %d bytes of %q in the member", size,
+		return wire.Errorf(wire.CodeDiskFull, "path: there is no space for the %d bytes of %q in the member", size,
 			d.file.Path)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 // is not absolute is below the one folder of args.
 func Main(args []string) int {
 	if len(args) != 1 {
-		fmt.Fprintln(os.Stderr, "member-files: wants the folder to begin in")
+		fmt.Fprintln(os.Stderr, "member-files: one argument is needed: the folder to begin in")
 		return 127
 	}
 	server, err := sftp.NewServer(standard{os.Stdin, os.Stdout}, sftp.WithServerWorkingDirectory(args[0]))

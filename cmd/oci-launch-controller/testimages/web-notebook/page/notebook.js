@@ -62,7 +62,7 @@ function connect() {
     hears[event](rest);
   });
   socket.addEventListener('close', () => {
-    $('caller').textContent = 'The connection has ended. It is tried again, as long as you may open this notebook.';
+    $('caller').textContent = 'The connection has ended. The page tries to connect again.';
     setTimeout(connect, 2000);
   });
 }

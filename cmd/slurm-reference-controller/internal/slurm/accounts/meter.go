@@ -58,7 +58,7 @@ func (m *Meter) Page(ctx context.Context, call *adapter.Call, after string) (ada
 		return call.Try(ctx, controllers[0], step, command, adapter.Within(taskTime))
 	})
 	if err != nil {
-		call.Log.Warn("the cluster's accounting could not be read; it is read again", "error", err)
+		call.Log.Warn("the cluster's accounting could not be read; it will be read again", "error", err)
 	}
 	return m.log.Page(call.Instance.ID, after)
 }

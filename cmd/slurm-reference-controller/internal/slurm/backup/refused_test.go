@@ -121,7 +121,7 @@ func TestABackupIsNamedThoughSlurmDidNotComeUpAfterIt(t *testing.T) {
 	var failed adapter.OperationError
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, []any{"CONTROLLER_DOWN", adapter.OwnerNode, true}, []any{failed.Code, failed.Owner, failed.Retryable})
-	require.ErrorContains(t, err, "the backup "+name+" is made")
+	require.ErrorContains(t, err, "the backup "+name+" was saved")
 	require.ErrorContains(t, err, "recover the controller; slurmdbd is not up")
 	require.Equal(t, none, ended(Backup{}, none, down), "the first cause is the one that is told")
 	require.NoError(t, ended(Backup{Name: name}, nil, nil))

@@ -109,7 +109,7 @@ func restore(ctx context.Context, k keeper) (any, error) {
 	}
 	if len(seen.lost) > 0 && !input.Force {
 		return nil, adapter.Reject("JOBS_LOST", "input.force",
-			"the backup %s does not know %s, submitted since: restore a later one, or with force, which loses them",
+			"the backup %s does not have %s, submitted since: restore a later one, or with force, which loses them",
 			seen.backup.Name, named(seen.lost))
 	}
 	// What asItWas finds to put back is then of this restore.
@@ -190,13 +190,13 @@ func refused(input request, one Backup, ok bool, result adapter.TaskResult) erro
 			input.Backup)
 	case 4:
 		return adapter.Reject("BACKUP_DAMAGED", "input.backup",
-			"the backup %s is not what its digests say, restore another: %s", input.Backup, failed(result))
+			"the backup %s does not match its digests, restore another: %s", input.Backup, failed(result))
 	case 5:
 		return adapter.Reject("CLUSTER_NAME_FIXED", "input.backup",
-			"the backup %s is of a cluster of another name: launch one of that name", input.Backup)
+			"the backup %s is of a cluster with another name: launch one with that name", input.Backup)
 	case 8:
 		return adapter.Reject("VERSION_MISMATCH", "input.backup",
-			"the backup %s was made by a newer Slurm, install that on the controller's node: %s", input.Backup,
+			"a newer Slurm made the backup %s, install that on the controller's node: %s", input.Backup,
 			strings.TrimSpace(result.Stderr))
 	}
 	switch {
@@ -204,8 +204,8 @@ func refused(input request, one Backup, ok bool, result adapter.TaskResult) erro
 		return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "the backup cannot be read: %s",
 			failed(result))
 	case input.Digest != "" && input.Digest != one.Digest:
-		return adapter.Reject("BACKUP_DAMAGED", "input.digest", "the backup %s has the digest %s: it is not the one that "+
-			"you mean", input.Backup, one.Digest)
+		return adapter.Reject("BACKUP_DAMAGED", "input.digest", "the backup %s has the digest %s: it is not the "+
+			"requested one", input.Backup, one.Digest)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (k keeper) running(ctx context.Context) string {
 		task := adapter.RunCommand{Command: []string{"sh", "-c", runningScript}}
 		result, err := k.call.Do(ctx, worker, "restore-running-"+worker.ID, task, adapter.Within(quick))
 		if err != nil {
-			k.call.Log.Warn("a worker does not tell which jobs run there", "member", worker.ID, "error", err)
+			k.call.Log.Warn("a worker does not report which jobs run there", "member", worker.ID, "error", err)
 			return
 		}
 		mu.Lock()
@@ -255,7 +255,7 @@ func (k keeper) bringPeople(ctx context.Context) {
 		task := people.MakePacked(register.Stdout)
 		_, err := k.call.Do(ctx, member, "restore-people-"+member.ID, task, adapter.Within(quick))
 		if err != nil {
-			k.call.Log.Warn("a member has not got the accounts; recover it", "member", member.ID, "error", err)
+			k.call.Log.Warn("a member did not receive the accounts; recover it", "member", member.ID, "error", err)
 		}
 	})
 }
@@ -264,7 +264,7 @@ func (k keeper) bringPeople(ctx context.Context) {
 func (k keeper) sendRecord(ctx context.Context) {
 	sent, err := k.script(ctx, "restore-send-conf", quick, `timeout 20 scontrol reconfigure`)
 	if err != nil || sent.State != adapter.TaskSucceeded {
-		k.call.Log.Warn("the workers have not got the record; they get it when they are next started", "error", err,
+		k.call.Log.Warn("the workers did not receive slurm.conf; they read it at their next start", "error", err,
 			"says", failed(sent))
 	}
 }
@@ -273,7 +273,7 @@ func (k keeper) sendRecord(ctx context.Context) {
 func (k keeper) asItWas(ctx context.Context, cause error) error {
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), long)
 	defer cancel()
-	state := "what was there before is in its place, and runs"
+	state := "the state from before the restore is in place, and Slurm runs"
 	err := k.halt(clean, "-back")
 	if err == nil {
 		var back adapter.TaskResult
@@ -286,8 +286,8 @@ func (k keeper) asItWas(ctx context.Context, cause error) error {
 		err = k.again(clean, "-back")
 	}
 	if err != nil {
-		state = "what was there before did not start either"
-		k.call.Log.Error("what was there before a restore did not start", "error", err)
+		state = "Slurm did not start with the state from before the restore either"
+		k.call.Log.Error("Slurm did not start with the state from before the restore", "error", err)
 	}
 	return adapter.Fail("RESTORE_FAILED", adapter.OwnerNode, true, "the backup was not restored, and %s: %v", state,
 		cause)

@@ -60,8 +60,8 @@ func save(ctx context.Context, k keeper) (any, error) {
 		return nil, err
 	}
 	if begun.State != adapter.TaskSucceeded {
-		return nil, adapter.Reject("CONTROLLER_DOWN", "instance", "slurmctld does not answer, and only a queue that is "+
-			"whole is backed up: recover the controller, or restore a backup: %s", failed(begun))
+		return nil, adapter.Reject("CONTROLLER_DOWN", "instance", "slurmctld does not answer, and only a complete "+
+			"queue is backed up: recover the controller, or restore a backup: %s", failed(begun))
 	}
 	next, jobs, _ := strings.Cut(strings.TrimSpace(begun.Stdout), " ")
 	made, err := k.copied(ctx, input.Keep, layout.Number(next), layout.Number(jobs))
@@ -76,7 +76,7 @@ func ended(made Backup, err, started error) error {
 		return err
 	}
 	return adapter.Fail("CONTROLLER_DOWN", adapter.OwnerNode, true,
-		"the backup %s is made, and Slurm did not come up after it: recover the controller; %v", made.Name, started)
+		"the backup %s was saved, but Slurm did not start after it: recover the controller; %v", made.Name, started)
 }
 
 // copied stops Slurm and makes the copy.
@@ -106,7 +106,7 @@ func unsaved(ok bool, result adapter.TaskResult) error {
 		return adapter.Reject("BACKUP_NO_SPACE", "instance",
 			"there is no space for a backup: %s; enlarge the volume, or keep fewer", failed(result))
 	case result.State != adapter.TaskSucceeded || !ok:
-		return adapter.Fail("BACKUP_FAILED", adapter.OwnerNode, true, "no backup was made: %s", failed(result))
+		return adapter.Fail("BACKUP_FAILED", adapter.OwnerNode, true, "no backup was saved: %s", failed(result))
 	}
 	return nil
 }

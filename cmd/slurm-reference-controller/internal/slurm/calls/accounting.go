@@ -30,7 +30,7 @@ func accountingJobs(ctx context.Context, call *adapter.Call) (any, error) {
 	}
 	if result.ExitCode != nil && *result.ExitCode == 3 {
 		return nil, adapter.Reject(
-			"ACCOUNTING_OFF", "instance.config.accounting", "this cluster does not account for its jobs",
+			"ACCOUNTING_OFF", "instance.config.accounting", "accounting is off in this cluster: turn it on",
 		)
 	}
 	if result.State != adapter.TaskSucceeded {

@@ -55,7 +55,7 @@ func TestNodesAreReadAndJudged(t *testing.T) {
 	require.Equal(
 		t,
 		"slurmctld is up, 1 of 4 workers are healthy; "+
-			"nodes of Slurm that are no members: w9; members that are not in Slurm: mem_d1",
+			"nodes of Slurm that are not members: w9; members that are not in Slurm: mem_d1",
 		seen.Message,
 	)
 	require.Equal(t, "slurmctld and slurmdbd are up", seen.Members[0].Message)
@@ -65,7 +65,7 @@ func TestNodesAreReadAndJudged(t *testing.T) {
 		[]adapter.MemberStatus{seen.Members[2].Status, seen.Members[3].Status, seen.Members[4].Status},
 		"one that Slurm does not know comes back by a recovery alone; slurmd that is down is started again")
 	require.Equal(t, adapter.Unhealthy, seen.Members[4].Health)
-	require.Contains(t, seen.Members[4].Message, "takes no connection")
+	require.Contains(t, seen.Members[4].Message, "does not accept connections")
 	require.Equal(t, []adapter.RoleObservation{
 		{ComponentKey: layout.ComponentController, Health: adapter.Healthy, Summary: "slurmctld and slurmdbd are up"},
 		{ComponentKey: layout.ComponentWorker, Health: adapter.Degraded, Summary: "1 down*, 2 idle, 1 not in Slurm"},

@@ -121,22 +121,22 @@ func (l located) refusal(job report.Job, on adapter.Member) error {
 	}
 	switch {
 	case l.kind == "terminal":
-		return refuse("NO_OUTPUT", "is no batch job: what it writes goes to where it was started")
+		return refuse("NO_OUTPUT", "is not a batch job: its output goes to the terminal that started it")
 	case l.kind == "joined":
 		return adapter.Reject("NO_OUTPUT", "input.stream",
 			"job %s writes standard error into its output: read the stream output", job.JobID)
 	case l.kind == "special":
-		return refuse("OUTPUT_UNREADABLE", "writes to %s, which is no regular file", l.path)
+		return refuse("OUTPUT_UNREADABLE", "writes to %s, which is not a regular file", l.path)
 	case l.kind == "denied":
 		return refuse("OUTPUT_UNREADABLE", "writes to %s, which %s may not read", l.path, job.User)
 	case l.kind == "forgotten":
-		return refuse("OUTPUT_GONE", "is one that Slurm has forgotten, and with it where the job wrote")
+		return refuse("OUTPUT_GONE", "is no longer known to Slurm, nor is the file that it wrote to")
 	case l.kind != "absent" || !job.HasEnded():
 		return nil
 	case on.ComponentKey == layout.ComponentController && !strings.HasPrefix(l.path, people.HomeDir+"/"):
-		return refuse("OUTPUT_GONE", "wrote to %s of its worker alone, which has left", l.path)
+		return refuse("OUTPUT_GONE", "wrote to %s on its worker only, which has left", l.path)
 	}
-	return refuse("OUTPUT_GONE", "wrote to %s, where nothing is any more", l.path)
+	return refuse("OUTPUT_GONE", "wrote to %s, which does not exist any more", l.path)
 }
 
 // why says why nothing is read of a job that may still begin to write.
@@ -144,5 +144,5 @@ func (l located) why(job report.Job) string {
 	if l.kind != "absent" {
 		return ""
 	}
-	return fmt.Sprintf("nothing is at %s yet, where job %s writes", l.path, job.JobID)
+	return fmt.Sprintf("the file %s does not exist yet, job %s writes to it", l.path, job.JobID)
 }

@@ -55,7 +55,7 @@ func prepared(
 	}
 	if ready == 0 {
 		return adapter.ErrorBody{Code: adapter.CodeUnavailable, Retryable: true,
-			Message: fmt.Sprintf("no login of the cluster can be logged in to now: %v", errors.Join(failures...))}
+			Message: fmt.Sprintf("no login of the cluster accepts logins now: %v", errors.Join(failures...))}
 	}
 	return nil
 }
@@ -79,9 +79,9 @@ func lookAtLogins(ctx context.Context, call *adapter.Call, seen *adapter.Observa
 			switch {
 			case err != nil || result.State != adapter.TaskSucceeded && result.ExitCode == nil:
 			case result.State == adapter.TaskSucceeded:
-				found[i].Health, found[i].Message = adapter.Healthy, "sshd takes connections"
+				found[i].Health, found[i].Message = adapter.Healthy, "sshd accepts connections"
 			default:
-				found[i].Health, found[i].Message = adapter.Unhealthy, "sshd takes no connection"
+				found[i].Health, found[i].Message = adapter.Unhealthy, "sshd does not accept connections"
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func judgeLogins(seen *adapter.Observation, logins []adapter.MemberObservation) 
 		}
 	}
 	role := adapter.RoleObservation{ComponentKey: layout.ComponentLogin, Health: adapter.Degraded,
-		Summary: fmt.Sprintf("%d of %d take connections", good, len(logins))}
+		Summary: fmt.Sprintf("%d of %d accept connections", good, len(logins))}
 	switch good {
 	case len(logins):
 		role.Health = adapter.Healthy
@@ -106,7 +106,7 @@ func judgeLogins(seen *adapter.Observation, logins []adapter.MemberObservation) 
 		role.Health = adapter.Unhealthy
 	}
 	if good < len(logins) {
-		seen.Message += fmt.Sprintf("; %d of %d logins take connections", good, len(logins))
+		seen.Message += fmt.Sprintf("; %d of %d logins accept connections", good, len(logins))
 		if seen.Health == adapter.Healthy {
 			seen.Health = adapter.Degraded
 		}

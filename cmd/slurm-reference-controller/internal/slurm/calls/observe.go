@@ -114,10 +114,10 @@ func lost(ctx context.Context, call *adapter.Call, message string) (*adapter.Ope
 	}
 	switch strings.TrimSpace(result.Stdout) {
 	case "backed":
-		return nil, message + "; its saved state is gone, and there are backups: restore one by state.restore"
+		return nil, message + "; its saved state is lost, and there are backups: restore one by state.restore"
 	case "gone":
 		return &adapter.OperationError{Code: "STATE_GONE", Owner: adapter.OwnerNode,
-			Message: "slurmctld is down, and its saved state is gone from the controller: the queue cannot be brought back"}, message
+			Message: "slurmctld is down, and its saved state is lost: the queue cannot be restored"}, message
 	}
 	return nil, message
 }
@@ -131,7 +131,7 @@ func unanswered(
 	for _, worker := range workers {
 		seen.Members = append(
 			seen.Members,
-			adapter.MemberObservation{ID: worker.ID, Health: adapter.HealthUnknown, Message: "slurmctld cannot be asked"},
+			adapter.MemberObservation{ID: worker.ID, Health: adapter.HealthUnknown, Message: "slurmctld does not answer"},
 		)
 	}
 	return seen
@@ -232,7 +232,7 @@ func judgeWorker(worker adapter.Member, one report.Node, known, silent bool) ada
 		judged.Message += " (" + one.Reason + ")"
 	}
 	if silent {
-		judged.Health, judged.Message = adapter.Unhealthy, judged.Message+"; its slurmd takes no connection"
+		judged.Health, judged.Message = adapter.Unhealthy, judged.Message+"; its slurmd does not accept connections"
 	}
 	return judged
 }
@@ -250,7 +250,7 @@ func drift(found observed, workers []adapter.Member, absent []string) (text stri
 		}
 	}
 	if len(strangers) > 0 {
-		text += "; nodes of Slurm that are no members: " + strings.Join(slices.Sorted(maps.Keys(strangers)), ", ")
+		text += "; nodes of Slurm that are not members: " + strings.Join(slices.Sorted(maps.Keys(strangers)), ", ")
 	}
 	if len(absent) > 0 {
 		text += "; members that are not in Slurm: " + strings.Join(absent, ", ")

@@ -38,15 +38,15 @@ func Plan(ctx context.Context, call *adapter.PlanCall) (adapter.PlanAnswer, erro
 	kind := call.Request.Kind
 	switch kind {
 	case adapter.InstanceCreate:
-		answer.Message = "a new cluster; nothing runs yet"
+		answer.Message = "a new cluster: nothing runs yet"
 		return answer, nil
 	case adapter.MemberCordon, adapter.MemberUncordon, adapter.MemberLabel, adapter.MemberRecover:
-		answer.Message = "running jobs are not touched"
+		answer.Message = "running jobs are not affected"
 		return answer, nil
 	}
 	if kind == adapter.MemberReplace && slices.ContainsFunc(call.Targets(), isController) {
 		answer.Reversible = false
-		answer.Message = "the queue and the accounts go on from their volume; jobs run on, and submissions wait meanwhile"
+		answer.Message = "queue and accounts continue from their volume; jobs run on, and submissions wait meanwhile"
 		return answer, nil
 	}
 	found, err := readLoad(ctx, call)
@@ -58,7 +58,7 @@ func Plan(ctx context.Context, call *adapter.PlanCall) (adapter.PlanAnswer, erro
 	}
 	switch kind {
 	case adapter.MembersAdd:
-		answer.Message = "running jobs go on; slurmctld restarts, which delays submissions by some seconds"
+		answer.Message = "running jobs continue; slurmctld restarts, which delays submissions by some seconds"
 	case adapter.InstanceUpgrade, adapter.InstanceRollback:
 		return planVersions(call, *found)
 	case adapter.InstanceDecommission:
@@ -76,8 +76,8 @@ func isController(member adapter.Member) bool {
 // silentController returns the answer when it is unknown what runs.
 func silentController(kind adapter.Kind) adapter.PlanAnswer {
 	return adapter.PlanAnswer{
-		Verdict: adapter.VerdictUnknown, Reversible: reversible(kind), Message: "slurmctld cannot be asked what runs",
-		Reasons: []adapter.PlanReason{{Code: "CONTROLLER_SILENT", Message: "slurmctld cannot be asked what runs"}},
+		Verdict: adapter.VerdictUnknown, Reversible: reversible(kind), Message: "slurmctld does not report what runs",
+		Reasons: []adapter.PlanReason{{Code: "CONTROLLER_SILENT", Message: "slurmctld does not report what runs"}},
 	}
 }
 
@@ -156,7 +156,7 @@ func leaving(call *adapter.PlanCall, found load) adapter.PlanAnswer {
 		answer.Message = "no job runs there"
 	case call.Request.Force:
 		answer.Verdict, answer.WorkLost = adapter.VerdictUnsafe, there
-		answer.Message = report.Counted(len(there), "job") + " there would be ended or begun again from the start"
+		answer.Message = report.Counted(len(there), "job") + " there would be ended or restarted from the beginning"
 		answer.Reasons = []adapter.PlanReason{{Code: "JOBS_LOST", Message: answer.Message}}
 	default:
 		answer.Message = fmt.Sprintf("it would wait for %s: %s", report.Counted(len(there), "job"), jobIDs(there))
@@ -192,13 +192,13 @@ func planVersions(call *adapter.PlanCall, found load) (adapter.PlanAnswer, error
 	}
 	answer := adapter.PlanAnswer{
 		Verdict: adapter.VerdictSafe, Reversible: true,
-		Message: "running jobs go on; slurmdbd, slurmctld and then each slurmd restart, " +
+		Message: "running jobs continue; slurmdbd, slurmctld and then each slurmd restart, " +
 			"which delays submissions by some seconds",
 	}
 	if from.PartitionName != to.PartitionName && found.total > 0 {
 		answer.Verdict = adapter.VerdictUnsafe
 		answer.Message = fmt.Sprintf(
-			"partition %s would go, and %s with it", from.PartitionName, report.Counted(found.total, "job"),
+			"partition %s would be deleted, and %s with it", from.PartitionName, report.Counted(found.total, "job"),
 		)
 		answer.Reasons = []adapter.PlanReason{
 			{Code: "PARTITION_IN_USE", Message: answer.Message, Path: "change.to.config.partitionName"},

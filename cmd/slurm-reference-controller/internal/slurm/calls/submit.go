@@ -115,7 +115,7 @@ func submitted(result adapter.TaskResult) (any, error) {
 	}
 	id, _, _ := strings.Cut(strings.TrimSpace(result.Stdout), ";")
 	if _, err := strconv.ParseUint(id, 10, 32); err != nil {
-		return nil, fmt.Errorf("sbatch answered %q", result.Stdout)
+		return nil, fmt.Errorf("sbatch printed %q, not the number of a job", result.Stdout)
 	}
 	return map[string]any{"jobId": id}, nil
 }

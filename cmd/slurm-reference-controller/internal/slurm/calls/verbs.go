@@ -102,7 +102,7 @@ const denied = "Access/permission denied"
 func notChanged(
 	ctx context.Context, call *adapter.Call, of right, action, id string, result adapter.TaskResult,
 ) error {
-	badState := adapter.Reject("JOB_STATE", "input.jobId", "job %s cannot be changed so now: %s", id, complaint(result))
+	badState := adapter.Reject("JOB_STATE", "input.jobId", "job %s cannot be changed now: %s", id, complaint(result))
 	who, err := people.Of(call)
 	switch {
 	case err != nil:
@@ -127,7 +127,7 @@ func notChanged(
 // notYours refuses an action on somebody else's job, and names the one that is for it.
 func notYours(action, id, user string) error {
 	return adapter.Reject("JOB_NOT_YOURS", "input.jobId",
-		"job %s is of %s: only %s is for others' jobs, and asks for the key of operators", id, user, action+ofAny)
+		"job %s belongs to %s: use %s, which needs an operator's permission", id, user, action+ofAny)
 }
 
 func noSuchJob(id string) error {

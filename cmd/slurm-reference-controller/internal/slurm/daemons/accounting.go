@@ -74,7 +74,7 @@ func (w Work) StartAccounting(
 	if err := w.startDatabase(ctx, controller, cluster, round); err != nil {
 		return w.WithLog(ctx, controller, "mariadbd", err)
 	}
-	w.Progress("starting accounting", 35, "starting slurmdbd and making its associations")
+	w.Progress("starting accounting", 35, "starting slurmdbd and creating its associations")
 	task := adapter.RunCommand{
 		Command: []string{"sh", "-c", associateScript, "associate", cluster.ClusterName, JobAccount, layout.JobUser},
 	}

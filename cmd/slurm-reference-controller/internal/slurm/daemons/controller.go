@@ -39,7 +39,7 @@ func ControllerDetail(cluster layout.Cluster) map[string]any {
 		"accounting": "slurmdbd",
 	}
 	if !cluster.Accounted() {
-		detail["accounting"] = "off: the configuration says so, and jobs are only in the completion log"
+		detail["accounting"] = "off: the configuration disables it, and jobs are only in the completion log"
 	}
 	return detail
 }

@@ -76,7 +76,8 @@ func (w Work) Look(ctx context.Context, members []adapter.Member, config layout.
 func (f *Facts) take(member adapter.Member, printed string) error {
 	host, rest, _ := strings.Cut(printed, "\n")
 	if !layout.ValidHost(host) {
-		return adapter.Fail("HOST_NAME_INVALID", adapter.OwnerNode, false, "node %s calls itself %q", member.Node.Name, host)
+		return adapter.Fail("HOST_NAME_INVALID", adapter.OwnerNode, false,
+			"node %s has the host name %q, which is not valid", member.Node.Name, host)
 	}
 	var devices, ports []string
 	for _, word := range strings.Fields(rest) {
@@ -110,7 +111,7 @@ func unfit(member adapter.Member, result adapter.TaskResult) error {
 			"PACKAGES_MISSING",
 			adapter.OwnerNode,
 			true,
-			"node %s lacks%s; install slurmctld, slurmd, slurm-client and munge on it, "+
+			"node %s does not have%s; install slurmctld, slurmd, slurm-client and munge on it, "+
 				"for accounting (which the config may turn off) "+
 				"slurmdbd, slurm-wlm-mysql-plugin, mariadb-server-core and mariadb-client-core, and for logins openssh-server",
 			member.Node.Name,
@@ -121,7 +122,7 @@ func unfit(member adapter.Member, result adapter.TaskResult) error {
 			"node %s runs members as plain processes; slurm needs members with namespaces of their own", member.Node.Name)
 	}
 	return adapter.Fail(
-		adapter.CodeNodeTask, adapter.OwnerNode, true, "looking at node %s ended %s: %s", member.Node.Name, result.State,
-		result.Message,
+		adapter.CodeNodeTask, adapter.OwnerNode, true, "the check of node %s ended %s: %s",
+		member.Node.Name, result.State, result.Message,
 	)
 }

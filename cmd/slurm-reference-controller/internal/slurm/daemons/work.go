@@ -96,6 +96,6 @@ func (w Work) WithLog(ctx context.Context, member adapter.Member, name string, e
 		return err
 	}
 	tail := state.LogTail[max(0, len(state.LogTail)-logTail):]
-	failed.Message = fmt.Sprintf("%s; %s is %s and last said: %s", failed.Message, name, state.State, tail)
+	failed.Message = fmt.Sprintf("%s; %s is %s and last printed: %s", failed.Message, name, state.State, tail)
 	return failed
 }

@@ -145,7 +145,7 @@ func TestPortBlocksAvoidWhatListens(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, candidates[2], base)
 	_, err = FreeBlock("ins_1", candidates)
-	require.ErrorContains(t, err, "no block of ports is free")
+	require.ErrorContains(t, err, "no block of free ports is left")
 
 	ports, err := ParsePorts("0016\n1F90\n")
 	require.NoError(t, err)

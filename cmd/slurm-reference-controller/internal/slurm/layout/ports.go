@@ -50,7 +50,7 @@ func FreeBlock(instanceID string, listening []int) (int, error) {
 			return base, nil
 		}
 	}
-	return 0, errors.New("no block of ports is free")
+	return 0, errors.New("no block of free ports is left")
 }
 
 // ParsePorts reads local ports in hexadecimal, one a line, as /proc/net/tcp writes them.

@@ -70,12 +70,12 @@ func (m *Mender) Run(ctx context.Context, account *automation.Account, log *slog
 			operation, err := replace(ctx, account, lost)
 			switch {
 			case automation.Unchosen(err):
-				log.Info("a worker is down, and the project has chosen no account to replace it by")
+				log.Info("a worker is down, and the project has no account that may replace it: choose one")
 			case err != nil:
 				account.Forget(lost.InstanceID)
 				log.Warn("a worker is down, and could not be replaced", "error", err.Error())
 			case operation != "":
-				log.Info("a worker that Slurm has given up is replaced", "operation_id", operation)
+				log.Info("a worker that Slurm reports as down is replaced", "operation_id", operation)
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func replace(ctx context.Context, account *automation.Account, lost Lost) (opera
 		return "", err
 	}
 	replaced, err := gql.ReplaceMember(ctx, c, gql.ReplaceMemberInput{
-		MemberId: lost.MemberID, DeadlineSeconds: deadline, Reason: "Slurm has given the worker up: " + lost.Says,
+		MemberId: lost.MemberID, DeadlineSeconds: deadline, Reason: "Slurm reports the worker as down: " + lost.Says,
 		IdempotencyKey: "slurm-lost-" + lost.MemberID})
 	if err != nil {
 		return "", err

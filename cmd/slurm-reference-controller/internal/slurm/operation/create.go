@@ -23,7 +23,7 @@ func create(ctx context.Context, w work) error {
 	logins := w.Of(layout.ComponentLogin)
 	all := slices.Concat([]adapter.Member{controller}, workers, logins)
 
-	w.Progress("checking nodes", 5, fmt.Sprintf("looking at the nodes of %d members", len(all)))
+	w.Progress("checking nodes", 5, fmt.Sprintf("checking the nodes of %d members", len(all)))
 	facts, err := w.Look(ctx, all, config)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (w work) checkKept(ctx context.Context, controller adapter.Member, cluster 
 	}
 	if kept := firstLine(result.Stdout); kept != "" && kept != cluster.ClusterName {
 		return adapter.Fail("CLUSTER_NAME_FIXED", adapter.OwnerUser, false,
-			"the volume has the state of a cluster %q: launch it by that name", kept)
+			"the volume has the state of the cluster %q: launch it with that name", kept)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func decommission(ctx context.Context, w work) error {
 	controllers, workers := w.Of(layout.ComponentController), w.Of(layout.ComponentWorker)
 	logins := w.Of(layout.ComponentLogin)
 	all := slices.Concat(controllers, workers, logins)
-	w.Progress("canceling jobs", 5, "canceling what still runs")
+	w.Progress("canceling jobs", 5, "canceling the jobs that still run")
 	for _, controller := range controllers {
 		if err := reached(w.Try(ctx, controller, "scancel", daemons.Shell(cancelScript))); err != nil {
 			return err
@@ -73,7 +73,7 @@ func decommission(ctx context.Context, w work) error {
 			}
 		}
 	}
-	w.Progress("tearing down", 75, "deleting sandboxes and proving that nothing is left")
+	w.Progress("tearing down", 75, "deleting sandboxes and verifying that nothing is left")
 	return w.Teardown(ctx, all)
 }
 

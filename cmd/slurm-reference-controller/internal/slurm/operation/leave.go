@@ -145,7 +145,7 @@ func (w work) leave(ctx context.Context, cluster layout.Cluster, members []adapt
 	if err := w.Evidence("left", names(cluster, members)); err != nil {
 		return err
 	}
-	w.Progress("tearing down", 85, "deleting sandboxes and proving that nothing is left")
+	w.Progress("tearing down", 85, "deleting sandboxes and verifying that nothing is left")
 	return w.Teardown(ctx, members)
 }
 
@@ -155,7 +155,7 @@ func farewell(members []adapter.Member) string {
 	message := "stopping " + report.Counted(len(members), "member") + " and leaving Slurm"
 	for _, member := range members {
 		if !member.Node.IsReachable() {
-			message += fmt.Sprintf("; node %s does not answer, and without force it is waited for", member.Node.Name)
+			message += fmt.Sprintf("; node %s does not answer, and is awaited unless forced", member.Node.Name)
 		}
 	}
 	return message

@@ -91,7 +91,7 @@ func (w work) join(ctx context.Context, targets []adapter.Member, reason string,
 	if err := w.Config(&config); err != nil {
 		return layout.Cluster{}, err
 	}
-	w.Progress("checking nodes", percent, "looking at the nodes of "+report.Counted(len(targets), "member"))
+	w.Progress("checking nodes", percent, "checking the nodes of "+report.Counted(len(targets), "member"))
 	// What an earlier attempt started would occupy its own port.
 	if err := w.Each(ctx, targets, func(ctx context.Context, member adapter.Member) error {
 		process := ends[member.ComponentKey]
@@ -110,7 +110,7 @@ func (w work) join(ctx context.Context, targets []adapter.Member, reason string,
 		return layout.Cluster{}, err
 	}
 	if len(workers) > 0 {
-		w.Progress("joining", percent+20, "restarting slurmctld with its new workers; jobs run on")
+		w.Progress("joining", percent+20, "restarting slurmctld with its new workers; jobs keep running")
 	}
 	cluster, err := w.reshape(ctx, "join", func(c *layout.Cluster) error { return w.admit(c, workers, facts) }, w.restart)
 	if err != nil {
@@ -195,7 +195,7 @@ func (w work) takeBack(ctx context.Context, targets []adapter.Member, cause erro
 		return nil
 	}, w.restart)
 	if err != nil {
-		w.Log().Error("new workers could not be taken out of slurm.conf; the next operation forgets them", "error", err)
+		w.Log().Error("new workers could not be removed from slurm.conf; the next operation removes them", "error", err)
 	}
 	for _, member := range targets {
 		_ = w.Member(member.ID, adapter.MemberFailed, adapter.Unhealthy, map[string]any{"inSlurm": err != nil})

@@ -19,7 +19,7 @@ func moveController(ctx context.Context, w work, old, fresh adapter.Member) erro
 	if err := w.Config(&config); err != nil {
 		return err
 	}
-	w.Progress("checking nodes", 5, "looking at the node of the new controller")
+	w.Progress("checking nodes", 5, "checking the node of the new controller")
 	facts, err := w.Look(ctx, []adapter.Member{fresh}, config)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func moveController(ctx context.Context, w work, old, fresh adapter.Member) erro
 	if err != nil {
 		return w.giveBack(ctx, old, fresh, err)
 	}
-	w.Progress("telling members", 70, "telling workers and logins where the controller is")
+	w.Progress("updating members", 70, "sending workers and logins the controller's address")
 	missed, err := w.tellAll(ctx, "")
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func moveController(ctx context.Context, w work, old, fresh adapter.Member) erro
 		"notTold": missed}); err != nil {
 		return err
 	}
-	w.Progress("tearing down", 85, "deleting the old controller's sandbox and proving that nothing is left")
+	w.Progress("tearing down", 85, "deleting the old controller's sandbox and verifying that nothing is left")
 	return w.Teardown(ctx, []adapter.Member{old})
 }
 
@@ -64,7 +64,7 @@ func moveController(ctx context.Context, w work, old, fresh adapter.Member) erro
 func ending(old adapter.Member) string {
 	message := "stopping slurmctld and slurmdbd where they run"
 	if !old.Node.IsReachable() {
-		message += fmt.Sprintf("; node %s does not answer, and without force it is waited for", old.Node.Name)
+		message += fmt.Sprintf("; node %s does not answer, and is awaited unless forced", old.Node.Name)
 	}
 	return message
 }
@@ -93,7 +93,7 @@ func (w work) startOver(ctx context.Context, controller adapter.Member, facts da
 	}
 	if slices.Contains(facts.Listening, held.Port) {
 		return layout.Cluster{}, adapter.Fail("NO_FREE_PORTS", adapter.OwnerNode, true,
-			"another program listens on port %d of node %s, which is the cluster's", held.Port, controller.Node.Name)
+			"another program listens on port %d of node %s, which the cluster needs", held.Port, controller.Node.Name)
 	}
 	cluster, _, err := w.edited(held, func(c *layout.Cluster) error {
 		c.Host = cmp.Or(facts.Hosts[controller.ID], c.Host)

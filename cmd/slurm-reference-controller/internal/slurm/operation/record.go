@@ -106,7 +106,7 @@ func (w work) reshape(
 		}
 	}
 	return layout.Cluster{}, adapter.Fail(
-		"RECORD_CONTESTED", adapter.OwnerAdapter, true, "slurm.conf was changed by somebody else %d times in a row",
+		"RECORD_CONTESTED", adapter.OwnerAdapter, true, "another program changed slurm.conf %d times in a row: stop it",
 		maxSwaps,
 	)
 }

@@ -26,7 +26,7 @@ func upgrade(ctx context.Context, w work) error {
 			return err
 		}
 	}
-	w.Progress("checking nodes", 5, "looking at the controller's node and those with GPUs")
+	w.Progress("checking nodes", 5, "checking the controller's node and those with GPUs")
 	facts, err := w.Look(ctx, append(w.Of(layout.ComponentController), w.withGPUs()...), to)
 	if err != nil {
 		return err

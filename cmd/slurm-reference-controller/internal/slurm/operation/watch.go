@@ -102,9 +102,9 @@ func (s polled) held() bool {
 func (s polled) describe(worker layout.Worker) string {
 	switch {
 	case s.State == "":
-		return fmt.Sprintf("slurmctld does not say how %s is; that is not taken for drained", worker.Name())
+		return fmt.Sprintf("slurmctld does not report the state of %s, so it does not count as drained", worker.Name())
 	case strings.HasSuffix(s.State, "*"):
-		return fmt.Sprintf("%s is %s: it does not answer, and that is not taken for drained", worker.Name(), s.State)
+		return fmt.Sprintf("%s is %s: it does not answer, so it does not count as drained", worker.Name(), s.State)
 	case len(s.Jobs) == 0:
 		return fmt.Sprintf("%s is %s", worker.Name(), s.State)
 	case len(s.Jobs) == 1:

@@ -71,8 +71,8 @@ func TestWaitingIsDescribed(t *testing.T) {
 		Kind: "job", ID: "7", Name: "train a model", MemberID: "mem_1", Owner: "nobody", Message: "running w1",
 		Since: time.Date(2026, 11, 20, 10, 0, 5, 0, time.UTC),
 	}}, report.WorkOf(seen.Jobs, "mem_1"))
-	require.Contains(t, polled{State: "drained*"}.describe(layout.Worker{}), "not taken for drained")
-	require.Contains(t, polled{}.describe(layout.Worker{}), "slurmctld does not say")
+	require.Contains(t, polled{State: "drained*"}.describe(layout.Worker{}), "does not count as drained")
+	require.Contains(t, polled{}.describe(layout.Worker{}), "slurmctld does not report")
 }
 
 func TestNodesThatAnswerAreNotForgotten(t *testing.T) {

@@ -67,7 +67,7 @@ func refused(p Person, result adapter.TaskResult) error {
 		return adapter.Reject("ACCOUNT_TAKEN", "requester.posix", "%s cannot have an account here: %s", p.Name, why)
 	}
 	return adapter.ErrorBody{Code: adapter.CodeUnavailable, Retryable: true,
-		Message: "the account of " + p.Name + " could not be made: " + why}
+		Message: "the account of " + p.Name + " could not be created: " + why}
 }
 
 // tell creates the account on the other members that do not have it yet.
@@ -82,7 +82,7 @@ func (d *Desk) tell(ctx context.Context, call *adapter.Call, p Person, controlle
 		group.Go(func() error {
 			_, err := call.Do(ctx, member, "account-"+member.ID, p.task(), adapter.Within(taskTime))
 			if err != nil {
-				call.Log.Warn("a member has not got an account; it is told again", "member", member.ID, "error", err)
+				call.Log.Warn("account not created on a member; will be tried again", "member", member.ID, "error", err)
 				return nil
 			}
 			d.note(of)

@@ -49,12 +49,12 @@ func Of(call *adapter.Call) (*Person, error) {
 		Account: cmp.Or(call.Requester.ProjectID, call.Instance.ProjectID)}
 	for _, id := range []int{p.UID, p.GID} {
 		if id < layout.FirstPerson || id > layout.LastPerson {
-			return nil, adapter.Reject(adapter.CodeInvalid, "requester.posix", "%d is no id of an account", id)
+			return nil, adapter.Reject(adapter.CodeInvalid, "requester.posix", "%d is not an id of an account", id)
 		}
 	}
 	if !name.MatchString(p.Name) || !account.MatchString(p.Account) || !account.MatchString(p.ID) {
-		return nil, adapter.Reject(adapter.CodeInvalid, "requester", "%q, who is %q of %q, can have no account", p.Name, p.ID,
-			p.Account)
+		return nil, adapter.Reject(adapter.CodeInvalid, "requester", "%q, who is %q of %q, cannot have an account",
+			p.Name, p.ID, p.Account)
 	}
 	return p, nil
 }
@@ -97,7 +97,7 @@ $1:$2
 "*) return ;;
     *"
 $1:"* | *":$2
-"*) echo "the name $1 or the id $2 is somebody else's here" >&2; exit 6 ;;
+"*) echo "another account here has the name $1 or the id $2" >&2; exit 6 ;;
     esac
     grep -q "^$1:" /etc/group || echo "$1:x:$3:" >> /etc/group
     grep -q "^$1:" /etc/shadow || echo "$1:*:19000:0:99999:7:::" >> /etc/shadow

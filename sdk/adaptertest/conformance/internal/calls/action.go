@@ -19,12 +19,12 @@ const inActions = "POST /v1/instances/{id}/actions/{name}"
 func Action() []trial.Clause {
 	return []trial.Clause{
 		{ID: "action.unknown", Section: inActions, Needs: []string{trial.Created}, Run: actionUnknown,
-			Rule: "an action that is not described is 404",
+			Rule: "a call of an action that is not described returns 404",
 			Fix:  "answer 404 with {code, message} for names you do not describe"},
 		{ID: "action.output", Section: inActions, Needs: []string{trial.Created, "describe.schemas"}, Run: actionOutput,
 			Rule: "an action's output fits its output schema",
-			Fix: "answer 200 with an output that fits the schema; an action that the app refuses with this input needs one " +
-				"by --input, one that it may refuse whatever the input is named by --refusable"},
+			Fix: "answer 200 with an output that fits the schema; if the app refuses the generated input, give one " +
+				"with --input; name an action that it may refuse with any input by --refusable"},
 		{ID: "action.input", Section: inActions, Needs: []string{trial.Created, "describe.schemas"}, Run: actionInput,
 			Rule: "an input that breaks the schema is refused with 422 and its path, and nothing is done",
 			Fix:  "validate the input against the schema you describe and answer 422 with a path that begins with input"},
@@ -33,7 +33,7 @@ func Action() []trial.Clause {
 			Fix:  "derive the keys of an action's node tasks from its idempotency key"},
 		{ID: "action.key_reused", Section: inActions, Needs: []string{"action.output"}, Run: actionKeyReused,
 			Rule: "the same key with another input is refused with 409 IDEMPOTENCY_KEY_REUSED",
-			Fix:  "keep a hash of the input beside the key for some hours"},
+			Fix:  "keep a hash of the input with the key for some hours"},
 	}
 }
 
@@ -49,7 +49,7 @@ func inputs(c *trial.Check) map[string]json.RawMessage {
 	case len(c.App.Actions) == 0:
 		c.Skip("the app describes no actions")
 	case len(inputs) == 0:
-		c.Skip("no input could be made from the actions' schemas; give one")
+		c.Skip("no input could be generated from the actions' schemas: give one with --input")
 	}
 	return inputs
 }
@@ -75,7 +75,7 @@ func actionOutput(c *trial.Check) {
 			refused = append(refused, action.Name)
 			continue
 		}
-		c.Require(answer.Status == http.StatusOK, "action %s with input %s was answered %s", action.Name, input, answer.Say())
+		c.Require(answer.Status == http.StatusOK, "action %s with %s returned %s", action.Name, input, answer.Say())
 		var result adapter.ActionResult
 		c.Decode(answer, "the action", &result)
 		c.Require(trial.Fits(action.OutputSchema, result.Output),
@@ -103,7 +103,7 @@ func actionInput(c *trial.Check) {
 		c.Require(strings.HasPrefix(body.Path, "input"),
 			"a wrong input of %s was refused with path %q", action.Name, body.Path)
 		c.Require(len(c.Platform.Ledger(i.Wire.ID)) == before,
-			"action %s asked for a node task though its input was refused", action.Name)
+			"action %s requested a node task although its input was refused", action.Name)
 	}
 	if tried == 0 {
 		c.Skip("the app describes no action whose input can be wrong")
@@ -124,7 +124,7 @@ func actionIdempotent(c *trial.Check) {
 		first := c.Act(i, action.Name, key, input)
 		before := i.Begun()
 		second := c.Act(i, action.Name, key, input)
-		c.Require(second.Status == first.Status, "the repeat of %s was answered %s", action.Name, second.Say())
+		c.Require(second.Status == first.Status, "the repeat of %s returned %s", action.Name, second.Say())
 		if begun := i.BegunAfter(before); action.Risk != adapter.RiskRead && len(begun) > 0 {
 			c.Fail(
 				"the repeat of %s carried out the node task %s on member %s again", action.Name, begun[0].Kind, begun[0].Member,
@@ -151,5 +151,5 @@ func actionKeyReused(c *trial.Check) {
 		c.Require(body.Code == adapter.CodeKeyReused, "it was refused with %s, not %s", body.Code, adapter.CodeKeyReused)
 		return
 	}
-	c.Skip("no action has two different inputs that could be made from its schema")
+	c.Skip("no action has a schema from which two different inputs can be generated")
 }

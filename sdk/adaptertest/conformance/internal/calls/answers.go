@@ -8,15 +8,15 @@ import (
 func Answers() []trial.Clause {
 	return []trial.Clause{
 		{ID: "answer.form", Section: "Bodies", Run: answerForm,
-			Rule: "every answer of the whole run was JSON, and none a redirect",
+			Rule: "every answer of the whole run was JSON, and none was a redirect",
 			Fix:  "answer application/json always, also for errors"},
 		{ID: "answer.size", Section: "Bodies", Run: answerSize,
 			Rule: "no answer of the whole run was larger than 1 MiB",
-			Fix:  "cut pages and details before they grow so large"},
+			Fix:  "limit pages and details so that they stay below that"},
 		{ID: "answer.schema", Section: "Bodies", Run: answerSchema,
 			Rule: "every answer of the whole run was valid against the contract's JSON Schema",
-			Fix: "hold your answers against docs/adapter-contract/schema.json: required fields, words of enums; no field may " +
-				"be left out because it is empty"},
+			Fix: "check your answers against docs/adapter-contract/schema.json: required fields, enum values; no " +
+				"field may be left out because it is empty"},
 		{ID: "secret.answers", Section: "Dispatch.platform.token", Run: secretAnswers,
 			Rule: "no platform token was seen in any answer or report of the whole run",
 			Fix:  "never put the token into a status, a message, evidence or an error"},
@@ -31,9 +31,9 @@ func answerForm(c *trial.Check) { c.Require(c.Seen.Odd == "", "%s", c.Seen.Odd) 
 func answerSize(c *trial.Check) { c.Require(c.Seen.Large == "", "%s", c.Seen.Large) }
 
 func secretAnswers(c *trial.Check) {
-	c.Require(c.Seen.Leak == "", "the answer of %s held a platform token", c.Seen.Leak)
+	c.Require(c.Seen.Leak == "", "the answer of %s contained a platform token", c.Seen.Leak)
 	for _, report := range c.Platform.Reports() {
-		c.Require(!c.HoldsToken(string(report)), "a report of an operation held a platform token")
+		c.Require(!c.HoldsToken(string(report)), "a report of an operation contained a platform token")
 	}
 }
 
@@ -49,8 +49,8 @@ func secretLog(c *trial.Check) {
 	c.Rule(trial.RuleFailing(fresh, d, 0))
 	c.Accept(d)
 	c.Ends(d.OperationID, c.Bounds.Operation) // whether it does is another clause
-	c.Require(c.Seen.Logged == "", "the adapter's output holds a platform token: first seen after %s", c.Seen.Logged)
-	c.Require(!c.HoldsToken(c.Options.Launcher.Output()), "the adapter's output holds a platform token")
+	c.Require(c.Seen.Logged == "", "the adapter's output contains a platform token: first seen after %s", c.Seen.Logged)
+	c.Require(!c.HoldsToken(c.Options.Launcher.Output()), "the adapter's output contains a platform token")
 }
 
 func answerSchema(c *trial.Check) {

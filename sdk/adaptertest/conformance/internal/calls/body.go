@@ -18,34 +18,34 @@ func Body() []trial.Clause {
 	needs := []string{trial.Created}
 	return []trial.Clause{
 		{ID: "body.not_json", Section: inErrors, Needs: needs, Run: bodyNotJSON,
-			Rule: "a body that is not JSON is refused with a code, and nothing is begun",
+			Rule: "a body that is not JSON is refused with a code, and nothing is started",
 			Fix:  "answer 400 with {code, message}"},
 		{ID: "body.missing", Section: inErrors, Needs: needs, Run: bodyMissing,
-			Rule: "a missing field is refused with its path, and nothing is begun",
-			Fix:  "check every required field before you begin, and name the one at fault in path"},
+			Rule: "a missing field is refused with its path, and nothing is started",
+			Fix:  "check every required field before you start anything, and name the missing one in path"},
 		{ID: "body.types", Section: inErrors, Needs: needs, Run: bodyTypes,
-			Rule: "a field of the wrong type is refused with a code, and nothing is begun",
-			Fix:  "check the types of fields before you begin"},
+			Rule: "a field of the wrong type is refused with a code, and nothing is started",
+			Fix:  "check the types of fields before you start anything"},
 		{ID: "body.id", Section: inErrors, Needs: needs, Run: bodyID,
-			Rule: "an operationId that is not the path's is refused, and nothing is begun",
+			Rule: "an operationId that is not the path's is refused, and nothing is started",
 			Fix:  "compare the id of the body with the id of the path"},
 		{ID: "body.kind", Section: inErrors, Needs: needs, Run: bodyKind,
-			Rule: "an unknown operation kind is refused with the path kind, and nothing is begun",
+			Rule: "an unknown operation kind is refused with the path kind, and nothing is started",
 			Fix:  "refuse kinds that you do not describe with 400 or 422 and path \"kind\""},
 		{ID: "body.app", Section: inErrors, Needs: needs, Run: bodyApp,
-			Rule: "an app that the adapter does not run is refused with its path, and nothing is begun",
+			Rule: "an app that the adapter does not run is refused with its path, and nothing is started",
 			Fix:  "refuse other apps with 400 or 422 and path \"instance.app\""},
 		{ID: "body.component", Section: inErrors, Needs: needs, Run: bodyComponent,
-			Rule: "a member of an unknown component is refused with its path, and nothing is begun",
+			Rule: "a member of an unknown component is refused with its path, and nothing is started",
 			Fix:  "refuse unknown component keys with 400 or 422 and a path that ends in componentKey"},
 		{ID: "body.config", Section: inErrors, Needs: needs, Run: bodyConfig,
-			Rule: "a config that breaks the app's schema is refused with its path, and nothing is begun",
-			Fix:  "validate instance.config against the schema you describe, also though the platform has done so"},
+			Rule: "a config that breaks the app's schema is refused with its path, and nothing is started",
+			Fix:  "validate instance.config against the schema you describe, although the platform has done so too"},
 		{ID: "body.target", Section: inErrors, Needs: needs, Run: bodyTarget,
-			Rule: "a target that is not one of the members is refused with its path, and nothing is begun",
+			Rule: "a target that is not one of the members is refused with its path, and nothing is started",
 			Fix:  "check that every target is one of members"},
 		{ID: "body.large", Section: "Bodies", Needs: needs, Run: bodyLarge,
-			Rule: "a body of more than 1 MiB is refused, and nothing is begun",
+			Rule: "a body of more than 1 MiB is refused, and nothing is started",
 			Fix:  "read at most 1 MiB and answer 413"},
 	}
 }
@@ -159,7 +159,7 @@ func bodyComponent(c *trial.Check) {
 func bodyConfig(c *trial.Check) {
 	wrong, ok := trial.Spoil(c.App.ConfigSchema)
 	if !ok {
-		c.Skip("the app's config schema takes everything that was tried")
+		c.Skip("the app's config schema accepts every config that was tried")
 	}
 	i, d := c.Fresh()
 	d.Instance.Config = c.Encode(wrong)
@@ -171,8 +171,8 @@ func bodyConfig(c *trial.Check) {
 func bodyTarget(c *trial.Check) {
 	i, d := c.Fresh()
 	d.Targets = []string{trial.NewID("mem")}
-	body := refuse(c, i, d, "a dispatch with a target that is no member", c.Encode(d))
-	c.Require(strings.HasPrefix(body.Path, "targets"), "a target that is no member was refused with path %q", body.Path)
+	body := refuse(c, i, d, "a dispatch with a target that is not a member", c.Encode(d))
+	c.Require(strings.HasPrefix(body.Path, "targets"), "a target outside members was refused with path %q", body.Path)
 }
 
 // bodyLarge pads a dispatch beyond what the contract allows.

@@ -17,17 +17,17 @@ const inDescribe = "GET /v1/adapter"
 func Describe() []trial.Clause {
 	return []trial.Clause{
 		{ID: "describe.valid", Section: inDescribe, Run: describeValid,
-			Rule: "the description names the adapter and describes each app in the contract's words",
+			Rule: "the description names the adapter and describes each app with the contract's fields and values",
 			Fix:  "correct the description; its shape is Description in the OpenAPI document"},
 		{ID: "describe.schemas", Section: inDescribe, Run: describeSchemas,
-			Rule: "config, input and output schemas are JSON Schemas that are whole in themselves",
+			Rule: "config, input and output schemas are self-contained JSON Schemas",
 			Fix:  "correct the schema; references to other documents are not followed"},
 		{ID: "describe.versions", Section: inDescribe, Run: describeVersions,
-			Rule: "the contract versions name at least one that the platform speaks",
+			Rule: "contractVersions has at least one version that the platform speaks",
 			Fix:  "list the versions you speak, newest first, such as [\"1.1\",\"1.0\"]"},
 		{ID: "describe.stable", Section: inDescribe, Run: describeStable,
-			Rule: "the description is the same each time it is asked for",
-			Fix:  "make the description from what the build knows, without times, counters or the order of a map"},
+			Rule: "the description is the same each time it is read",
+			Fix:  "build the description from what the build knows, without times, counters or the order of a map"},
 	}
 }
 
@@ -35,7 +35,7 @@ func Describe() []trial.Clause {
 func describeValid(c *trial.Check) {
 	var d adapter.Description
 	answer := c.Get(adapter.AdapterPath, &d)
-	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "GET /v1/adapter returned %s", answer.Say())
 	c.Shape(answer, "Description")
 	c.Require(d.Name == c.Options.Name, "name is %q, and the adapter is registered as %q", d.Name, c.Options.Name)
 	c.Require(d.Build != "", "build is empty: support cannot tell which build runs")
@@ -53,23 +53,22 @@ func wrongApp(app adapter.AppInfo) string {
 	for n, one := range app.Components {
 		switch {
 		case one.Key == "" || seen["c "+one.Key]:
-			return fmt.Sprintf("components[%d].key is empty or not the first of its name", n)
+			return fmt.Sprintf("components[%d].key is empty or used twice", n)
 		case one.Min < 0 || one.Max < one.Min || one.Default < one.Min || one.Default > one.Max:
-			return fmt.Sprintf(
-				"components[%d] has min %d, default %d, max %d: they must rise from 0", n, one.Min, one.Default, one.Max,
-			)
+			return fmt.Sprintf("components[%d] has min %d, default %d, max %d: need 0 <= min <= default <= max",
+				n, one.Min, one.Default, one.Max)
 		}
 		seen["c "+one.Key] = true
 	}
 	for n, kind := range app.Operations {
 		if !kind.Valid() {
-			return fmt.Sprintf("operations[%d] is %q, which is no operation kind", n, kind)
+			return fmt.Sprintf("operations[%d] is %q, which is not an operation kind", n, kind)
 		}
 	}
 	for n, action := range app.Actions {
 		if action.Name == "" || seen["a "+action.Name] || action.PermissionKey == "" || !action.Risk.Valid() {
 			return fmt.Sprintf(
-				"actions[%d] needs a name of its own, a permission key and a risk of read, write or destructive", n,
+				"actions[%d] needs a unique name, a permission key and a risk of read, write or destructive", n,
 			)
 		}
 		seen["a "+action.Name] = true
@@ -81,7 +80,7 @@ func wrongApp(app adapter.AppInfo) string {
 		return "components is empty"
 	case !slices.Contains(app.Operations, adapter.InstanceCreate) ||
 		!slices.Contains(app.Operations, adapter.InstanceDecommission):
-		return "operations must hold instance.create and instance.decommission"
+		return "operations must contain instance.create and instance.decommission"
 	}
 	return ""
 }
@@ -104,7 +103,7 @@ func describeVersions(c *trial.Check) {
 	known := slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(adapter.ContractVersions(), v) })
 	c.Require(known, "contractVersions is %q; the platform speaks %q", versions, adapter.ContractVersions())
 	for _, version := range versions {
-		c.Require(strings.Count(version, ".") == 1, "contractVersions holds %q, which is not MAJOR.MINOR", version)
+		c.Require(strings.Count(version, ".") == 1, "contractVersions contains %q, which is not MAJOR.MINOR", version)
 	}
 }
 

@@ -16,10 +16,10 @@ func Manifest() trial.Clause {
 	return trial.Clause{
 		ID: "describe.manifest", Section: inDescribe, Needs: []string{"describe.valid", "describe.schemas"},
 		Run: describeManifest,
-		Rule: "the description is what the manifest says: app, components, actions with their permission " +
+		Rule: "the description agrees with the manifest: app, components, actions with their permission " +
 			"keys, usage dimensions",
-		Fix: "make the description from the manifest, or change the one that is wrong; appctl manifest lint says which " +
-			"permission keys there are",
+		Fix: "build the description from the manifest, or correct the wrong one; appctl manifest lint reports which " +
+			"permission keys exist",
 	}
 }
 
@@ -27,7 +27,7 @@ func Manifest() trial.Clause {
 // and authorises by it.
 func describeManifest(c *trial.Check) {
 	if c.Options.Manifest == nil {
-		c.Skip("no manifest is at hand to hold the description against")
+		c.Skip("no manifest is given to check the description against")
 	}
 	var manifest struct {
 		App    string
@@ -49,10 +49,10 @@ func describeManifest(c *trial.Check) {
 	}
 	for _, stated := range manifest.Actions {
 		c.Require(strings.HasPrefix(stated.PermissionKey, manifest.Family+"."),
-			"the action %s of the manifest asks for %q, which is no key of the family %q", stated.Name, stated.PermissionKey,
-			manifest.Family)
+			"the action %s of the manifest needs %q, which is not a key of the family %q", stated.Name,
+			stated.PermissionKey, manifest.Family)
 		at := slices.IndexFunc(c.App.Actions, func(a adapter.Action) bool { return a.Name == stated.Name })
-		c.Require(at >= 0, "the manifest has the action %q, and the description has not", stated.Name)
+		c.Require(at >= 0, "the manifest has the action %q, but the description does not", stated.Name)
 		wrong := wrongAction(c.App.Actions[at], stated)
 		c.Require(wrong == "", "%s", wrong)
 	}
@@ -60,7 +60,7 @@ func describeManifest(c *trial.Check) {
 		known := slices.ContainsFunc(c.App.UsageDimensions, func(d adapter.UsageDimension) bool {
 			return d.Name == stated.Name && d.Unit == stated.Unit
 		})
-		c.Require(known, "the manifest meters %q in %q, and the description does not", stated.Name, stated.Unit)
+		c.Require(known, "the manifest meters %q in %q, but the description does not", stated.Name, stated.Unit)
 	}
 }
 
@@ -68,7 +68,7 @@ func describeManifest(c *trial.Check) {
 func wrongAction(said, stated adapter.Action) string {
 	switch {
 	case said.PermissionKey != stated.PermissionKey:
-		return fmt.Sprintf("the action %s asks for %q in the manifest, and for %q in the description", said.Name,
+		return fmt.Sprintf("the action %s needs %q in the manifest, but %q in the description", said.Name,
 			stated.PermissionKey, said.PermissionKey)
 	case said.Risk != stated.Risk:
 		return fmt.Sprintf("the action %s has the risk %q in the manifest, and %q in the description", said.Name, stated.Risk,

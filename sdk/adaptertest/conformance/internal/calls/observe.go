@@ -14,20 +14,21 @@ import (
 func Observe() []trial.Clause {
 	return []trial.Clause{
 		{ID: "observe.valid", Section: trial.InObserve, Needs: []string{trial.Created}, Run: observeValid,
-			Rule: "an observation has a health, a time that is now, and speaks of members of the instance only",
+			Rule: "an observation has a health, the present time, and no member of another instance",
 			Fix:  "answer Observation as in the OpenAPI document"},
 		{ID: "observe.unknown", Section: trial.InObserve, Needs: []string{trial.Created}, Run: observeUnknown,
-			Rule: "an instance that was never dispatched is 404",
+			Rule: "an observation of an instance that was never dispatched returns 404",
 			Fix:  "answer 404 with {code, message}"},
 		{ID: "observe.honest", Section: trial.InObserve, Needs: []string{"observe.valid"}, Run: observeHonest,
-			Rule: "a member whose node cannot be asked is never called healthy",
-			Fix:  "call a member healthy only when it was seen to be; a node that does not answer makes it unknown"},
+			Rule: "a member whose node does not answer is never reported healthy",
+			Fix:  "report a member healthy only after a node task has shown it; without an answer it is unknown"},
 		{ID: "observe.patient", Section: trial.InObserve, Needs: []string{"observe.valid"}, Run: observePatient,
-			Rule: "a member whose node cannot be asked is not reported failed, nor its instance lost",
-			Fix:  "report the status failed only of a member that was seen to be dead: silence is unknown, and the platform itself counts how long a node is silent"},
+			Rule: "a member whose node does not answer is not reported failed, nor its instance lost",
+			Fix: "report the status failed only of a member that was observed dead: no answer means unknown, and the " +
+				"platform itself counts how long a node does not answer"},
 		{ID: "observe.harmless", Section: trial.InObserve, Needs: []string{"observe.valid"}, Run: observeHarmless,
 			Rule: "an observation changes nothing",
-			Fix:  "look with PROBE, INSPECT_PROCESS or a RUN that only reads; never mend while observing"},
+			Fix:  "observe with PROBE, INSPECT_PROCESS or a RUN that only reads; never repair while observing"},
 	}
 }
 
@@ -35,7 +36,7 @@ func Observe() []trial.Clause {
 func observeValid(c *trial.Check) {
 	i := c.Shared()
 	seen, answer := c.Observe(i)
-	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "the observation returned %s", answer.Say())
 	c.Require(seen.InstanceID == i.Wire.ID, "instanceId is %q", seen.InstanceID)
 	c.Require(seen.Health.Valid(), "health is %q", seen.Health)
 	age := time.Since(seen.ObservedAt)
@@ -43,7 +44,7 @@ func observeValid(c *trial.Check) {
 	c.Require(age > -5*time.Minute && age < 5*time.Minute, "observedAt is %s, which is not now", seen.ObservedAt)
 	for n, member := range seen.Members {
 		known := slices.ContainsFunc(i.Members, func(m adapter.Member) bool { return m.ID == member.ID })
-		c.Require(known, "members[%d] is %q, which is no member of the instance", n, member.ID)
+		c.Require(known, "members[%d] is %q, which is not a member of the instance", n, member.ID)
 		c.Require(member.Health.Valid(), "members[%d].health is %q", n, member.Health)
 	}
 }
@@ -58,7 +59,7 @@ func observeUnknown(c *trial.Check) {
 // did not look. An adapter that refuses to observe is honest too.
 func observeHonest(c *trial.Check) {
 	unasked(c, func(seen adapter.MemberObservation) {
-		c.Require(seen.Health != adapter.Healthy, "every node task of member %s fails, and it is called healthy", seen.ID)
+		c.Require(seen.Health != adapter.Healthy, "node tasks of %s fail, but it is reported healthy", seen.ID)
 	})
 }
 
@@ -66,9 +67,9 @@ func observeHonest(c *trial.Check) {
 // have the platform replace what only a network hides.
 func observePatient(c *trial.Check) {
 	whole := unasked(c, func(seen adapter.MemberObservation) {
-		c.Require(seen.Status != adapter.MemberFailed, "every node task of member %s fails, and it is called failed", seen.ID)
+		c.Require(seen.Status != adapter.MemberFailed, "node tasks of %s fail, but it is reported failed", seen.ID)
 	})
-	c.Require(whole.Lost == nil, "every node task of one member fails, and the instance is called lost: %v", whole.Lost)
+	c.Require(whole.Lost == nil, "node tasks of one member fail, but the instance is reported lost: %v", whole.Lost)
 }
 
 // unasked observes an instance of which one member does not answer, and returns what the adapter reports; check gets
@@ -79,7 +80,7 @@ func unasked(c *trial.Check, check func(adapter.MemberObservation)) adapter.Obse
 	rule := c.Rule(&standin.Rule{Instance: i.Wire.ID, Member: lost, Fate: standin.Fail, Looks: true})
 	seen, answer := c.Observe(i)
 	if rule.Count() == 0 {
-		c.Skip("an observation of this app asks for no node task of that member")
+		c.Skip("an observation of this app requests no node task of that member")
 	}
 	if answer.Status != http.StatusOK {
 		c.Refused(
@@ -102,6 +103,6 @@ func observeHarmless(c *trial.Check) {
 	c.Observe(i)
 	for _, entry := range i.Suite.Platform.Ledger(i.Wire.ID)[before:] {
 		changes := standin.Acts(entry.Kind) && entry.Kind != adapter.TaskRun
-		c.Require(!changes, "the observation asked for the node task %s on member %s", entry.Kind, entry.Member)
+		c.Require(!changes, "the observation requested the node task %s on member %s", entry.Kind, entry.Member)
 	}
 }

@@ -15,13 +15,13 @@ const inPlans = "POST /v1/plans"
 func Plan() []trial.Clause {
 	return []trial.Clause{
 		{ID: "plan.valid", Section: inPlans, Needs: []string{trial.Created}, Run: planValid,
-			Rule: "a plan has a verdict, says whether it can be undone, and gives reasons unless it is safe",
+			Rule: "a plan has a verdict, states whether the operation can be undone, and has reasons unless it is safe",
 			Fix:  "answer PlanAnswer as in the OpenAPI document, or 404 when you do not plan"},
 		{ID: "plan.harmless", Section: inPlans, Needs: []string{"plan.valid"}, Run: planHarmless,
 			Rule: "a plan changes nothing",
-			Fix:  "only look while planning: PROBE, INSPECT_PROCESS, or a RUN that reads"},
+			Fix:  "only observe while planning: PROBE, INSPECT_PROCESS, or a RUN that reads"},
 		{ID: "plan.refusal", Section: inPlans, Needs: []string{"plan.valid", "body.component"}, Run: planRefusal,
-			Rule: "what a dispatch would be refused for is an unsafe verdict with its reason, and no error",
+			Rule: "what a dispatch would be refused for is an unsafe verdict with its reason, not an error",
 			Fix:  "answer 200 with verdict unsafe and the refusal's code and message as a reason"},
 	}
 }
@@ -47,7 +47,7 @@ func planned(c *trial.Check, i *trial.Instance, change func(*adapter.PlanRequest
 // planValid checks the form of a plan's answer. A verdict other than safe needs a reason.
 func planValid(c *trial.Check) {
 	answer := planned(c, c.Shared(), nil)
-	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "the plan returned %s", answer.Say())
 	var plan adapter.PlanAnswer
 	c.Decode(answer, "the plan", &plan)
 	c.Shape(answer, "PlanAnswer")
@@ -58,7 +58,7 @@ func planValid(c *trial.Check) {
 		c.Require(reason.Code != "" && reason.Message != "", "reasons[%d] has no code or no message", n)
 	}
 	c.Require(len(plan.WorkLost) <= adapter.MaxWork,
-		"workLost holds %d, more than %d", len(plan.WorkLost), adapter.MaxWork)
+		"workLost has %d entries, more than %d", len(plan.WorkLost), adapter.MaxWork)
 	c.Require(plan.WorkTotal >= len(plan.WorkLost),
 		"workTotal is %d, less than the %d of workLost", plan.WorkTotal, len(plan.WorkLost))
 }
@@ -74,7 +74,7 @@ func planHarmless(c *trial.Check) {
 	c.Pause(c.Bounds.Settle)
 	for _, entry := range c.Platform.Ledger(i.Wire.ID)[before:] {
 		c.Require(!standin.Acts(entry.Kind) || entry.Kind == adapter.TaskRun,
-			"the plan asked for the node task %s on member %s", entry.Kind, entry.Member)
+			"the plan requested the node task %s on member %s", entry.Kind, entry.Member)
 	}
 	for _, status := range c.ReadPage(cursor, 0).Operations {
 		c.Require(!slices.Contains(c.Opened, status.OperationID) && status.State.Terminal(),
@@ -91,7 +91,7 @@ func planRefusal(c *trial.Check) {
 		p.Members = slices.Clone(p.Members)
 		p.Members[0].ComponentKey = "conformance-no-such-component"
 	})
-	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "the plan returned %s", answer.Say())
 	var plan adapter.PlanAnswer
 	c.Decode(answer, "the plan", &plan)
 	c.Require(plan.Verdict == adapter.VerdictUnsafe && len(plan.Reasons) > 0,

@@ -36,14 +36,14 @@ func Signature() []trial.Clause {
 	return []trial.Clause{
 		{ID: "signature.missing", Section: inSignature, Needs: []string{trial.Created}, Run: signatureMissing,
 			Rule: "every route refuses a request without a token with 401",
-			Fix:  "verify before you look at the route, for all of them"},
-		badToken("garbage", "a token that is no JWT", "answer 401 for whatever does not parse",
+			Fix:  "verify the token before you read the route, on every route"},
+		badToken("garbage", "a token that is not a JWT", "answer 401 for a token that cannot be parsed",
 			func(*trial.Check, adapter.RequestClaims) (string, error) { return "not-a-token", nil }),
 		badToken("key", "a token of another key under the published key id", "verify the signature with the published key",
 			func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
 				return c.Platform.SignForeign(claims, true)
 			}),
-		badToken("key_id", "a token of a key id that is not published", "take keys from the platform's key set only",
+		badToken("key_id", "a token with a key id that is not published", "take keys from the platform's key set only",
 			func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
 				return c.Platform.SignForeign(claims, false)
 			}),
@@ -60,11 +60,11 @@ func Signature() []trial.Clause {
 		badToken("target", "a token for another path", "compare htu with the request's path and query exactly as sent",
 			changed(func(r *adapter.RequestClaims) { r.Target = adapter.AdapterPath })),
 		badToken("body", "a token for another body",
-			"compare bd with the unpadded base64url of the SHA-256 of the body's bytes as they came",
+			"compare bd with the unpadded base64url of the SHA-256 of the body's bytes as received",
 			changed(func(r *adapter.RequestClaims) { r.BodyDigest = adapter.BodyDigest([]byte("another body")) })),
-		badToken("none", "a token of the algorithm none", "allow EdDSA only, whatever the token says",
+		badToken("none", "a token with the algorithm none", "accept EdDSA only, whatever its alg",
 			func(c *trial.Check, claims adapter.RequestClaims) (string, error) { return c.Platform.Unsigned(claims) }),
-		badToken("symmetric", "an HS256 token made with the public key", "allow EdDSA only, whatever the token says",
+		badToken("symmetric", "an HS256 token signed with the public key", "accept EdDSA only, whatever its alg",
 			func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
 				return c.Platform.SignSymmetric(claims)
 			}),
@@ -85,7 +85,7 @@ func refuseToken(c *trial.Check, what string, spoil spoiler) {
 	raw, target := c.Encode(d), adapter.OperationPath(d.OperationID)
 	token, err := spoil(c, c.Platform.Claims(c.Options.Name, http.MethodPut, target, raw, time.Now().Unix()))
 	if err != nil {
-		c.NotRun("the suite could not make the token: %v", err)
+		c.NotRun("the suite could not create the token: %v", err)
 	}
 	c.Opened = append(c.Opened, d.OperationID)
 	c.Refused(
@@ -121,7 +121,7 @@ func signatureMissing(c *trial.Check) {
 func signatureQuery(c *trial.Check) {
 	token, err := c.Platform.Sign(c.Options.Name, http.MethodGet, adapter.OperationsPath, nil)
 	if err != nil {
-		c.NotRun("the suite could not make the token: %v", err)
+		c.NotRun("the suite could not create the token: %v", err)
 	}
 	c.Refused(
 		"a token for another query",

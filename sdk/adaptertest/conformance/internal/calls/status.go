@@ -11,10 +11,10 @@ import (
 func Status() []trial.Clause {
 	return []trial.Clause{
 		{ID: "status.unknown", Section: "GET /v1/operations/{id}", Run: statusUnknown,
-			Rule: "an operation that was never dispatched is 404",
+			Rule: "the status of an operation that was never dispatched is 404",
 			Fix:  "answer 404 with {code, message}; do not invent a status"},
 		{ID: "route.unknown", Section: "Paths", Run: routeUnknown,
-			Rule: "a path that is not of the contract is 404",
+			Rule: "a path that is not in the contract is 404",
 			Fix:  "answer 404 with {code, message} for every other path"},
 	}
 }

@@ -15,14 +15,14 @@ const maxUsagePages = 50
 func Usage() []trial.Clause {
 	return []trial.Clause{
 		{ID: "usage.valid", Section: trial.InUsage, Needs: []string{trial.Created}, Run: usageValid,
-			Rule: "usage is records of described dimensions with a decimal quantity and a stretch of time",
-			Fix:  "answer UsagePage as in the OpenAPI document; an app that meters nothing answers no records"},
+			Rule: "usage records have a described dimension, a decimal quantity and a span of time",
+			Fix:  "answer UsagePage as in the OpenAPI document; an app that meters nothing returns no records"},
 		{ID: "usage.cursor", Section: trial.InUsage, Needs: []string{"usage.valid"}, Run: usageCursor,
-			Rule: "the cursor continues: no record comes twice, none that is counted is passed over, and there is an end",
-			Fix:  "give records ids that are derived from what they count, and let the cursor stand behind the last one sent"},
+			Rule: "the cursor continues: no record is sent twice, none that is counted is skipped, and the pages end",
+			Fix:  "derive a record's id from what it counts, and return the cursor after the last record sent"},
 		{ID: "usage.stable", Section: trial.InUsage, Needs: []string{"usage.valid"}, Run: usageStable,
-			Rule: "the same cursor answers the same records again",
-			Fix:  "do not forget records when they have been read: the reader may have crashed"},
+			Rule: "the same cursor returns the same records again",
+			Fix:  "keep records after they have been read: the reader may have crashed"},
 	}
 }
 
@@ -30,7 +30,7 @@ func Usage() []trial.Clause {
 func usageValid(c *trial.Check) {
 	page := c.Usage(c.Shared(), "")
 	c.Require(len(page.Records) <= adapter.MaxUsageRecords,
-		"a page holds %d records, more than %d", len(page.Records), adapter.MaxUsageRecords)
+		"a page has %d records, more than %d", len(page.Records), adapter.MaxUsageRecords)
 	for n, record := range page.Records {
 		known := slices.ContainsFunc(
 			c.App.UsageDimensions, func(d adapter.UsageDimension) bool { return d.Name == record.Dimension },
@@ -50,18 +50,18 @@ func usageCursor(c *trial.Check) {
 	for range maxUsagePages {
 		page := c.Usage(i, cursor)
 		for _, record := range page.Records {
-			c.Require(!seen[record.ID], "record %s came twice", record.ID)
+			c.Require(!seen[record.ID], "record %s was sent twice", record.ID)
 			seen[record.ID] = true
 		}
 		c.Require(page.Count == 0 || page.Count == len(seen),
-			"the cursor stands behind %d records, of which %d were sent", page.Count, len(seen))
+			"the cursor is after %d records, of which %d were sent", page.Count, len(seen))
 		if len(page.Records) == 0 {
 			return
 		}
-		c.Require(page.Cursor != cursor, "a page with records has the cursor %q that it was asked with", cursor)
+		c.Require(page.Cursor != cursor, "a page with records has the same cursor %q as its request", cursor)
 		cursor = page.Cursor
 	}
-	c.Fail("after %d pages the usage was still not at its end", maxUsagePages)
+	c.Fail("after %d pages the usage had still not ended", maxUsagePages)
 }
 
 func usageStable(c *trial.Check) {
@@ -69,6 +69,6 @@ func usageStable(c *trial.Check) {
 	first, second := c.Usage(i, ""), c.Usage(i, "")
 	for n, record := range first.Records {
 		c.Require(n < len(second.Records) && second.Records[n].ID == record.ID,
-			"record %s is not at its place when the same cursor is asked again", record.ID)
+			"record %s is not in the same place when the same cursor is read again", record.ID)
 	}
 }

@@ -20,20 +20,20 @@ func Each() []trial.Clause {
 		}
 	}
 	return []trial.Clause{
-		one("drain", inDrain, "every member can be drained, the one of the lowest index too, and the instance goes on",
-			"hand over what the member leads before you empty it; refuse with 422 what can never be drained", drainEach),
-		one("cordon", inCordon, "every member can be cordoned and uncordoned, the one of the lowest index too",
-			"let another member lead while the leading one takes no new work", cordonEach),
-		one("label", inLabel, "every member can be labeled, the one of the lowest index too",
-			"label the target, whichever it is", labelEach),
-		one("remove", inRemove, "members can be removed from the lowest index on, and the instance is as well as before",
-			"hand over what the member leads before you tear it down, and make the others follow the new one", removeEach,
+		one("drain", inDrain, "every member can be drained, also the lowest index, and the instance keeps working",
+			"hand leadership over before you drain the leader; refuse with 422 what can never be drained", drainEach),
+		one("cordon", inCordon, "every member can be cordoned and uncordoned, also the lowest index",
+			"let another member lead while the leader takes no new work", cordonEach),
+		one("label", inLabel, "every member can be labeled, also the lowest index",
+			"label the target, whatever its index", labelEach),
+		one("remove", inRemove, "members can be removed from the lowest index on, and the instance stays as healthy",
+			"hand leadership over before you tear the leader down, and make the others follow the new one", removeEach,
 			"remove.forgotten"),
-		one("replace", inReplace, "the member of the lowest index can be replaced, and the instance is as well as before",
-			"hand over what the member leads, to the replacement or to another one, before you tear it down", replaceEach),
+		one("replace", inReplace, "the member of the lowest index can be replaced, and the instance stays as healthy",
+			"let the replacement or another member lead before you tear the leader down", replaceEach),
 		one("recover", inRecover,
-			"every member that failed can be recovered, the one of the lowest index too, and the instance is as well as before",
-			"let another member take over from one that is dead, and bring the dead one back as what is needed", recoverEach),
+			"every member that failed can be recovered, also the lowest index, and the instance stays as healthy",
+			"let another member take over from the dead one, and bring it back in the needed role", recoverEach),
 	}
 }
 
@@ -114,7 +114,7 @@ func wellAs(c *trial.Check, i *trial.Instance, least adapter.Health, after strin
 // before returns how well the instance is.
 func before(c *trial.Check, i *trial.Instance) adapter.Health {
 	seen, answer := c.Observe(i)
-	c.Require(answer.Status == 200, "the observation was answered %s", answer.Say())
+	c.Require(answer.Status == 200, "the observation returned %s", answer.Say())
 	return seen.Health
 }
 
@@ -190,7 +190,7 @@ func removeEach(c *trial.Check) {
 		}
 		return refusal
 	})
-	stillWork(c, i, works, "members left from the lowest index on")
+	stillWork(c, i, works, "members were removed from the lowest index on")
 }
 
 func replaceEach(c *trial.Check) {
@@ -264,7 +264,7 @@ func stillWork(c *trial.Check, i *trial.Instance, names []string, after string) 
 			if answer.Status == 200 {
 				break
 			}
-			c.Require(time.Now().Before(end), "%s, and the action %s, which worked before, was answered %s", after,
+			c.Require(time.Now().Before(end), "%s, and the action %s, which worked before, returned %s", after,
 				action.Name, answer.Say())
 			c.Pause(200 * time.Millisecond)
 		}

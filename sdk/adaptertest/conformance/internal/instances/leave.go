@@ -30,7 +30,7 @@ func Leave() []trial.Clause {
 			Fix:  "tear down the targets only"},
 		{ID: "remove.several", Section: inRemove, Needs: []string{"remove.completes"}, Run: removeSeveral,
 			Rule: "a remove of two members reports both removed, and nothing of either is left on its node",
-			Fix:  "take every target out: a component that is scaled down loses several members by one operation"},
+			Fix:  "remove every target: a component that is scaled down loses several members by one operation"},
 		{ID: "remove.forgotten", Section: inRemove,
 			Needs: []string{"remove.completes", "observe.valid"}, Run: removeForgotten,
 			Rule: "a member that was removed is not observed any more",
@@ -38,13 +38,13 @@ func Leave() []trial.Clause {
 		{ID: "force.redispatch", Section: inForce,
 			Needs: []string{"remove.completes", "attempt.higher"}, Run: forceRedispatch,
 			Rule: "force with a higher attempt finishes a remove whose node cannot be reached",
-			Fix:  "on force stop waiting, begin anew and pass over nodes whose reachable is false"},
+			Fix:  "on force stop waiting, start again and skip nodes whose reachable is false"},
 		{ID: "force.at_once", Section: inForce, Needs: []string{"remove.completes"}, Run: forceAtOnce,
 			Rule: "a remove with force from the beginning does not wait for a node that cannot be reached",
-			Fix:  "with force ask no node for anything whose reachable is false"},
+			Fix:  "with force request no node task of a node whose reachable is false"},
 		{ID: "replace.completes", Section: inReplace, Needs: needs, Run: replaceCompletes,
-			Rule: "after a replace the new member is active, the old one removed, and nothing of the old one left",
-			Fix:  "bring change.replacementId up, then take the target out and end with TEARDOWN"},
+			Rule: "after a replace the new member is active, the old one removed, and nothing of the old one is left",
+			Fix:  "bring change.replacementId up, then stop the target and end with TEARDOWN"},
 		{ID: "recover.completes", Section: inRecover, Needs: needs, Run: recoverCompletes,
 			Rule: "a recover brings up a failed member whose node was lost",
 			Fix:  "bring the target up from nothing and report it active"},
@@ -68,7 +68,7 @@ func removeCompletes(c *trial.Check) {
 // requireEmpty requires that the node reports that nothing of the member is left.
 func requireEmpty(c *trial.Check, member, after string) {
 	left, err := c.Platform.Residue(member)
-	c.Require(err == nil, "the node could not say what is left: %v", err)
+	c.Require(err == nil, "the node could not report what is left: %v", err)
 	c.Require(left.Empty(),
 		"after %s %d processes and %d files of member %s are left, such as %v", after, len(left.Processes), left.Files,
 		member, left.Names)
@@ -83,7 +83,7 @@ func removeOthers(c *trial.Check) {
 	for _, entry := range i.BegunAfter(before) {
 		harm := entry.Kind == adapter.TaskTeardown || entry.Kind == adapter.TaskStopProcess
 		c.Require(!harm || entry.Member == member.ID,
-			"the remove asked for %s on member %s, which stays", entry.Kind, entry.Member)
+			"the remove requested %s on member %s, which is not a target", entry.Kind, entry.Member)
 	}
 }
 
@@ -101,7 +101,7 @@ func removeSeveral(c *trial.Check) {
 func removeForgotten(c *trial.Check) {
 	i, member, _ := removed(c)
 	seen, answer := c.Observe(i)
-	c.Require(answer.Status == http.StatusOK, "after the remove the observation was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "after the remove the observation returned %s", answer.Say())
 	for _, one := range seen.Members {
 		c.Require(one.ID != member.ID, "the removed member %s is still observed", member.ID)
 	}
@@ -111,7 +111,7 @@ func removeForgotten(c *trial.Check) {
 func loseNode(c *trial.Check) (*trial.Instance, adapter.Member, adapter.Dispatch, *standin.Rule) {
 	c.Supports(adapter.MemberRemove)
 	if !slices.Contains(c.Description.ContractVersions, "1.1") {
-		c.Skip("force came with contract 1.1, which the adapter does not speak")
+		c.Skip("force needs contract 1.1, which the adapter does not speak")
 	}
 	i, member := spare(c)
 	d := c.Dispatch(i, adapter.MemberRemove, member.ID)
@@ -138,7 +138,7 @@ func forceRedispatch(c *trial.Check) {
 	d = forced(d, member.ID)
 	d.Attempt = 2
 	status := c.Accept(d)
-	c.Require(status.Attempt == 2, "the answer to attempt 2 says attempt %d", status.Attempt)
+	c.Require(status.Attempt == 2, "the answer to attempt 2 has attempt %d", status.Attempt)
 	reported(c, c.Succeed(d.OperationID), member.ID, adapter.MemberRemoved)
 }
 
@@ -180,5 +180,5 @@ func recoverCompletes(c *trial.Check) {
 	reported(c, c.Carry(i, adapter.MemberRecover, nil, member.ID), member.ID, adapter.MemberActive)
 	left, err := c.Platform.Residue(member.ID)
 	c.Require(err == nil && (!left.Empty() || c.Baseline.Total() == 0),
-		"the recover succeeded, and nothing is on the member's node")
+		"the recover succeeded, but nothing is on the member's node")
 }

@@ -13,12 +13,12 @@ const inDecommission = "instance.decommission"
 func Versions() []trial.Clause {
 	return []trial.Clause{
 		{ID: "upgrade.completes", Section: "instance.upgrade", Needs: []string{trial.Created}, Run: upgradeCompletes,
-			Rule: "an instance can be upgraded to another version and goes on serving",
+			Rule: "an instance can be upgraded to another version and keeps serving",
 			Fix: "where a task failed, read its error and the log; take version and config of the dispatch's instance as the " +
 				"new ones"},
 		{ID: "upgrade.changes", Section: "instance.upgrade",
 			Needs: []string{"upgrade.completes", "observe.valid"}, Run: upgradeChanges,
-			Rule: "an upgrade does something to the members",
+			Rule: "an upgrade changes the members",
 			Fix:  "bring every member to the version and config of the dispatch: write, fetch or restart what they depend on"},
 		{ID: "rollback.completes", Section: "instance.rollback",
 			Needs: []string{"upgrade.completes"}, Run: rollbackCompletes,
@@ -26,7 +26,7 @@ func Versions() []trial.Clause {
 			Fix:  "treat a rollback as an upgrade to change.to"},
 		{ID: "rollback.changes", Section: "instance.rollback",
 			Needs: []string{"rollback.completes", "observe.valid"}, Run: rollbackChanges,
-			Rule: "a rollback does something to the members",
+			Rule: "a rollback changes the members",
 			Fix:  "bring every member back to the version and config of the dispatch, as an upgrade does"},
 	}
 }
@@ -38,16 +38,16 @@ func Decommission() []trial.Clause {
 			Rule: "a decommission reports every member removed and leaves nothing on any node",
 			Fix:  "stop what runs and end with TEARDOWN of every member; then report each removed"},
 		{ID: "decommission.repeat", Section: inDecommission, Needs: []string{"decommission.clean"}, Run: decommissionRepeat,
-			Rule: "a second decommission of what is gone succeeds",
-			Fix:  "what is not there needs no teardown: that is a success"},
+			Rule: "a second decommission of a removed instance succeeds",
+			Fix:  "what does not exist needs no teardown: end succeeded"},
 		{ID: "decommission.partial", Section: inDecommission,
 			Needs: []string{"decommission.clean", "attempt.failure"}, Run: decommissionPartial,
-			Rule: "a decommission takes down what a failed create has left behind",
-			Fix:  "make every step of the decommission work on what never came up"},
+			Rule: "a decommission removes what a failed create has left behind",
+			Fix:  "make every step of the decommission work on what never started"},
 		{ID: "decommission.config", Section: inDecommission,
 			Needs: []string{"decommission.clean", "body.config"}, Run: decommissionConfig,
-			Rule: "a decommission is carried out though the config breaks the app's schema",
-			Fix:  "do not validate the config of what is only taken away: what you would not start any more must still end"},
+			Rule: "a decommission is carried out although the config breaks the app's schema",
+			Fix:  "do not validate the config of what is only removed: what you would no longer start must still end"},
 	}
 }
 
@@ -56,8 +56,8 @@ func Decommission() []trial.Clause {
 func Unborn() trial.Clause {
 	return trial.Clause{
 		ID: "decommission.unborn", Section: inDecommission, Needs: []string{trial.Created}, Run: decommissionUnborn,
-		Rule: "a decommission of an instance that never came up succeeds",
-		Fix:  "do not require that a create was dispatched before: the platform may never have got that far",
+		Rule: "a decommission of an instance that never started succeeds",
+		Fix:  "do not require that a create was dispatched before: the platform may not have reached that point",
 	}
 }
 
@@ -113,7 +113,7 @@ func rollbackChanges(c *trial.Check) {
 // only where an observation does not run the same one to look.
 func changes(c *trial.Check, i *trial.Instance, kind adapter.Kind, version string) {
 	if c.Baseline.Total() == 0 {
-		c.Skip("a create of this app does nothing to its members either")
+		c.Skip("a create of this app does not change its members either")
 	}
 	looks, known := c.Looks(i), i.Begun()
 	move(c, i, kind, version)
@@ -122,7 +122,7 @@ func changes(c *trial.Check, i *trial.Instance, kind adapter.Kind, version strin
 			return
 		}
 	}
-	c.Fail("the %s succeeded, and no member was changed: nothing was written, fetched, started, stopped or run", kind)
+	c.Fail("the %s succeeded, but no member was changed: nothing was written, fetched, started, stopped or run", kind)
 }
 
 func decommissionClean(c *trial.Check) {
@@ -149,7 +149,7 @@ func decommissionRepeat(c *trial.Check) {
 func decommissionConfig(c *trial.Check) {
 	wrong, ok := trial.Spoil(c.App.ConfigSchema)
 	if !ok {
-		c.Skip("the app's config schema takes everything that was tried")
+		c.Skip("the app's config schema accepts every config that was tried")
 	}
 	i, _ := c.Create()
 	i.Wire.Config = c.Encode(wrong)
@@ -180,6 +180,6 @@ func decommissionPartial(c *trial.Check) {
 	rule.Lift()
 	c.Carry(i, adapter.InstanceDecommission, json.RawMessage(`{}`))
 	for _, member := range i.Members {
-		requireEmpty(c, member.ID, "the decommission of what came up by half")
+		requireEmpty(c, member.ID, "the decommission of a partly started instance")
 	}
 }

@@ -24,23 +24,23 @@ func Member() []trial.Clause {
 			Rule: "an add brings its targets up and reports each active",
 			Fix:  "bring up the targets, join them, and report each as active in the status"},
 		{ID: "add.targets_only", Section: inAdd, Needs: []string{"add.completes"}, Run: addTargetsOnly,
-			Rule: "an add brings nothing up again that was there before",
+			Rule: "an add starts nothing again that was there before",
 			Fix:  "start processes on the targets only"},
 		{ID: "add.undone", Section: inAdd,
 			Needs: []string{"add.completes", "cancel.running", "observe.valid"}, Run: addUndone,
-			Rule: "an add that was canceled leaves nothing of its targets in the adapter's books",
+			Rule: "after an add was canceled the adapter keeps nothing of its targets",
 			Fix:  "when an add fails or is canceled, forget its targets"},
 		{ID: "drain.completes", Section: inDrain, Needs: needs, Run: drainCompletes,
 			Rule: "a drain ends with the member drained, and with evidence that nothing runs there",
-			Fix:  "report the target as drained, and put what you saw into the evidence"},
+			Fix:  "report the target as drained, and put what you observed into the evidence"},
 		{ID: "drain.canceled", Section: inDrain, Needs: []string{"drain.completes", "cancel.running"}, Run: drainCanceled,
-			Rule: "a drain that was canceled has the member back in service",
+			Rule: "after a drain was canceled the member is back in service",
 			Fix:  "on cancel take the member back into service and report it active, before the state is canceled"},
 		{ID: "cordon.completes", Section: inCordon, Needs: needs, Run: cordonCompletes,
 			Rule: "a member can be cordoned and uncordoned, each twice",
-			Fix:  "make both idempotent: what is so already is a success"},
+			Fix:  "make both idempotent: succeed when the member is already in that state"},
 		{ID: "label.completes", Section: inLabel, Needs: needs, Run: labelCompletes,
-			Rule: "labels can be set, changed and taken away",
+			Rule: "labels can be set, changed and removed",
 			Fix:  "take change.labels as the whole new set"},
 	}
 }
@@ -105,11 +105,11 @@ func spares(c *trial.Check) (*trial.Instance, []adapter.Member) {
 func reported(c *trial.Check, status adapter.Status, id string, wanted adapter.MemberStatus) {
 	for _, member := range status.Members {
 		if member.ID == id {
-			c.Require(member.Status == wanted, "the status says that member %s is %q instead of %q", id, member.Status, wanted)
+			c.Require(member.Status == wanted, "member %s is reported as %q instead of %q", id, member.Status, wanted)
 			return
 		}
 	}
-	c.Fail("the status says nothing of member %s, which ought to be %s", id, wanted)
+	c.Fail("the status does not report member %s, which must be %s", id, wanted)
 }
 
 // added begins an add of one member and returns it with the dispatch, which has not been sent.
@@ -130,7 +130,7 @@ func addCompletes(c *trial.Check) {
 	i.Serving()
 	left, err := c.Platform.Residue(member.ID)
 	c.Require(err == nil && (!left.Empty() || c.Baseline.Total() == 0),
-		"the add succeeded, and nothing is on the new member's node")
+		"the add succeeded, but nothing is on the new member's node")
 }
 
 // addTargetsOnly adds a member and checks that on the others no process was started and nothing was
@@ -156,11 +156,11 @@ func addUndone(c *trial.Check) {
 	c.AwaitCaught(rule, d.OperationID)
 	rule.Close()
 	if result := c.Resolve(d.OperationID, 1); result.Outcome != adapter.CancelDone {
-		c.Skip("the adapter says that an add cannot be stopped: %s", result.Message)
+		c.Skip("the adapter reports that an add cannot be stopped: %s", result.Message)
 	}
 	i.Drop(member.ID)
 	seen, answer := c.Observe(i)
-	c.Require(answer.Status == http.StatusOK, "after an add was canceled the observation was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "after an add was canceled the observation returned %s", answer.Say())
 	for _, one := range seen.Members {
 		c.Require(one.ID != member.ID, "the canceled add's member %s is still observed", member.ID)
 	}
@@ -185,7 +185,7 @@ func drainCanceled(c *trial.Check) {
 	c.AwaitCaught(rule, d.OperationID)
 	rule.Close()
 	if result := c.Resolve(d.OperationID, 1); result.Outcome != adapter.CancelDone {
-		c.Skip("the adapter says that the drain cannot be stopped: %s", result.Message)
+		c.Skip("the adapter reports that the drain cannot be stopped: %s", result.Message)
 	}
 	reported(c, c.Status(d.OperationID), member.ID, adapter.MemberActive)
 }

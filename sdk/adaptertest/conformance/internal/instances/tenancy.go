@@ -21,27 +21,27 @@ func Tenancy() []trial.Clause {
 	}
 	return []trial.Clause{
 		one("audience",
-			"a request token for another adapter opens no instance: neither observation, usage nor action, "+
+			"a request token for another adapter gives access to no instance: neither observation, usage nor action, "+
 				"and nothing is done",
 			"verify aud on every route, not on dispatches alone", tenancyAudience),
-		one("instance", "a request token made for one tenant's instance does not open another tenant's",
+		one("instance", "a request token for one tenant's instance gives no access to another tenant's",
 			"compare htu as a whole: the instance's id is part of it", tenancyInstance),
-		one("operation", "a request token made for one tenant's operation neither shows nor cancels another tenant's",
+		one("operation", "a request token for one tenant's operation neither reads nor cancels another tenant's",
 			"compare htu as a whole: the operation's id is part of it", tenancyOperation),
-		one("names", "two tenants' instances of the same name stand apart",
-			"know instances by id, never by name", tenancyNames),
+		one("names", "two tenants' instances of the same name are kept apart",
+			"identify instances by id, never by name", tenancyNames),
 		one(
 			"token",
 			"with another tenant's platform token nothing is done to an instance's members, "+
-				"and no token from before is used in its place",
+				"and no earlier token is used instead",
 			"use the platform token that came with the request, and no other one when it is refused",
 			tenancyToken,
 			"tenancy.names",
 		),
 		one("keys", "the same idempotency key on two tenants' instances is two actions",
-			"keep keys of actions by instance", tenancyKeys, "tenancy.names"),
-		one("answers", "what is answered of one tenant's instance holds nothing of another tenant's",
-			"answer from what belongs to the instance that was asked for, also in messages", tenancyAnswers, "tenancy.names"),
+			"keep the idempotency keys of actions for each instance", tenancyKeys, "tenancy.names"),
+		one("answers", "the answers about one tenant's instance contain nothing of another tenant's",
+			"answer only with what belongs to the requested instance, messages too", tenancyAnswers, "tenancy.names"),
 	}
 }
 
@@ -65,7 +65,7 @@ func neighbours(c *trial.Check) (ours, theirs *trial.Instance) {
 func strangeToken(c *trial.Check, what, audience, madeFor string, l trial.Letter) {
 	token, err := c.Platform.Sign(audience, l.Method, madeFor, l.Body)
 	if err != nil {
-		c.NotRun("the suite could not make the token: %v", err)
+		c.NotRun("the suite could not create the token: %v", err)
 	}
 	l.Token = token
 	c.Refused(what, c.Call(l), http.StatusUnauthorized)
@@ -73,7 +73,7 @@ func strangeToken(c *trial.Check, what, audience, madeFor string, l trial.Letter
 
 // untroubled requires that no node task was requested since the ledgers had this length.
 func untroubled(c *trial.Check, before int, after string, instances ...*trial.Instance) {
-	c.Require(tasksOf(c, instances...) == before, "%s, and yet node tasks were carried out", after)
+	c.Require(tasksOf(c, instances...) == before, "%s, but node tasks were carried out", after)
 }
 
 // tasksOf returns the number of node tasks that were accepted for the instances so far.
@@ -129,7 +129,7 @@ func tenancyInstance(c *trial.Check) {
 		l := trial.Letter{
 			Method: http.MethodGet, Target: path(theirs.Wire.ID), Access: c.Grant(ours, trial.NewID("call")).Token(),
 		}
-		strangeToken(c, "another tenant's instance with a token made for one's own", c.Options.Name, path(ours.Wire.ID), l)
+		strangeToken(c, "another tenant's instance with a token for one's own", c.Options.Name, path(ours.Wire.ID), l)
 	}
 	untroubled(c, before, "every request was refused", ours, theirs)
 }
@@ -139,12 +139,12 @@ func tenancyOperation(c *trial.Check) {
 	ours, theirs := neighbours(c)
 	before, own := tasksOf(c, ours, theirs), trial.NewID("op")
 	strangeToken(
-		c, "the status of another tenant's operation with a token made for one's own", c.Options.Name,
+		c, "the status of another tenant's operation with a token for one's own", c.Options.Name,
 		adapter.OperationPath(own), trial.Letter{Method: http.MethodGet, Target: adapter.OperationPath(c.NeighbourBegan)},
 	)
 	strangeToken(
 		c,
-		"the cancel of another tenant's operation with a token made for one's own",
+		"the cancel of another tenant's operation with a token for one's own",
 		c.Options.Name,
 		adapter.CancelPath(own),
 		trial.Letter{
@@ -175,7 +175,7 @@ func tenancyToken(c *trial.Check) {
 			Patience: c.Bounds.Operation,
 		})
 		untroubled(
-			c, before, "an action on another tenant's instance came with a platform token that is not for it", ours, theirs,
+			c, before, "an action on another tenant's instance had a platform token that is not for it", ours, theirs,
 		)
 	}
 }
@@ -187,11 +187,11 @@ func tenancyNames(c *trial.Check) {
 	for _, i := range []*trial.Instance{ours, theirs} {
 		seen, answer := c.Observe(i)
 		c.Require(answer.Status == http.StatusOK && seen.InstanceID == i.Wire.ID,
-			"the observation of one of two instances of a name was answered %s", answer.Say())
+			"the observation of one of two instances of the same name returned %s", answer.Say())
 		for _, member := range seen.Members {
 			own := slices.ContainsFunc(i.Members, func(m adapter.Member) bool { return m.ID == member.ID })
 			c.Require(own,
-				"the observation of one of two instances of a name speaks of member %s, which is not its own", member.ID)
+				"the observation of one of two instances of the same name has member %s, not its own", member.ID)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func tenancyKeys(c *trial.Check) {
 		before := tasksOf(c, other)
 		name, body, ok := actionBody(c, i, key, c.Grant(i, trial.NewID("call")).Token())
 		if !ok {
-			c.Skip("the app describes no action that changes something and whose input the suite can make")
+			c.Skip("the app describes no action that changes something and whose input the suite can generate")
 		}
 		own := tasksOf(c, i)
 		answer := c.Call(trial.Letter{
@@ -221,14 +221,14 @@ func tenancyKeys(c *trial.Check) {
 			c.Skip("the app refuses %s, as it may", name)
 		}
 		c.Require(answer.Status == http.StatusOK,
-			"action %s with a key that another tenant has used was answered %s", name, answer.Say())
+			"action %s with a key that another tenant has used returned %s", name, answer.Say())
 		untroubled(c, before, "the action was for one tenant's instance, not for the other's", other)
 		if i == ours {
 			c.Suite.NeighbourTasks = tasksOf(c, i) - own
 			continue
 		}
 		c.Require(c.NeighbourTasks == 0 || tasksOf(c, i) > own,
-			"action %s with a key that another tenant has used was answered, and nothing was done", name)
+			"action %s with a key that another tenant has used succeeded, but nothing was done", name)
 	}
 }
 
@@ -247,7 +247,7 @@ func tenancyAnswers(c *trial.Check) {
 		answer := c.Call(l)
 		for _, word := range strange {
 			c.Require(!strings.Contains(string(answer.Body), word),
-				"the answer of %s %s holds %s, which is another tenant's", l.Method, l.Target, word)
+				"the answer of %s %s contains %s, which is another tenant's", l.Method, l.Target, word)
 		}
 	}
 }

@@ -22,10 +22,10 @@ func Work() []trial.Clause {
 	needs := []string{"drain.completes"}
 	return []trial.Clause{
 		{ID: "drain.asks", Section: inDrain, Needs: needs, Run: drainAsks,
-			Rule: "a drain says that a member is empty only after a node was asked",
-			Fix:  "look at what runs in the member, by a node task, before you report it drained"},
+			Rule: "a drain reports a member as drained only after a node task has checked it",
+			Fix:  "check what runs in the member, by a node task, before you report it drained"},
 		{ID: "drain.waits", Section: inDrain, Needs: []string{"drain.completes", "drain.asks"}, Run: drainWaits,
-			Rule: "a drain waits for the work that runs in the member, and ends when the work has",
+			Rule: "a drain waits for the work that runs in the member, and ends when the work has ended",
 			Fix:  "wait until nothing runs in the member any more; say in waitsFor what you wait for"},
 	}
 }
@@ -40,7 +40,7 @@ func drainAsks(c *trial.Check) {
 	for rule.Count() == 0 {
 		status := c.Status(d.OperationID)
 		c.Require(!status.State.Terminal() || rule.Count() > 0,
-			"the drain ended %q with the evidence %s, and no node was asked",
+			"the drain ended %q with the evidence %s, but requested no node task",
 			status.State, c.Encode(status.Evidence))
 		c.Pause(10 * time.Millisecond)
 	}
@@ -53,10 +53,10 @@ func drainWaits(c *trial.Check) {
 	c.Supports(adapter.MemberDrain)
 	work := c.Options.Work
 	if work == nil {
-		c.Skip("the suite does not know what work is in this app: name an action or a command that begins some")
+		c.Skip("the suite does not know what work is in this app: name an action or a command that starts some")
 	}
 	if work.Action != "" && !slices.Contains(c.Description.ContractVersions, "1.1") {
-		c.Skip("work of an action is ended by force, which came with contract 1.1")
+		c.Skip("work of an action is ended by force, which needs contract 1.1")
 	}
 	i, member := spare(c)
 	begin(c, i, member)
@@ -64,7 +64,7 @@ func drainWaits(c *trial.Check) {
 	c.Accept(d)
 	waits := func() []adapter.Work {
 		status := c.Status(d.OperationID)
-		c.Require(!status.State.Terminal(), "work ran in the member, and the drain ended %q: %s", status.State,
+		c.Require(!status.State.Terminal(), "work still ran in the member, but the drain ended %q: %s", status.State,
 			trial.Explain(status))
 		return status.WaitsFor
 	}
@@ -99,7 +99,7 @@ func begin(c *trial.Check, i *trial.Instance, member adapter.Member) {
 		input = bytes.ReplaceAll(input, []byte(word), []byte(value))
 	}
 	answer := c.Act(i, work.Action, trial.NewID("key"), input)
-	c.Require(answer.Status == http.StatusOK, "the action %s, which begins work, was answered %s", work.Action,
+	c.Require(answer.Status == http.StatusOK, "the action %s, which starts work, returned %s", work.Action,
 		answer.Say())
 }
 
@@ -107,7 +107,7 @@ func begin(c *trial.Check, i *trial.Instance, member adapter.Member) {
 func carry(c *trial.Check, i *trial.Instance, member adapter.Member, kind adapter.TaskKind, spec any) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
-		c.NotRun("the suite could not make its own node task: %v", err)
+		c.NotRun("the suite could not create its own node task: %v", err)
 	}
 	outcome := c.Platform.Carry(c.Ctx, sandbox.Task{
 		InstanceID: i.Wire.ID, MemberID: member.ID, Kind: kind, Spec: raw, Timeout: c.Bounds.Operation,

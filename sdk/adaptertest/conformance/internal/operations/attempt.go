@@ -16,25 +16,25 @@ func Attempt() []trial.Clause {
 	return []trial.Clause{
 		{ID: "attempt.higher", Section: trial.InFence, Needs: []string{trial.Created}, Run: attemptHigher,
 			Rule: "a higher attempt of an operation under way continues it and is reported",
-			Fix: "take token and deadline of the higher attempt over, keep what has been done, and answer 202 with the new " +
+			Fix: "use token and deadline of the higher attempt, keep what has been done, and answer 202 with the new " +
 				"attempt"},
 		{ID: "attempt.stale", Section: trial.InFence, Needs: []string{"attempt.higher"}, Run: attemptStale,
 			Rule: "a lower attempt than the highest seen is refused with 409 STALE_FENCE",
 			Fix:  "keep the highest attempt with the operation and refuse lower ones"},
 		{ID: "attempt.token", Section: trial.InFence, Needs: []string{"attempt.higher"}, Run: attemptToken,
-			Rule: "from a higher attempt on its token is used and the old one is not",
-			Fix:  "let the run look its token up each time instead of keeping the first"},
+			Rule: "after a higher attempt its token is used, and the old one is not",
+			Fix:  "read the token for each request instead of keeping the first one"},
 		{ID: "attempt.deadline", Section: trial.InFence, Needs: []string{"attempt.higher"}, Run: attemptDeadline,
-			Rule: "from a higher attempt on its deadline counts",
+			Rule: "after a higher attempt its deadline counts",
 			Fix:  "move the run's deadline when a higher attempt brings another"},
 		{ID: "attempt.ended", Section: trial.InFence, Needs: []string{trial.Created}, Run: attemptEnded,
 			Rule: "a higher attempt of an operation that succeeded changes nothing and is reported",
-			Fix:  "answer 200 with the old end and the new attempt"},
+			Fix:  "answer 200 with the old result and the new attempt"},
 		{ID: "attempt.failure", Section: trial.InDispatch, Needs: []string{trial.Created}, Run: attemptFailure,
 			Rule: "an operation whose work fails ends failed, with a code, a message, an owner and whether to try again",
-			Fix:  "end the operation with error {code, message, owner, retryable}; do not try for ever"},
+			Fix:  "end the operation with error {code, message, owner, retryable}; do not retry for ever"},
 		{ID: "attempt.retry", Section: trial.InFence, Needs: []string{"attempt.failure"}, Run: attemptRetry,
-			Rule: "a higher attempt of a failed operation begins it anew",
+			Rule: "a higher attempt of a failed operation starts it again",
 			Fix:  "on a higher attempt of a failed operation run it again from the start"},
 	}
 }
@@ -43,8 +43,8 @@ func attemptHigher(c *trial.Check) {
 	i, d, rule := c.Middle()
 	d.Attempt = 2
 	status := c.Accept(d)
-	c.Require(status.Attempt == 2, "the answer to attempt 2 says attempt %d", status.Attempt)
-	c.Require(!status.State.Terminal(), "the operation is %q though it was under way", status.State)
+	c.Require(status.Attempt == 2, "the answer to attempt 2 has attempt %d", status.Attempt)
+	c.Require(!status.State.Terminal(), "the operation is %q although it was under way", status.State)
 	rule.Lift()
 	end := c.Succeed(d.OperationID)
 	c.Require(end.Attempt == 2, "the operation ended with attempt %d instead of 2", end.Attempt)
@@ -83,7 +83,7 @@ func attemptToken(c *trial.Check) {
 	rule.Lift()
 	status := c.Await(d.OperationID)
 	c.Require(status.State == adapter.StateSucceeded,
-		"with the first token revoked and the second at hand the operation ended %q: %s", status.State,
+		"after the first token was revoked and the second one was sent the operation ended %q: %s", status.State,
 		trial.Explain(status))
 }
 
@@ -122,8 +122,8 @@ func attemptEnded(c *trial.Check) {
 	answer := c.Put(d)
 	status := c.Taken(d, answer)
 	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded,
-		"a higher attempt of what had succeeded was answered %s", answer.Say())
-	c.Require(status.Attempt == 2, "the answer to attempt 2 says attempt %d", status.Attempt)
+		"a higher attempt of an operation that had succeeded returned %s", answer.Say())
+	c.Require(status.Attempt == 2, "the answer to attempt 2 has attempt %d", status.Attempt)
 	c.StaysQuiet(i, before, "a higher attempt of an operation that had succeeded")
 }
 
@@ -135,14 +135,14 @@ func failing(c *trial.Check) (*standin.Rule, adapter.Dispatch, adapter.Status) {
 	c.Accept(d)
 	status := c.AwaitFor(d.OperationID, c.Bounds.Operation+c.Bounds.Grace)
 	if rule.Count() == 0 {
-		c.Skip("a create of this app asks for no node task that could fail")
+		c.Skip("a create of this app requests no node task that could fail")
 	}
 	return rule, d, status
 }
 
 func attemptFailure(c *trial.Check) {
 	_, _, status := failing(c)
-	c.Require(status.State == adapter.StateFailed, "every node task failed, and the operation ended %q", status.State)
+	c.Require(status.State == adapter.StateFailed, "every node task failed, but the operation ended %q", status.State)
 	c.Require(status.Error != nil && status.Error.Code != "" && status.Error.Message != "",
 		"the failed operation has no error with code and message")
 	c.Require(status.Error.Owner.Valid(),
@@ -151,10 +151,10 @@ func attemptFailure(c *trial.Check) {
 
 func attemptRetry(c *trial.Check) {
 	rule, d, status := failing(c)
-	c.Require(status.State == adapter.StateFailed, "every node task failed, and the operation ended %q", status.State)
+	c.Require(status.State == adapter.StateFailed, "every node task failed, but the operation ended %q", status.State)
 	rule.Lift()
 	d.Attempt, d.Deadline = 2, deadlineIn(c.Bounds.Operation)
 	again := c.Accept(d)
-	c.Require(again.Attempt == 2, "the answer to attempt 2 says attempt %d", again.Attempt)
+	c.Require(again.Attempt == 2, "the answer to attempt 2 has attempt %d", again.Attempt)
 	c.Succeed(d.OperationID)
 }

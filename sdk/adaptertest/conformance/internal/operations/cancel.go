@@ -14,17 +14,17 @@ const inCancel = "POST /v1/operations/{id}/cancel"
 func Cancel() []trial.Clause {
 	return []trial.Clause{
 		{ID: "cancel.running", Section: inCancel, Needs: []string{trial.Created}, Run: cancelRunning,
-			Rule: "a cancel of an operation under way says the truth: canceled is canceled, too late runs on to its end",
+			Rule: "a cancel of an operation under way is answered truthfully: canceled has stopped, too_late runs on",
 			Fix:  "answer canceled only when the operation's state is canceled; else too_late or unknown"},
 		{ID: "cancel.stops", Section: inCancel, Needs: []string{"cancel.running"}, Run: cancelStops,
 			Rule: "after the answer canceled nothing more is done",
 			Fix:  "stop the run and cancel the node tasks it waits for before you answer"},
 		{ID: "cancel.repeat", Section: inCancel, Needs: []string{"cancel.running"}, Run: cancelRepeat,
-			Rule: "a repeat of a cancel is answered by how the operation stands",
-			Fix:  "answer canceled (or too_late) for an operation that was canceled, and leave it so"},
+			Rule: "a repeat of a cancel is answered with what became of the operation",
+			Fix:  "answer canceled (or too_late) for an operation that was canceled, and keep it canceled"},
 		{ID: "cancel.final", Section: trial.InFence, Needs: []string{"cancel.running"}, Run: cancelFinal,
 			Rule: "a canceled operation stays canceled, also when it is dispatched again",
-			Fix:  "answer a dispatch of a canceled operation 200 with its end, at any attempt"},
+			Fix:  "answer a dispatch of a canceled operation with 200 and its result, at any attempt"},
 		{ID: "cancel.ended", Section: inCancel, Needs: []string{trial.Created}, Run: cancelEnded,
 			Rule: "a cancel of an operation that has succeeded is too late and changes nothing",
 			Fix:  "answer too_late for what has ended"},
@@ -32,14 +32,14 @@ func Cancel() []trial.Clause {
 			Rule: "a cancel of an operation that was never dispatched is unknown",
 			Fix:  "answer 200 {\"outcome\":\"unknown\"}, or 404"},
 		{ID: "cancel.tombstone", Section: inCancel, Needs: []string{"cancel.unknown"}, Run: cancelTombstone,
-			Rule: "a dispatch that meets the tombstone of its cancel ends canceled and begins nothing",
-			Fix:  "store the tombstone before you answer, and answer a dispatch with its attempt or a lower one 200 canceled"},
+			Rule: "a dispatch that finds the tombstone of its cancel ends canceled and starts nothing",
+			Fix:  "store the tombstone before you answer; answer a dispatch of its attempt or lower 200 canceled"},
 		{ID: "cancel.stale", Section: inCancel, Needs: []string{"attempt.higher"}, Run: cancelStale,
 			Rule: "a cancel with a lower attempt than the highest seen is refused with 409 STALE_FENCE",
 			Fix:  "compare the attempt of a cancel like that of a dispatch"},
 		{ID: "cancel.race", Section: inCancel, Needs: []string{"cancel.running"}, Run: cancelRace,
 			Rule: "a cancel that races with the end agrees with how the operation ended",
-			Fix:  "decide cancel and end under one lock: whichever came first is true for both"},
+			Fix:  "decide cancel and end under one lock: the first of them holds for both"},
 	}
 }
 
@@ -51,8 +51,8 @@ func cancelHeld(c *trial.Check) (*trial.Instance, adapter.Dispatch, func()) {
 	if result.Outcome != adapter.CancelDone {
 		rule.Lift()
 		end := c.Await(d.OperationID)
-		c.Require(end.State != adapter.StateCanceled, "the cancel was answered too_late, and the operation ended canceled")
-		c.Skip("the adapter says that a create cannot be stopped: %s", result.Message)
+		c.Require(end.State != adapter.StateCanceled, "the cancel returned too_late, but the operation ended canceled")
+		c.Skip("the adapter reports that a create cannot be stopped: %s", result.Message)
 	}
 	return i, d, rule.Lift
 }
@@ -66,19 +66,19 @@ func cancelRunning(c *trial.Check) {
 	if result.Outcome == adapter.CancelDone {
 		status := c.Status(d.OperationID)
 		c.Require(status.State == adapter.StateCanceled,
-			"the cancel was answered canceled, and the operation is %q", status.State)
+			"the cancel returned canceled, but the operation is %q", status.State)
 		return
 	}
 	rule.Lift()
 	status := c.Await(d.OperationID)
-	c.Require(status.State != adapter.StateCanceled, "the cancel was answered too_late, and the operation ended canceled")
+	c.Require(status.State != adapter.StateCanceled, "the cancel returned too_late, but the operation ended canceled")
 }
 
 func cancelStops(c *trial.Check) {
 	i, d, lift := cancelHeld(c)
 	before := i.Begun()
 	lift()
-	c.StaysQuiet(i, before, "the cancel was answered canceled")
+	c.StaysQuiet(i, before, "the cancel returned canceled")
 	status := c.Status(d.OperationID)
 	c.Require(status.State == adapter.StateCanceled, "the operation is %q some time after it was canceled", status.State)
 }
@@ -87,7 +87,7 @@ func cancelRepeat(c *trial.Check) {
 	_, d, _ := cancelHeld(c)
 	again := c.Cancel(d.OperationID, 1)
 	c.Require(again.Outcome != adapter.CancelUnknown,
-		"a repeat of a cancel that was answered canceled is answered unknown")
+		"a repeat of a cancel that returned canceled returned unknown")
 	status := c.Status(d.OperationID)
 	c.Require(status.State == adapter.StateCanceled, "after a repeat of the cancel the operation is %q", status.State)
 }
@@ -102,7 +102,7 @@ func cancelFinal(c *trial.Check) {
 		d.Attempt = attempt
 		status := c.Accept(d)
 		c.Require(status.State == adapter.StateCanceled,
-			"a dispatch (attempt %d) of a canceled operation made it %q", attempt, status.State)
+			"after a dispatch (attempt %d) a canceled operation is %q", attempt, status.State)
 	}
 	c.StaysQuiet(i, before, "dispatches of a canceled operation")
 }
@@ -111,7 +111,7 @@ func cancelEnded(c *trial.Check) {
 	_, d := c.Create()
 	result := c.Cancel(d.OperationID, 1)
 	c.Require(result.Outcome == adapter.CancelTooLate,
-		"a cancel of an operation that had succeeded was answered %q", result.Outcome)
+		"a cancel of an operation that had succeeded returned %q", result.Outcome)
 	status := c.Status(d.OperationID)
 	c.Require(status.State == adapter.StateSucceeded,
 		"the operation is %q after a cancel that came too late", status.State)
@@ -128,10 +128,10 @@ func cancelUnknown(c *trial.Check) {
 		return
 	}
 	var result adapter.CancelResult
-	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "the cancel returned %s", answer.Say())
 	c.Decode(answer, "the cancel", &result)
 	c.Require(result.Outcome == adapter.CancelUnknown,
-		"a cancel of an operation that was never dispatched was answered %q", result.Outcome)
+		"a cancel of an operation that was never dispatched returned %q", result.Outcome)
 }
 
 // cancelTombstone cancels an operation before it is dispatched, as happens when a dispatch is under way while its
@@ -147,14 +147,14 @@ func cancelTombstone(c *trial.Check) {
 		c.Decode(answer, "the cancel", &result)
 	}
 	if !result.Tombstone {
-		c.Skip("the adapter notes no tombstones")
+		c.Skip("the adapter keeps no tombstones")
 	}
 	status := c.Accept(d)
 	c.Require(status.State == adapter.StateCanceled,
-		"the cancel was answered with a tombstone, and a dispatch of the same attempt is %q", status.State)
-	c.StaysQuiet(i, i.Begun(), "a dispatch that met a tombstone")
+		"the cancel returned a tombstone, but a dispatch of the same attempt is %q", status.State)
+	c.StaysQuiet(i, i.Begun(), "a dispatch that found a tombstone")
 	status = c.Status(d.OperationID)
-	c.Require(status.State == adapter.StateCanceled, "some time after it met a tombstone the operation is %q",
+	c.Require(status.State == adapter.StateCanceled, "some time after it found a tombstone the operation is %q",
 		status.State)
 }
 
@@ -209,6 +209,6 @@ func cancelRace(c *trial.Check) {
 		<-done
 		ended := c.Await(d.OperationID).State
 		c.Require((ended == adapter.StateCanceled) == (result.Outcome == adapter.CancelDone),
-			"the cancel was answered %s, and the operation ended %q", result.Outcome, ended)
+			"the cancel returned %s, but the operation ended %q", result.Outcome, ended)
 	}
 }

@@ -14,27 +14,27 @@ const inCrash = "PUT /v1/operations/{id}: the operation is durable before it is 
 func Crash() []trial.Clause {
 	return []trial.Clause{
 		{ID: "crash.resumes", Section: inCrash, Needs: []string{trial.Created}, Run: crashResumes,
-			Rule: "after kill -9 in the middle the operation is known, goes on by itself and comes to its end once",
+			Rule: "after kill -9 in the middle the operation is known, continues by itself and ends once",
 			Fix:  "write the operation to disk before you answer, and resume what has not ended when you start"},
 		{ID: "crash.once", Section: inCrash, Needs: []string{"crash.resumes"}, Run: crashOnce,
 			Rule: "after kill -9 in the middle nothing is done a second time",
-			Fix: "give each step an idempotency key made of operation, attempt of the run, member and step, so that a resumed " +
-				"step is the same node task"},
+			Fix: "build each step's idempotency key from operation, attempt of the run, member and step: then a " +
+				"resumed step is the same node task"},
 		{ID: "crash.remembers", Section: inCrash, Needs: []string{trial.Created}, Run: crashRemembers,
 			Rule: "after kill -9 an operation that had ended is still known, and its repeat does nothing",
 			Fix:  "keep ended operations on disk"},
 		{ID: "crash.feed", Section: inFeed,
 			Needs: []string{"crash.resumes", "feed.continues", "decommission.unborn"}, Run: crashFeed,
-			Rule: "who follows the feed from a cursor of before the crash sees the end",
-			Fix:  "keep the epoch and go on above every version given out, or take a new epoch"},
+			Rule: "a reader of the feed with a cursor from before the crash receives the end",
+			Fix:  "keep the epoch and continue above every version that was sent, or start a new epoch"},
 		{ID: "crash.instance", Section: trial.InObserve,
 			Needs: []string{trial.Created, "observe.valid"}, Run: crashInstance,
 			Rule: "after kill -9 the instances are still known",
 			Fix:  "keep instances with their members on disk"},
 		{ID: "crash.usage", Section: trial.InUsage,
 			Needs: []string{"crash.instance", "usage.stable"}, Run: crashUsage,
-			Rule: "after kill -9 usage is there as before, and nothing is counted a second time under another id",
-			Fix:  "keep records on disk before you go on, and derive their ids from what they count, never from the process"},
+			Rule: "after kill -9 all usage is still there, and nothing is counted a second time under another id",
+			Fix:  "write records to disk before you continue; derive ids from what they count, not from the process"},
 	}
 }
 
@@ -50,13 +50,13 @@ func crash(c *trial.Check) {
 		_, err = c.AwaitAnswer()
 	}
 	c.Remember(trial.Letter{Method: "kill -9", Target: "and start"}, trial.Reply{Status: http.StatusOK}, err)
-	c.Require(err == nil, "after kill -9 the adapter did not come back within %s: %v", c.Bounds.Start, err)
+	c.Require(err == nil, "after kill -9 the adapter did not answer again within %s: %v", c.Bounds.Start, err)
 }
 
 // killable ends the clause unless the suite started the adapter.
 func killable(c *trial.Check) {
 	if c.Options.Launcher == nil {
-		c.NotRun("the suite did not start the adapter and so cannot kill it")
+		c.NotRun("the suite did not start the adapter, so it cannot kill it")
 	}
 }
 
@@ -67,7 +67,7 @@ func killed(c *trial.Check) (*trial.Instance, adapter.Status) {
 	crash(c)
 	var status adapter.Status
 	answer := c.Get(adapter.OperationPath(d.OperationID), &status)
-	c.Require(answer.Status == http.StatusOK, "after kill -9 the operation's status was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "after kill -9 the operation's status returned %s", answer.Say())
 	rule.Lift()
 	return i, c.Await(d.OperationID)
 }
@@ -93,10 +93,10 @@ func crashRemembers(c *trial.Check) {
 	var status adapter.Status
 	answer := c.Get(adapter.OperationPath(d.OperationID), &status)
 	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded,
-		"after kill -9 the status of what had succeeded was answered %s", answer.Say())
+		"after kill -9 the status of an ended operation returned %s", answer.Say())
 	again := c.Put(d)
-	c.Require(again.Status == http.StatusOK, "after kill -9 the repeat of what had succeeded was answered %s", again.Say())
-	c.StaysQuiet(i, before, "kill -9 and a repeat of what had succeeded")
+	c.Require(again.Status == http.StatusOK, "after kill -9 the repeat of an ended operation returned %s", again.Say())
+	c.StaysQuiet(i, before, "kill -9 and a repeat of an ended operation")
 }
 
 // crashFeed reads the feed across a crash with a cursor of before: the end of an operation that the
@@ -145,7 +145,7 @@ func crashUsage(c *trial.Check) {
 		c.Require(!counted || ids[record.ID], "after kill -9 usage record %s is counted again as %s", was, record.ID)
 		delete(ids, record.ID)
 	}
-	c.Require(len(ids) == 0, "after kill -9 %d usage records are not there any more", len(ids))
+	c.Require(len(ids) == 0, "after kill -9 %d usage records are missing", len(ids))
 }
 
 // fact is what a record counts, whatever it is called.

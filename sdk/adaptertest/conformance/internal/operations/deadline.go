@@ -17,8 +17,8 @@ func Deadline() []trial.Clause {
 			Fix: "stop at the deadline: cancel the node tasks you wait for, then end the operation failed with " +
 				"DEADLINE_EXCEEDED"},
 		{ID: "deadline.past", Section: inDeadline, Needs: []string{trial.Created}, Run: deadlinePast,
-			Rule: "an operation whose deadline has passed before it came is refused or fails, and does nothing",
-			Fix:  "look at the deadline before the first step"},
+			Rule: "an operation that arrives after its deadline is refused or fails, and does nothing",
+			Fix:  "check the deadline before the first step"},
 	}
 }
 
@@ -34,10 +34,10 @@ func deadlineNear(c *trial.Check) {
 	c.Accept(d)
 	status := c.AwaitFor(d.OperationID, c.Bounds.Near+c.Bounds.Grace)
 	if rule.Count() == 0 {
-		c.Skip("a create of this app asks for no node task that could be held back")
+		c.Skip("a create of this app requests no node task that could be held back")
 	}
 	c.Require(status.State == adapter.StateFailed,
-		"its node tasks were held back beyond the deadline, and the operation ended %q", status.State)
+		"its node tasks were held back beyond the deadline, but the operation ended %q", status.State)
 	c.Require(status.Error != nil && status.Error.Code != "", "the failed operation has no error with a code")
 	before := i.Begun()
 	rule.Lift()
@@ -59,6 +59,6 @@ func deadlinePast(c *trial.Check) {
 	c.Taken(d, answer)
 	status := c.AwaitFor(d.OperationID, c.Bounds.Grace)
 	c.Require(status.State == adapter.StateFailed,
-		"the deadline had passed a minute before, and the operation ended %q", status.State)
+		"the deadline had passed a minute before, but the operation ended %q", status.State)
 	c.StaysQuiet(i, map[string]bool{}, "a deadline a minute ago")
 }

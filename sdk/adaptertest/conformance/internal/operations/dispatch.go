@@ -18,34 +18,34 @@ func Dispatch() []trial.Clause {
 	needs := []string{trial.Created}
 	return []trial.Clause{
 		{ID: trial.Created, Section: trial.InDispatch, Run: dispatchCompletes,
-			Rule: "a create is accepted with 202 and comes to succeeded with every member active",
+			Rule: "a create is accepted with 202 and ends succeeded with every member active",
 			Fix: "the members' states in the status and the error, if there is one, say where it stopped; the adapter's " +
 				"last log lines are shown where the check started it, and are in the report of --json"},
 		{ID: "dispatch.idempotent", Section: inIdempotency, Needs: needs, Run: dispatchIdempotent,
-			Rule: "a repeat of an operation that has ended is answered 200 with how it ended, and nothing is done again",
-			Fix:  "keep ended operations by id and answer a repeat from what was kept"},
+			Rule: "a repeat of an operation that has ended is answered 200 with its result, and nothing is done again",
+			Fix:  "keep ended operations by id and answer a repeat from them"},
 		{ID: "dispatch.repeat", Section: inIdempotency, Needs: needs, Run: dispatchRepeat,
 			Rule: "a repeat of an operation under way is the same operation, and nothing is done twice",
-			Fix:  "look the id up before you begin; one operation has one run"},
+			Fix:  "look up the id before you start; one operation has one run"},
 		{ID: "dispatch.concurrent", Section: inIdempotency, Needs: needs, Run: dispatchConcurrent,
 			Rule: "many dispatches of one operation at the same time are one operation",
-			Fix:  "make looking up and beginning one step, under a lock or a unique key"},
+			Fix:  "look up and start in one step, under a lock or a unique key"},
 		{ID: "dispatch.not_specification", Section: inIdempotency, Needs: needs, Run: dispatchNotSpecification,
-			Rule: "token, deadline, trace, force, and a member's status, cordon, labels and reachability are no part of " +
-				"the specification",
-			Fix: "compare operationId, kind, instance, members (without what moves), targets and change, and nothing else"},
+			Rule: "token, deadline, trace, force, and a member's status, cordon, labels and reachability are not " +
+				"part of the specification",
+			Fix: "compare operationId, kind, instance, members (without these), targets and change, nothing else"},
 		{ID: "dispatch.canonical", Section: inIdempotency, Needs: needs, Run: dispatchCanonical,
-			Rule: "the order of keys and white space are no part of the specification",
+			Rule: "the order of keys and white space are not part of the specification",
 			Fix:  "compare parsed values, or hash them with sorted keys"},
 		{ID: "dispatch.mismatch", Section: inIdempotency, Needs: needs, Run: dispatchMismatch,
 			Rule: "the same id with another specification is refused with 409 BODY_MISMATCH",
-			Fix:  "keep a hash of the specification beside the operation and compare it"},
+			Fix:  "keep a hash of the specification with the operation and compare it"},
 		{ID: "dispatch.unknown_fields", Section: "Compatibility", Needs: needs, Run: dispatchUnknownFields,
 			Rule: "fields that the adapter does not know are ignored",
 			Fix:  "do not refuse unknown fields: a newer platform may send them"},
 		{ID: "dispatch.lost_reply", Section: inIdempotency, Needs: needs, Run: dispatchLostReply,
-			Rule: "a dispatch whose reply was lost goes on, and its repeat is the same operation",
-			Fix:  "do not tie the operation to the request that began it: a broken connection is no cancel"},
+			Rule: "a dispatch whose reply was lost continues, and its repeat is the same operation",
+			Fix:  "do not tie the operation to the request that started it: a broken connection is not a cancel"},
 	}
 }
 
@@ -58,17 +58,17 @@ func dispatchCompletes(c *trial.Check) {
 	c.Opened = append(c.Opened, d.OperationID)
 	answer := c.Put(d)
 	c.Require(answer.Status == http.StatusAccepted,
-		"a new operation ought to be answered 202, and was answered %s", answer.Say())
+		"a new operation must be answered with 202, but returned %s", answer.Say())
 	first := c.Taken(d, answer)
 	c.Shape(answer, "Status")
 	c.Require(first.State.Valid() && first.Attempt == d.Attempt,
-		"the status says state %q and attempt %d", first.State, first.Attempt)
+		"the status has state %q and attempt %d", first.State, first.Attempt)
 	status := c.Succeed(d.OperationID)
 	c.Shape(c.Call(trial.Letter{Method: http.MethodGet, Target: adapter.OperationPath(d.OperationID)}), "Status")
 	c.Require(status.Percent >= 0 && status.Percent <= 100, "percent is %d", status.Percent)
 	for _, member := range i.Members {
 		at := slices.IndexFunc(status.Members, func(u adapter.MemberUpdate) bool { return u.ID == member.ID })
-		c.Require(at >= 0, "the status says nothing of member %s (%s %d)", member.ID, member.ComponentKey, member.Index)
+		c.Require(at >= 0, "the status does not report member %s (%s %d)", member.ID, member.ComponentKey, member.Index)
 		c.Require(status.Members[at].Status == adapter.MemberActive,
 			"member %s is %q after a create that succeeded", member.ID, status.Members[at].Status)
 	}
@@ -83,7 +83,7 @@ func dispatchIdempotent(c *trial.Check) {
 	answer := c.Put(d)
 	status := c.Taken(d, answer)
 	c.Require(answer.Status == http.StatusOK && status.State == adapter.StateSucceeded,
-		"the repeat was answered %s", answer.Say())
+		"the repeat returned %s", answer.Say())
 	c.StaysQuiet(i, before, "the repeat of an operation that had succeeded")
 	again := c.Status(d.OperationID)
 	c.Require(again.State == adapter.StateSucceeded, "the operation is %q after the repeat", again.State)
@@ -145,7 +145,7 @@ func dispatchNotSpecification(c *trial.Check) {
 		one.change(&other)
 		answer := c.Put(other)
 		c.Require(answer.Status == http.StatusOK || answer.Status == http.StatusAccepted,
-			"a repeat with %s was answered %s", one.what, answer.Say())
+			"a repeat with %s returned %s", one.what, answer.Say())
 	}
 	rule.Lift()
 	c.Succeed(d.OperationID)
@@ -176,7 +176,7 @@ func dispatchCanonical(c *trial.Check) {
 	}
 	answer := c.Call(trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: raw})
 	c.Require(answer.Status == http.StatusOK,
-		"the same dispatch with its keys in another order was answered %s", answer.Say())
+		"the same dispatch with its keys in another order returned %s", answer.Say())
 }
 
 // dispatchMismatch repeats an operation id with one changed field of the specification at a time.
@@ -198,7 +198,7 @@ func dispatchMismatch(c *trial.Check) {
 			d.Members[0].Node.ID = "nod_other"
 		}},
 		{"targets", func(d *adapter.Dispatch) { d.Targets = []string{d.Members[0].ID} }},
-		{`change ({"conformance":true}, of which every name counts)`,
+		{`change ({"conformance":true}; every name in it counts)`,
 			func(d *adapter.Dispatch) { d.Change = json.RawMessage(`{"conformance":true}`) }},
 		{"kind", func(d *adapter.Dispatch) { d.Kind = adapter.InstanceDecommission }},
 	} {

@@ -22,26 +22,26 @@ const maxDrain = 200
 func Feed() []trial.Clause {
 	return []trial.Clause{
 		{ID: "feed.first", Section: inFeed, Needs: []string{trial.Created}, Run: feedFirst,
-			Rule: "without a cursor the answer comes at once, with everything that has not ended, an epoch and a cursor",
+			Rule: "without a cursor the answer is immediate, with everything that has not ended, an epoch and a cursor",
 			Fix:  "answer an empty cursor without waiting, from the operations under way"},
 		{ID: "feed.continues", Section: inFeed, Needs: []string{"feed.first"}, Run: feedContinues,
 			Rule: "a cursor continues the feed: what has not changed since is not sent again",
 			Fix:  "give every change a rising version and send what is above the cursor's"},
 		{ID: "feed.foreign", Section: inFeed, Needs: []string{"feed.first"}, Run: feedForeign,
-			Rule: "a cursor of another epoch is answered like none, with a cursor of this epoch",
+			Rule: "a cursor of another epoch is answered like an empty one, with a cursor of this epoch",
 			Fix:  "keep the epoch in the cursor; when it is not yours, send everything that has not ended"},
 		{ID: "feed.waits", Section: inFeed, Needs: []string{"feed.continues"}, Run: feedWaits,
-			Rule: "with nothing new the answer waits as long as it was asked to, and no longer",
-			Fix:  "hold the request until something changes or the wait is over, then answer 200 with an empty page"},
+			Rule: "with nothing new the answer waits as long as the request says, and no longer",
+			Fix:  "keep the request open until a change or the end of the wait, then answer 200 with an empty page"},
 		{ID: "feed.wakes", Section: inFeed, Needs: []string{"feed.continues"}, Run: feedWakes,
 			Rule: "a change answers a waiting request at once",
 			Fix:  "wake the waiting requests when a status changes"},
 		{ID: "feed.lossless", Section: inFeed, Needs: []string{"feed.continues"}, Run: feedLossless,
-			Rule: "who follows the cursors sees the end of every operation",
+			Rule: "a reader that follows the cursors receives the end of every operation",
 			Fix:  "publish the end of an operation like every other change, and never give a cursor beyond what was sent"},
 		{ID: "feed.page", Section: inFeed, Needs: []string{"feed.continues", "decommission.unborn"}, Run: feedPage,
-			Rule: "a page holds at most 500 operations, and the cursor of a full page loses none of the rest",
-			Fix:  "cut the page at 500, and let its cursor stand at the last operation on it"},
+			Rule: "a page has at most 500 operations, and the cursor of a full page skips none of the rest",
+			Fix:  "end the page at 500 operations, with the cursor of the last one on it"},
 	}
 }
 
@@ -54,7 +54,7 @@ func drainFeed(c *trial.Check, cursor string) string {
 		}
 		cursor = page.Cursor
 	}
-	c.Fail("after %d pages the feed was still not at its end, though nothing changed", maxDrain)
+	c.Fail("after %d pages the feed had still not ended, although nothing changed", maxDrain)
 	return ""
 }
 
@@ -70,7 +70,7 @@ func feedFirst(c *trial.Check) {
 	c.Require(time.Since(began) < 4*time.Second,
 		"an empty cursor was kept waiting %s", time.Since(began).Round(time.Millisecond))
 	c.Require(page.Epoch != "" && page.Cursor != "", "epoch is %q and cursor %q", page.Epoch, page.Cursor)
-	c.Require(holds(page, d.OperationID), "the page does not hold the operation that is under way")
+	c.Require(holds(page, d.OperationID), "the page does not contain the operation under way")
 	rule.Lift()
 	c.Succeed(d.OperationID)
 }
@@ -92,14 +92,14 @@ func feedForeign(c *trial.Check) {
 	slices.Reverse(turned)
 	foreign := strings.ReplaceAll(first.Cursor, first.Epoch, string(turned))
 	if foreign == first.Cursor {
-		c.Skip("the cursor %q does not hold the epoch, so the suite cannot make one of another", text.Clip(first.Cursor, 40))
+		c.Skip("the cursor %q has no epoch in it: the suite cannot build a foreign one", text.Clip(first.Cursor, 40))
 	}
 	began := time.Now()
 	page := c.ReadPage(foreign, 5*time.Second)
 	c.Require(time.Since(began) < 4*time.Second,
 		"a foreign cursor was kept waiting %s", time.Since(began).Round(time.Millisecond))
 	c.Require(page.Epoch == first.Epoch, "the answer's epoch is %q instead of %q", page.Epoch, first.Epoch)
-	c.Require(holds(page, d.OperationID), "the page after a foreign cursor does not hold the operation that is under way")
+	c.Require(holds(page, d.OperationID), "the page after a foreign cursor does not contain the operation under way")
 	rule.Lift()
 	c.Succeed(d.OperationID)
 }
@@ -111,10 +111,10 @@ func feedWaits(c *trial.Check) {
 	began := time.Now()
 	page := c.ReadPage(cursor, asked)
 	took := time.Since(began)
-	c.Require(len(page.Operations) == 0, "nothing had changed, and the page holds %d operations", len(page.Operations))
-	c.Require(took >= asked*8/10, "it was asked to wait %s, and answered after %s", asked, took.Round(time.Millisecond))
+	c.Require(len(page.Operations) == 0, "nothing had changed, but the page has %d operations", len(page.Operations))
+	c.Require(took >= asked*8/10, "the wait was %s, but the answer came after %s", asked, took.Round(time.Millisecond))
 	c.Require(took <= asked+c.Bounds.Grace,
-		"it was asked to wait %s, and answered after %s", asked, took.Round(time.Millisecond))
+		"the wait was %s, but the answer came after %s", asked, took.Round(time.Millisecond))
 }
 
 // feedWakes lets a request wait at the end of the feed and dispatches meanwhile.
@@ -172,7 +172,7 @@ func feedLossless(c *trial.Check) {
 	for _, d := range dispatches {
 		status := c.Status(d.OperationID)
 		c.Require(status.State == adapter.StateSucceeded,
-			"the feed said that operation %s had ended; its status is %q", d.OperationID, status.State)
+			"the feed reported that operation %s had ended; its status is %q", d.OperationID, status.State)
 	}
 }
 
@@ -208,7 +208,7 @@ func putOne(c *trial.Check, d adapter.Dispatch) error {
 	case err != nil:
 		return fmt.Errorf("a dispatch was not answered: %w", err)
 	case answer.Status != http.StatusOK && answer.Status != http.StatusAccepted:
-		return fmt.Errorf("a dispatch was answered %s", answer.Say())
+		return fmt.Errorf("a dispatch returned %s", answer.Say())
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func followFeed(c *trial.Check, cursor string, left map[string]bool) {
 	for len(left) > 0 {
 		page := c.ReadPage(cursor, time.Second)
 		c.Require(len(page.Operations) <= adapter.MaxPage,
-			"a page holds %d operations, more than %d", len(page.Operations), adapter.MaxPage)
+			"a page has %d operations, more than %d", len(page.Operations), adapter.MaxPage)
 		for _, status := range page.Operations {
 			if status.State.Terminal() {
 				delete(left, status.OperationID)

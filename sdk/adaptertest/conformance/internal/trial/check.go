@@ -124,7 +124,7 @@ func (c *Check) Get(target string, out any) Reply {
 // Decode reads the body of an answer, which must have the contract's shape.
 func (c *Check) Decode(answer Reply, what string, out any) {
 	err := json.Unmarshal(answer.Body, out)
-	c.Require(err == nil, "the answer of %s is not of the contract's shape: %v", what, err)
+	c.Require(err == nil, "the answer of %s does not have the contract's shape: %v", what, err)
 }
 
 // Put dispatches and returns the answer as it is.
@@ -152,7 +152,7 @@ func (c *Check) Accept(d adapter.Dispatch) adapter.Status {
 // Taken requires that an answer to a dispatch accepts it, and returns the status.
 func (c *Check) Taken(d adapter.Dispatch, answer Reply) adapter.Status {
 	c.Require(answer.Status == http.StatusOK || answer.Status == http.StatusAccepted,
-		"the dispatch of %s (attempt %d) ought to be answered 202, or 200 when it has ended, and was answered %s", d.Kind,
+		"the dispatch of %s (attempt %d) must be answered with 202, or 200 when it has ended, but returned %s", d.Kind,
 		d.Attempt, answer.Say())
 	var status adapter.Status
 	c.Decode(answer, "the dispatch", &status)
@@ -164,7 +164,7 @@ func (c *Check) Taken(d adapter.Dispatch, answer Reply) adapter.Status {
 func (c *Check) Status(id string) adapter.Status {
 	var status adapter.Status
 	answer := c.Get(adapter.OperationPath(id), &status)
-	c.Require(answer.Status == http.StatusOK, "the status of a dispatched operation was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "the status of a dispatched operation returned %s", answer.Say())
 	return status
 }
 
@@ -204,7 +204,7 @@ func (c *Check) Cancel(id string, attempt int) adapter.CancelResult {
 		Method: http.MethodPost, Target: adapter.CancelPath(id),
 		Body: c.Encode(adapter.CancelRequest{Attempt: attempt}), Patience: c.Bounds.Request + c.Bounds.Grace,
 	})
-	c.Require(answer.Status == http.StatusOK, "the cancel was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "the cancel returned %s", answer.Say())
 	var result adapter.CancelResult
 	c.Decode(answer, "the cancel", &result)
 	c.Require(result.Outcome.Valid(), "the outcome is %q, not canceled, too_late or unknown", result.Outcome)
@@ -225,7 +225,7 @@ func (c *Check) Resolve(id string, attempt int) adapter.CancelResult {
 
 // Pause waits. It ends the clause when the clause's time is over.
 func (c *Check) Pause(d time.Duration) {
-	c.Require(pause(c.Ctx, d), "the clause was not over after %s", c.Bounds.Clause)
+	c.Require(pause(c.Ctx, d), "the clause had not ended after %s", c.Bounds.Clause)
 }
 
 // Succeed awaits the end of an operation, which must succeed.
@@ -249,9 +249,9 @@ func (c *Check) Refused(what string, answer Reply, statuses ...int) adapter.Erro
 	for _, status := range statuses {
 		fits = fits || answer.Status == status
 	}
-	c.Require(fits, "%s ought to be answered with %v, and was answered %s", what, statuses, answer.Say())
+	c.Require(fits, "%s must be answered with %v, but returned %s", what, statuses, answer.Say())
 	body, ok := answer.fault()
-	c.Require(ok, "%s was answered %d without the error body {code, message}: %s", what, answer.Status, answer.Say())
+	c.Require(ok, "%s returned %d without the error body {code, message}: %s", what, answer.Status, answer.Say())
 	return body
 }
 

@@ -17,7 +17,7 @@ func (c *Check) CutOff(l Letter, begun <-chan struct{}) {
 	}
 	at, err := url.Parse(c.URL)
 	if err != nil || at.Scheme != "http" {
-		c.NotRun("the connection can be cut only of a plain http adapter")
+		c.NotRun("only the connection to an adapter with plain http can be cut")
 	}
 	port := at.Port()
 	if port == "" {

@@ -134,9 +134,9 @@ func (c *Check) StaysUntouched(i *Instance, operation, after string) {
 	var status adapter.Status
 	answer := c.Get(adapter.OperationPath(operation), &status)
 	c.Require(answer.Status == 404,
-		"after %s the operation ought to be unknown (404), and its status was answered %s", after, answer.Say())
+		"after %s the operation must be unknown (404), but its status returned %s", after, answer.Say())
 	if entries := i.Suite.Platform.Ledger(i.Wire.ID); len(entries) > 0 {
-		c.Fail("after %s the adapter asked for the node task %s", after, entries[0].Kind)
+		c.Fail("after %s the adapter requested the node task %s", after, entries[0].Kind)
 	}
 }
 

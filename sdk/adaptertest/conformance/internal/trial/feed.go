@@ -13,7 +13,7 @@ import (
 func (c *Check) ReadPage(cursor string, wait time.Duration) adapter.OperationsPage {
 	target := adapter.ChangesPath(cursor, wait)
 	answer := c.Call(Letter{Method: http.MethodGet, Target: target, Patience: wait + c.Bounds.Request})
-	c.Require(answer.Status == http.StatusOK, "the feed was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "the feed returned %s", answer.Say())
 	var page adapter.OperationsPage
 	c.Decode(answer, "the feed", &page)
 	return page
@@ -22,7 +22,7 @@ func (c *Check) ReadPage(cursor string, wait time.Duration) adapter.OperationsPa
 // DecodePage decodes an answer of the feed.
 func DecodePage(answer Reply, page *adapter.OperationsPage) error {
 	if answer.Status != http.StatusOK {
-		return fmt.Errorf("answered %s", answer.Say())
+		return fmt.Errorf("the feed returned %s", answer.Say())
 	}
 	return json.Unmarshal(answer.Body, page)
 }

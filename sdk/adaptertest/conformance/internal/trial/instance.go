@@ -47,7 +47,7 @@ func (c *Check) NewInstance(extra ...string) *Instance {
 	}
 	c.instances = append(c.instances, i)
 	if len(i.Members) == 0 {
-		c.NotRun("the app's defaults make an instance without members: say how many of which component")
+		c.NotRun("the app's defaults create an instance without members: give the number of members of a component")
 	}
 	return i
 }

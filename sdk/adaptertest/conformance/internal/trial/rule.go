@@ -33,13 +33,13 @@ func (c *Check) AwaitCaught(r *standin.Rule, id string) {
 		default:
 		}
 		if status := c.Status(id); status.State.Terminal() {
-			c.Skip("the operation ended (%s) before any node task of it could be held back", ended(status))
+			c.Skip("the operation ended (%s) before any of its node tasks could be held back", ended(status))
 		}
 		select {
 		case <-r.Caught():
 			return
 		case <-c.Ctx.Done():
-			c.Fail("the operation neither asked for a node task nor ended in %s", c.Bounds.Clause)
+			c.Fail("the operation neither requested a node task nor ended in %s", c.Bounds.Clause)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

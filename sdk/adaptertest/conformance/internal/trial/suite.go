@@ -57,7 +57,7 @@ func (s *Suite) Over() error {
 	case s.Ctx.Err() == nil:
 		return nil
 	case errors.Is(s.Ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("the whole run was not over after %s: %w", s.Bounds.Overall, s.Ctx.Err())
+		return fmt.Errorf("the whole run had not ended after %s: %w", s.Bounds.Overall, s.Ctx.Err())
 	}
 	return s.Ctx.Err()
 }
@@ -152,7 +152,7 @@ func (s *Suite) meet() error {
 		return fmt.Errorf("%w at %s within %s: %w%s", run.ErrUnreachable, s.URL, s.Bounds.Start, err, s.lastWords())
 	case json.Unmarshal(answer.Body, &s.Description) != nil || answer.Status != http.StatusOK:
 		return fmt.Errorf(
-			"%w: GET %s was answered %d: %s", run.ErrNoApp, adapter.AdapterPath, answer.Status,
+			"%w: GET %s returned %d: %s", run.ErrNoApp, adapter.AdapterPath, answer.Status,
 			text.Clip(string(answer.Body), 200),
 		)
 	}
@@ -171,7 +171,7 @@ func (s *Suite) lastWords() string {
 		return ""
 	}
 	written := s.Options.Launcher.Output()
-	return "\nits output ends: " + text.HideTokens(written[max(0, len(written)-1000):])
+	return "\nthe end of its output: " + text.HideTokens(written[max(0, len(written)-1000):])
 }
 
 // keyPatience is how long an adapter may refuse the suite's key: it may have fetched the key set of

@@ -23,7 +23,7 @@ func (c *Check) Usage(i *Instance, cursor string) adapter.UsagePage {
 		Method: http.MethodGet, Target: adapter.UsagePath(i.Wire.ID, cursor),
 		Access: c.Grant(i, NewID("call")).Token(),
 	})
-	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
+	c.Require(answer.Status == http.StatusOK, "the usage returned %s", answer.Say())
 	var page adapter.UsagePage
 	c.Decode(answer, "the usage", &page)
 	return page

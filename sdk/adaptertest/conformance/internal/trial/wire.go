@@ -84,7 +84,7 @@ func (s *Suite) send(ctx context.Context, l Letter) (Reply, error) {
 func (s *Suite) Request(ctx context.Context, l Letter) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, l.Method, s.URL+l.Target, bytes.NewReader(l.Body))
 	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
+		return nil, fmt.Errorf("create request: %w", err)
 	}
 	if l.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -167,7 +167,7 @@ func (w *watch) fit(where string, l Letter, answer Reply) {
 	if w.misfits[name] != "" {
 		return
 	}
-	w.misfits[name] = fmt.Sprintf("%s was answered %s: %s", where, answer.Say(), wrong)
+	w.misfits[name] = fmt.Sprintf("%s returned %s: %s", where, answer.Say(), wrong)
 }
 
 // note checks one answer. It looks first for the beginning that all tokens share.
@@ -184,14 +184,14 @@ func (w *watch) note(l Letter, answer Reply, tokens func() []string) {
 	}
 	w.fit(where, l, answer)
 	if w.Large == "" && len(answer.Body) > adapter.MaxBody {
-		w.Large = fmt.Sprintf("%s was answered with %d bytes", where, len(answer.Body))
+		w.Large = fmt.Sprintf("%s returned %d bytes", where, len(answer.Body))
 	}
 	media := answer.header.Get("Content-Type")
 	switch {
 	case w.Odd != "":
 	case answer.Status >= 300 && answer.Status < 400:
-		w.Odd = fmt.Sprintf("%s was answered with the redirect %d", where, answer.Status)
+		w.Odd = fmt.Sprintf("%s returned the redirect %d", where, answer.Status)
 	case len(answer.Body) > 0 && !strings.HasPrefix(media, "application/json"):
-		w.Odd = fmt.Sprintf("%s was answered %d with Content-Type %q", where, answer.Status, media)
+		w.Odd = fmt.Sprintf("%s returned %d with Content-Type %q", where, answer.Status, media)
 	}
 }
