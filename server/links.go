@@ -8,7 +8,7 @@ import (
 
 // bindLinks ties the templates of the installation's own tools to flags, whose defaults are the environment's.
 func (c *Config) bindLinks(flags *pflag.FlagSet) {
-	const has = "; https, or http of this machine; it may have {trace_id}, {correlation_id}, {operation_id}, " +
+	const has = "; https, or http to this machine; it may have {trace_id}, {correlation_id}, {operation_id}, " +
 		"{app_instance_id}, {project_id}, and {from} and {to} in milliseconds"
 	flags.StringVar(&c.Links.Trace, "trace-url-template", os.Getenv("TRACE_URL_TEMPLATE"),
 		"address of a trace in your own tools, shown by triage, such as https://grafana.example.com/explore?trace={trace_id}"+

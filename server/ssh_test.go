@@ -169,7 +169,7 @@ func (r *reachable) noCertificate(session, admin string, member ids.ID) {
 		"by policy":              {admin, "EXEC", map[string]any{"reason": "to look"}, fault.PolicyDenied},
 		"by policy, an endpoint": {admin, "ENDPOINTS", map[string]any{"endpoint": "login"}, fault.PolicyDenied},
 		"without a reason":       {admin, "input.reason", map[string]any{}, fault.InvalidArgument},
-		"of another protocol":    {admin, "speaks tcp", map[string]any{"endpoint": "raw"}, fault.FailedPrecondition},
+		"of another protocol":    {admin, "uses tcp", map[string]any{"endpoint": "raw"}, fault.FailedPrecondition},
 		"of no endpoint":         {admin, "nothing", map[string]any{"endpoint": "nothing"}, fault.NotFound},
 		"no key": {admin, "ssh-keygen writes it", map[string]any{"publicKey": "ssh-ed25519 x"},
 			fault.InvalidArgument},

@@ -114,7 +114,7 @@ func TestOrphanThatStaysIsTriedAgainAndSaysWhy(t *testing.T) {
 	c.own.ComputeNode.UpdateOneID(c.second).SetStatus(lifecycle.NodeOnline).ExecX(t.Context())
 	c.until("a try has failed", func() bool { return c.orphans()[0].Attempts == 1 })
 	left := c.orphans()[0]
-	require.Equal(t, "left are 1 processes, 1 mounts, 1 files", left.LastError)
+	require.Equal(t, "left: 1 processes, 1 mounts, 1 files", left.LastError)
 	require.WithinDuration(t, time.Now().Add(30*time.Second), left.NextTryAt, 10*time.Second)
 	require.NotNil(t, c.own.Allocation.GetX(t.Context(), c.theirs).InstanceID, "it stays bound")
 

@@ -51,11 +51,11 @@ func TestAnOldPlanThatHasChangedForTheWorseFailsBeforeAnythingIsDone(t *testing.
 	}{
 		"lost": {asked{kind: lifecycle.MemberDrain}, loses, "job/7",
 			"FAILED PLAN_STALE | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0"},
-		"unsafe": {asked{kind: lifecycle.MemberRemove}, refuses, "calls it unsafe",
+		"unsafe": {asked{kind: lifecycle.MemberRemove}, refuses, "judges it unsafe",
 			"FAILED PLAN_STALE | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0"},
 		"byforce": {asked{kind: lifecycle.MemberRemove, force: true}, loses, "job/7",
 			"FAILED PLAN_STALE | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0"},
-		"upgrade": {asked{kind: lifecycle.InstanceUpgrade}, refuses, "calls it unsafe",
+		"upgrade": {asked{kind: lifecycle.InstanceUpgrade}, refuses, "judges it unsafe",
 			"FAILED PLAN_STALE | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0"},
 	} {
 		c := l.cluster("replan" + name)

@@ -100,5 +100,5 @@ func TestACancelOfWhatTheAdapterNeverGotEndsByItsTombstone(t *testing.T) {
 	l.stop(it)
 	op := l.ended(it.create)
 	require.Equal(t, []any{lifecycle.OperationCanceled, "CANCELED"}, []any{op.State, op.ErrorCode})
-	require.Contains(t, op.CancelMessage, "not begun")
+	require.Contains(t, op.CancelMessage, "never dispatched")
 }

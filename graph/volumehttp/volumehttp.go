@@ -185,7 +185,7 @@ const maxID = 100
 // volumeID checks an id before anything is looked up by it.
 func volumeID(text string) (ids.ID, error) {
 	if len(text) > maxID || !ids.ID(text).Is(ids.Volume) {
-		return "", fault.New(fault.NotFound, "there is no such object, or the caller may not know of it")
+		return "", fault.NoSuch()
 	}
 	return ids.ID(text), nil
 }

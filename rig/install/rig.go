@@ -114,7 +114,7 @@ func (r *Rig) path(elements ...string) string {
 
 func (r *Rig) takeDir(context.Context) error {
 	if r.cfg.Dir == "" {
-		return errors.New("Dir: a data folder is required")
+		return errors.New("a data folder (Dir) is required")
 	}
 	abs, err := filepath.Abs(r.cfg.Dir)
 	if err != nil {

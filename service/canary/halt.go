@@ -131,7 +131,8 @@ func why(launches []launch, beside string, test *rollout.Test) string {
 	if active.Launches > 0 {
 		text += fmt.Sprintf(", and %d of %d of version %s", active.Failed, active.Launches, beside)
 	} else {
-		text += fmt.Sprintf(", and no version is active to compare with; %.0f percent may fail", 100*rollout.Tolerance)
+		text += fmt.Sprintf(", and there is no launch of an active version to compare with; %.0f percent may fail",
+			100*rollout.Tolerance)
 	}
 	return fmt.Sprintf("%s: the evidence that it is worse reached %.0f of %.0f", text, test.Evidence(),
 		rollout.Threshold)

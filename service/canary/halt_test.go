@@ -98,7 +98,7 @@ func TestWithoutAnActiveVersionACanaryIsHeldAgainstATolerance(t *testing.T) {
 	halted := b.halt()
 	require.NotNil(t, halted)
 	assert.Contains(t, halted.Reason,
-		"7 of 8 launches failed, and no version is active to compare with; 20 percent may fail")
+		"7 of 8 launches failed, and there is no launch of an active version to compare with; 20 percent may fail")
 }
 
 // Of several that look at once one halts; the history and the audit have it once.

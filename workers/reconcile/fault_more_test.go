@@ -205,7 +205,7 @@ func adapterTaskFailed(l *lab) injected {
 	l.until("the task has failed", func() bool { return l.Ent.NodeTask.GetX(l.Context(), task).EndedAt != nil })
 	return injected{op: op, instance: instance, code: "TASK_FAILED", owner: "adapter", subject: subject(task),
 		key:     "operation.cancel",
-		message: "its last task (run) on node " + l.node.Name + " failed: it ended with 3", retried: true,
+		message: "its last task (run) on node " + l.node.Name + " failed: it ended with exit code 3", retried: true,
 		then: "ADAPTER_WORKING"}
 }
 

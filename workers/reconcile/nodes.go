@@ -150,16 +150,13 @@ func tellInstance(ctx context.Context, t *tx.Tx, id ids.ID, node named, back boo
 }
 
 // tellMembers makes the members' health UNKNOWN while their node is silent. When it is back, it is the
-// adapter's next word that says more.
+// adapter's next word that says more. The second text of a silent node is that of earlier builds.
 func tellMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, node named, back bool) ([]event.Draft, error) {
-	said, where := unheard(node), `health_message <> $3`
-	if back {
-		said, where = "", `health_message LIKE 'the agent of node %'` // builds differ in the rest
-	}
-	sql := `UPDATE member SET health = 'UNKNOWN', health_message = $3, updated_at = $4
-		WHERE instance_id = $1 AND node_id = $2 AND NOT removed AND status <> 'FAILED' AND $5::text <> '' AND ` + where + `
-		RETURNING id, component_key, ordinal`
-	found, err := t.Query(ctx, sql, instance.ID, node.ID, said, t.Now, unheard(node))
+	found, err := t.Query(ctx, `UPDATE member SET health = 'UNKNOWN', updated_at = $4,
+		health_message = CASE WHEN $6 THEN '' ELSE $3 END
+		WHERE instance_id = $1 AND node_id = $2 AND NOT removed AND status <> 'FAILED'
+		AND (health_message IN ($3, 'the agent of node ' || $5::text || ' is not heard')) = $6
+		RETURNING id, component_key, ordinal`, instance.ID, node.ID, unheard(node), t.Now, node.Name, back)
 	if err != nil {
 		return nil, fmt.Errorf("update the members of %s: %w", instance.ID, err)
 	}
@@ -174,7 +171,7 @@ func tellMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, node name
 	}
 	var drafts []event.Draft
 	for _, one := range list {
-		message := fmt.Sprintf("%s %d is unknown: %s", one.Key, one.Ordinal, said)
+		message := fmt.Sprintf("%s %d is unknown: %s", one.Key, one.Ordinal, unheard(node))
 		if back {
 			message = fmt.Sprintf("the agent of node %s of %s %d reports again", node.Name, one.Key, one.Ordinal)
 		}

@@ -34,13 +34,15 @@ const (
 	heldFor       = "10 seconds" // after its operation has ended
 )
 
-// orphans goes on with those that are due. One whose node was silent is due as soon as the node is back.
+// orphans goes on with those that are due. One whose node was silent is due as soon as the node is back, also where an
+// earlier build stored that in other words.
 func (r *Reconciler) orphans(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
 	_, err := r.DB.Worker().Exec(ctx, `UPDATE orphan SET next_try_at = now() FROM compute_node n
 		WHERE n.id = orphan.node_id AND n.status = 'ONLINE'
-		AND orphan.resolved_at IS NULL AND orphan.last_error = $1 AND orphan.next_try_at > now()`, notHeard)
+		AND orphan.resolved_at IS NULL AND orphan.last_error IN ($1, 'its node is not heard')
+		AND orphan.next_try_at > now()`, notHeard)
 	if err != nil {
 		return fmt.Errorf("wake orphans whose nodes came back: %w", err)
 	}
@@ -240,8 +242,8 @@ func order(ctx context.Context, t *tx.Tx, row *db.Orphan, kind lifecycle.NodeTas
 
 // soon looks again in a moment.
 func soon(ctx context.Context, t *tx.Tx, row *db.Orphan) error {
-	_, err := t.Exec(ctx, `UPDATE orphan SET next_try_at = $2, last_error = CASE WHEN last_error = $3 THEN ''
-		ELSE last_error END WHERE id = $1`,
+	_, err := t.Exec(ctx, `UPDATE orphan SET next_try_at = $2, last_error = CASE
+		WHEN last_error IN ($3, 'its node is not heard') THEN '' ELSE last_error END WHERE id = $1`,
 		row.ID, t.Now.Add(orphanLooks), notHeard)
 	return err
 }

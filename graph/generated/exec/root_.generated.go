@@ -16518,7 +16518,7 @@ type AdapterRegistration implements Node {
   lastSeenAt: DateTime
   "Why it could not be reached the last time; empty when it could."
   lastError: String!
-  "Whether its read-only calls (observations, plans, actions of risk READ) have task.inspect alone: then they run only what the app's manifest names as inspections. False for adapters that have not moved yet, whose calls may run any command."
+  "Whether its read-only calls (observations, plans, actions of risk READ) have task.inspect in place of task.run: then they run only what the app's manifest names as inspections. False for adapters that have not moved yet, whose calls may run any command."
   narrowCalls: Boolean!
   "The project whose sandbox it is in: only apps in that sandbox may name it; null for the platform's, which every app may name."
   projectId: ID

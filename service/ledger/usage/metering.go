@@ -169,7 +169,7 @@ type Incoming struct {
 func Read(raw []byte) Incoming {
 	in := Incoming{Raw: raw}
 	if err := json.Unmarshal(raw, &in.Sent); err != nil {
-		in.Wrong = &fault.Reason{Code: fault.BadValue, Message: "a field of the record does not have its type"}
+		in.Wrong = &fault.Reason{Code: fault.BadValue, Message: "a field of the record has the wrong type"}
 		var id struct{ ID, Dimension string }
 		_ = json.Unmarshal(raw, &id) // what can be read of it names it
 		in.Sent = metering.Sent{ID: id.ID, Dimension: id.Dimension}

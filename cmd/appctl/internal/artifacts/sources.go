@@ -255,7 +255,7 @@ func addKey(t *command.Tool) *cobra.Command {
 	cmd.Flags().StringVar(&input.Name, "name", "", "display name")
 	cmd.Flags().StringVar(&from, "from", "",
 		"when its signatures begin to count: a time, or a duration from now; at once if not given")
-	cmd.Flags().StringVar(&until, "until", "", "until when they count: a time or a duration from now (default for ever)")
+	cmd.Flags().StringVar(&until, "until", "", "when they stop counting: a time or a duration from now (default never)")
 	command.Need(cmd, "name")
 	command.ReasonFlag(cmd, &input.Reason)
 	return cmd

@@ -75,7 +75,7 @@ func whyOutputIsNotRead(t *testing.T, b *bench) {
 		return read.Why != ""
 	}, patience, 100*time.Millisecond)
 	require.Equal(t, part{State: "RUNNING", Path: "/home/alice/results/removed",
-		Why: "the file /home/alice/results/removed does not exist yet, job " + id + " writes to it"}, read)
+		Why: "the file /home/alice/results/removed does not exist yet: job " + id + " will write to it"}, read)
 	b.on(worker, "touch /home/alice/go")
 	b.job(id, "COMPLETED")
 	refuses(id, "output", "OUTPUT_GONE", "input.jobId", "/home/alice/results/removed, which does not exist any more")

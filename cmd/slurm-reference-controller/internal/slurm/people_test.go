@@ -126,7 +126,7 @@ func othersJobsAreTheirs(t *testing.T, b *bench) {
 		refused := b.denies(bob, action, id)
 		require.Equal(t, "JOB_NOT_YOURS", refused.Code, action)
 		require.Equal(t, "input.jobId", refused.Path)
-		require.Contains(t, refused.Message, "of alice: only "+action+".any")
+		require.Contains(t, refused.Message, "belongs to alice: use "+action+".any")
 	}
 	var list jobList
 	b.does(bob, "queue.list", map[string]any{"jobId": id}, &list)

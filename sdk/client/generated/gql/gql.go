@@ -156,7 +156,7 @@ type Adapter struct {
 	LastSeenAt *time.Time `json:"lastSeenAt"`
 	// Why it could not be reached the last time; empty when it could.
 	LastError string `json:"lastError"`
-	// Whether its read-only calls (observations, plans, actions of risk READ) have task.inspect alone: then they run only what the app's manifest names as inspections. False for adapters that have not moved yet, whose calls may run any command.
+	// Whether its read-only calls (observations, plans, actions of risk READ) have task.inspect in place of task.run: then they run only what the app's manifest names as inspections. False for adapters that have not moved yet, whose calls may run any command.
 	NarrowCalls bool `json:"narrowCalls"`
 	// The project whose sandbox it is in: only apps in that sandbox may name it; null for the platform's, which every app may name.
 	ProjectId string `json:"projectId"`

@@ -144,5 +144,5 @@ func (l located) why(job report.Job) string {
 	if l.kind != "absent" {
 		return ""
 	}
-	return fmt.Sprintf("the file %s does not exist yet, job %s writes to it", l.path, job.JobID)
+	return fmt.Sprintf("the file %s does not exist yet: job %s will write to it", l.path, job.JobID)
 }

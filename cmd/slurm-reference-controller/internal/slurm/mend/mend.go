@@ -95,7 +95,8 @@ func (m *Mender) due(lost Lost) bool {
 }
 
 // replace requests the replacement, once for a member across restarts, and returns the operation. It requests none for
-// a member that the platform itself does not call active: repair and people have that in hand.
+// a member that the platform itself does not call active: repair and people have that in hand. The reason counts with
+// the idempotency key: with another text the platform refuses the repeat of an earlier build's request.
 func replace(ctx context.Context, account *automation.Account, lost Lost) (operation string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -108,7 +109,7 @@ func replace(ctx context.Context, account *automation.Account, lost Lost) (opera
 		return "", err
 	}
 	replaced, err := gql.ReplaceMember(ctx, c, gql.ReplaceMemberInput{
-		MemberId: lost.MemberID, DeadlineSeconds: deadline, Reason: "Slurm reports the worker as down: " + lost.Says,
+		MemberId: lost.MemberID, DeadlineSeconds: deadline, Reason: "Slurm has given the worker up: " + lost.Says,
 		IdempotencyKey: "slurm-lost-" + lost.MemberID})
 	if err != nil {
 		return "", err

@@ -75,7 +75,7 @@ func TestAWorkerThatSlurmHasGivenUpIsReplacedOnce(t *testing.T) {
 	first := server.CallsOf("replaceMember")[0]
 	require.Equal(t, "Bearer token of ins_1", first.Header.Get("Authorization"), "it acts as the account that was chosen")
 	require.Equal(t, "mem_1", first.Input()["memberId"])
-	require.Equal(t, "Slurm reports the worker as down: w0 is down* (Not responding)", first.Input()["reason"])
+	require.Equal(t, "Slurm has given the worker up: w0 is down* (Not responding)", first.Input()["reason"])
 	require.Equal(t, "slurm-lost-mem_1", first.Input()["idempotencyKey"], "it is one request, whoever starts again")
 	require.Equal(t, "mem_3", server.CallsOf("replaceMember")[1].Input()["memberId"])
 	require.Len(t, server.CallsOf("issueOperatorToken"), 2, "an instance without an account is left alone for a while")

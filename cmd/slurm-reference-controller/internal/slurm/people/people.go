@@ -87,6 +87,7 @@ func (p Person) As(command ...string) []string {
 // accountsScript creates an account, and a home if needed, for each line that it reads, and on a login lets only this
 // person's certificate open the account. A repeat does no harm. A home is filled beside its place and then moved:
 // another member may read the same volume. It exits with 6 where a name or an id is another account's in this member.
+// The whole text counts with a task's key: with another the platform refuses the repeat of an earlier build's action.
 const accountsScript = `umask 022
 exec 9> /run/lock-people && flock 9 && mkdir -p ` + HomeDir + ` || exit 1
 shell=$(command -v bash || echo /bin/sh)
@@ -97,7 +98,7 @@ $1:$2
 "*) return ;;
     *"
 $1:"* | *":$2
-"*) echo "another account here has the name $1 or the id $2" >&2; exit 6 ;;
+"*) echo "the name $1 or the id $2 is somebody else's here" >&2; exit 6 ;;
     esac
     grep -q "^$1:" /etc/group || echo "$1:x:$3:" >> /etc/group
     grep -q "^$1:" /etc/shadow || echo "$1:*:19000:0:99999:7:::" >> /etc/shadow
