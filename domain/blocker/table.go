@@ -195,10 +195,10 @@ var rules = []Rule{
 	{Code: "INSTANCE_UNHEALTHY", Scope: OfInstances, Owner: OwnerAdapter, Key: "<family>.member.recover",
 		When: "the instance is RUNNING and its adapter does not report it healthy, or members of it have failed; " +
 			"without a failed member the key is that of a replacement",
-		Since:  "when that was first reported",
+		Since: "when that was first reported",
 		Clears: "the adapter reports it healthy and no member has failed: use recoverMember, or replaceMember after " +
 			"planReplaceMember",
-		find:   unhealthy, Message: "its health is {health}{reason}; {way}"},
+		find: unhealthy, Message: "its health is {health}{reason}; {way}"},
 	{Code: "ENTITLEMENT_ENDED", Scope: OfInstances, Owner: OwnerUser, Key: "entitlement.manage",
 		When:   "the project may not launch the app any more; what runs continues, and cannot grow or be upgraded",
 		Since:  "when the right was taken away",
