@@ -81,10 +81,56 @@ func wrongAction(said, stated adapter.Action) string {
 	return ""
 }
 
-// sameSchema reports whether two schemas are the same JSON; an absent one is null.
+// sameSchema reports whether two schemas take the same values: the same JSON, texts for people apart. An absent one is
+// null.
 func sameSchema(one, other json.RawMessage) bool {
 	var a, b any
-	_ = json.Unmarshal(one, &a) // what is no JSON is another clause's
+	_ = json.Unmarshal(one, &a) // text that is not JSON fails another clause
 	_ = json.Unmarshal(other, &b)
-	return reflect.DeepEqual(a, b)
+	return reflect.DeepEqual(bare(a), bare(b))
+}
+
+// texts are the keywords of a schema that only people read. subschemas are those whose members are named schemas, and
+// values those that hold data.
+var (
+	texts      = []string{"title", "description", "$comment"}
+	subschemas = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+	values     = []string{"const", "default", "enum", "examples"}
+)
+
+// bare returns a schema without its texts.
+func bare(schema any) any {
+	switch schema := schema.(type) {
+	case []any:
+		kept := make([]any, 0, len(schema))
+		for _, each := range schema {
+			kept = append(kept, bare(each))
+		}
+		return kept
+	case map[string]any:
+		kept := map[string]any{}
+		for keyword, value := range schema {
+			named, is := value.(map[string]any)
+			switch {
+			case slices.Contains(texts, keyword):
+			case slices.Contains(values, keyword):
+				kept[keyword] = value
+			case is && slices.Contains(subschemas, keyword):
+				kept[keyword] = bareEach(named)
+			default:
+				kept[keyword] = bare(value)
+			}
+		}
+		return kept
+	}
+	return schema
+}
+
+// bareEach returns named schemas without their texts; a schema may have any name, also that of a keyword.
+func bareEach(named map[string]any) map[string]any {
+	kept := map[string]any{}
+	for name, schema := range named {
+		kept[name] = bare(schema)
+	}
+	return kept
 }
