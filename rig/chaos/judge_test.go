@@ -230,11 +230,11 @@ func TestAFollowerThatWasToldOtherwiseIsNamed(t *testing.T) {
 	require.Empty(t, (&follower{states: []gql.OperationState{running, done}, percent: []int{5, 100},
 		ended: true}).wrong("SUCCEEDED"))
 	for what, f := range map[string]*follower{
-		"went back":  {states: []gql.OperationState{running, running, done}, percent: []int{5, 0, 100}, ended: true},
-		"after it":   {states: []gql.OperationState{done, running}, percent: []int{100, 100}, ended: true},
-		"is SUCCEED": {states: []gql.OperationState{running}, percent: []int{5}, ended: true},
-		"ended fals": {states: []gql.OperationState{done}, percent: []int{100}},
-		"told as []": {ended: true},
+		"went back":       {states: []gql.OperationState{running, running, done}, percent: []int{5, 0, 100}, ended: true},
+		"after it":        {states: []gql.OperationState{done, running}, percent: []int{100, 100}, ended: true},
+		"is SUCCEED":      {states: []gql.OperationState{running}, percent: []int{5}, ended: true},
+		"ended fals":      {states: []gql.OperationState{done}, percent: []int{100}},
+		"was reported []": {ended: true},
 	} {
 		require.Contains(t, f.wrong("SUCCEEDED"), what)
 	}
