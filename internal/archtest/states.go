@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -28,20 +27,14 @@ func MisspeltStates(tree *Tree) (found []Finding) {
 		if file.Test || within(file.Dir, "rig") || outsider(file.Dir) != "" {
 			continue
 		}
-		ast.Inspect(file.AST, func(node ast.Node) bool {
-			literal, ok := node.(*ast.BasicLit)
-			if !ok || literal.Kind != token.STRING {
-				return true
-			}
-			text, err := strconv.Unquote(literal.Value)
-			if err != nil || !statement.MatchString(text) {
-				return true
+		eachString(file, func(at token.Pos, text string) {
+			if !statement.MatchString(text) {
+				return
 			}
 			for _, problem := range misspelt(text, words) {
-				found = append(found, Finding{file.Path, tree.line(literal.Pos()), file.Path + " " + problem,
+				found = append(found, Finding{file.Path, tree.line(at), file.Path + " " + problem,
 					problem + ": domain/lifecycle has no such state"})
 			}
-			return true
 		})
 	}
 	return found

@@ -126,6 +126,18 @@ func (t *Tree) Written() []*File {
 // line is where a node begins.
 func (t *Tree) line(at token.Pos) int { return t.fset.Position(at).Line }
 
+// eachString calls do with every string that a Go file has in its code.
+func eachString(file *File, do func(at token.Pos, text string)) {
+	ast.Inspect(file.AST, func(node ast.Node) bool {
+		if literal, is := node.(*ast.BasicLit); is && literal.Kind == token.STRING {
+			if text, err := strconv.Unquote(literal.Value); err == nil {
+				do(literal.Pos(), text)
+			}
+		}
+		return true
+	})
+}
+
 // imports is every import of the file, by path.
 func imports(f *File) []*ast.ImportSpec { return f.AST.Imports }
 

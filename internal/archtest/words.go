@@ -58,11 +58,16 @@ func wording(file *File, at int, line string, names map[string]bool) (found []Fi
 	}
 	for _, word := range unusedWord.FindAllString(line, -1) {
 		if !names[word] {
-			found = append(found, Finding{file.Path, at, file.Path + " " + word,
-				fmt.Sprintf("write %s instead of %q: see docs/style.md", unused[word], word)})
+			found = append(found, unusedAt(file, at, word))
 		}
 	}
 	return found
+}
+
+// unusedAt is the finding of a word that is not used.
+func unusedAt(file *File, at int, word string) Finding {
+	return Finding{file.Path, at, file.Path + " " + word,
+		fmt.Sprintf("write %s instead of %q: see docs/style.md", unused[word], word)}
 }
 
 // namesIn returns every name in a file's code.

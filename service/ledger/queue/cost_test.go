@@ -25,28 +25,18 @@ func TestTheBacklogOfWhoHasItsMostCostsAClaimNothing(t *testing.T) {
 	}
 	kit.SQL(`UPDATE operation SET adapter_name = CASE tenant_id WHEN $1 THEN 'slow' ELSE 'well' END`, crowd.TenantID)
 	kit.SQL(`VACUUM ANALYZE operation`)
-	full, slow, none := []string{string(crowd.TenantID)}, []string{"slow"}, []string{}
-	for name, call := range map[string]struct {
-		sql  string
-		args []any
-	}{
-		"the claim beside a full tenant":     {queue.ClaimSQL, []any{"wrk_1", 4, full, true, none, none, "null", none}},
-		"the next due beside one":            {queue.NextBesideSQL, []any{none, none, full, none}},
-		"the claim beside a crowded adapter": {queue.ClaimSQL, []any{"wrk_1", 4, none, true, none, none, "null", slow}},
-		"the next due beside such a one":     {queue.NextBesideSQL, []any{none, none, none, slow}},
+	full := `{` + string(crowd.TenantID) + `}`
+	for name, call := range map[string]struct{ sql, arguments string }{
+		"the claim beside a full tenant":     {queue.ClaimSQL, `('wrk_1', 4, '` + full + `', true, '{}', '{}', 'null', '{}')`},
+		"the next due beside one":            {queue.NextBesideSQL, `('{}', '{}', '` + full + `', '{}')`},
+		"the claim beside a crowded adapter": {queue.ClaimSQL, `('wrk_1', 4, '{}', true, '{}', '{}', 'null', '{slow}')`},
+		"the next due beside such a one":     {queue.NextBesideSQL, `('{}', '{}', '{}', '{slow}')`},
 	} {
-		transaction, err := kit.DB.Worker().Begin(t.Context())
-		require.NoError(t, err)
-		_, err = transaction.Exec(t.Context(), queue.ClaimSettings)
-		require.NoError(t, err)
-		var raw []byte
-		require.NoError(t, transaction.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+call.sql,
-			call.args...).Scan(&raw))
-		require.NoError(t, transaction.Rollback(t.Context()))
+		raw := planOf(t, kit, call.sql, call.arguments)
 		var plans []struct {
 			Plan map[string]any `json:"Plan"`
 		}
-		require.NoError(t, json.Unmarshal(raw, &plans))
+		require.NoError(t, json.Unmarshal([]byte(raw), &plans))
 		require.Less(t, plans[0].Plan["Shared Hit Blocks"].(float64)+plans[0].Plan["Shared Read Blocks"].(float64), 1000.0,
 			"%s: %s", name, raw)
 	}
