@@ -88,7 +88,8 @@ type Actor struct {
 
 	platform Mask
 	tenants  grants
-	seen     grants // the tenants of project bindings, with at most TenantRead: of the tenant itself, not of its projects
+	// the tenants of project bindings, with at most TenantRead: of the tenant itself, not of its projects
+	seen     grants
 	projects grants
 	anywhere Mask
 	// refreshAt is when the first binding in use, or the credential, ends; zero for never.

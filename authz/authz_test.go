@@ -119,7 +119,8 @@ func TestOperationTokenReachesOnlyItsInstance(t *testing.T) {
 	require.True(t, fault.Is(RequireOn(token, TaskRun, other), fault.NotFound))
 	require.True(t, fault.Is(Require(token, TaskRun, tenant1, project1), fault.NotFound),
 		"an object without an instance is out of reach")
-	loose := NewActor(Subject{Kind: KindOperation, TenantID: tenant1, ProjectID: project1}, nil, []string{"task.run"}, now)
+	loose := NewActor(Subject{Kind: KindOperation, TenantID: tenant1, ProjectID: project1}, nil,
+		[]string{"task.run"}, now)
 	require.Error(t, Require(loose, TaskRun, tenant1, project1), "a token without an instance reaches nothing")
 }
 
@@ -165,7 +166,8 @@ func TestRefusalTellsOnlyWhatTheActorMayKnow(t *testing.T) {
 	}
 	require.ErrorContains(t, Require(viewer, AppsInstanceCreate, tenant1, project1), "apps.instance.create")
 	require.NoError(t, RequireAnywhere(viewer, ManifestPublish, AppsCatalogRead))
-	require.NoError(t, RequireAny(viewer, Object{TenantID: tenant1, ProjectID: project1}, FamilyKeys("instance.read")...))
+	require.NoError(t, RequireAny(viewer, Object{TenantID: tenant1, ProjectID: project1},
+		FamilyKeys("instance.read")...))
 }
 
 func TestReachListsWhereAKeyIsHeld(t *testing.T) {

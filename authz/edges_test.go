@@ -93,9 +93,10 @@ func TestAnActorIsReadAgainWhenItsFirstRightEnds(t *testing.T) {
 		bindings   []Binding
 		want       time.Time
 	}{
-		"never":                     {time.Time{}, []Binding{binding(time.Time{})}, time.Time{}},
-		"the credential":            {first, []Binding{binding(time.Time{}), binding(second)}, first},
-		"a binding":                 {second, []Binding{binding(time.Time{}), binding(first), binding(time.Time{})}, first},
+		"never":          {time.Time{}, []Binding{binding(time.Time{})}, time.Time{}},
+		"the credential": {first, []Binding{binding(time.Time{}), binding(second)}, first},
+		"a binding": {second, []Binding{binding(time.Time{}), binding(first),
+			binding(time.Time{})}, first},
 		"the first of two bindings": {time.Time{}, []Binding{binding(second), binding(first), binding(second)}, first},
 		"not one that has ended":    {second, []Binding{binding(now)}, second},
 	} {
@@ -151,10 +152,12 @@ func TestARefusalNamesEveryKeyThatWouldDo(t *testing.T) {
 	err := RequireAny(viewer, here, keys...)
 	require.Equal(t, []string{"apps.instance.create", "scheduler.instance.create"}, lacking(t, err))
 	require.ErrorContains(t, err, "the permission apps.instance.create or scheduler.instance.create is needed")
-	require.Equal(t, []string{"apps.instance.create"}, lacking(t, Require(viewer, AppsInstanceCreate, tenant1, project1)))
+	require.Equal(t, []string{"apps.instance.create"}, lacking(t,
+		Require(viewer, AppsInstanceCreate, tenant1, project1)))
 	require.ErrorContains(t, Require(viewer, AppsInstanceCreate, tenant1, project1),
 		"the permission apps.instance.create is needed")
-	require.True(t, fault.Is(RequireAny(viewer, Object{TenantID: tenant2, ProjectID: project3}, keys...), fault.NotFound))
+	require.True(t, fault.Is(RequireAny(viewer, Object{TenantID: tenant2, ProjectID: project3}, keys...),
+		fault.NotFound))
 	require.NoError(t, RequireAny(viewer, here, AppsInstanceCreate, AppsInstanceRead))
 	require.True(t, (*Actor)(nil).Holds(tenant1, project1).Empty())
 }
@@ -162,7 +165,8 @@ func TestARefusalNamesEveryKeyThatWouldDo(t *testing.T) {
 func TestOnlyAnAccountWithLimitsIsToldOfThem(t *testing.T) {
 	t.Parallel()
 	here := Object{TenantID: tenant1, ProjectID: project1}
-	require.Equal(t, []string{"apps.instance.delete"}, lacking(t, RequireOn(limited(Limits{}), AppsInstanceDelete, here)))
+	require.Equal(t, []string{"apps.instance.delete"}, lacking(t,
+		RequireOn(limited(Limits{}), AppsInstanceDelete, here)))
 	err := RequireOn(limited(Limits{Objects: []ids.ID{ins1}}), AppsInstanceCreate, here)
 	refused, _ := fault.As(err)
 	require.Equal(t, []fault.Reason{{Code: fault.AccountLimit, Message: "limits.objectIds"}}, refused.Reasons)

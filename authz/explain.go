@@ -231,7 +231,8 @@ func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 		v.Missing = append(v.Missing, Ground{Kind: kind, ID: c.Subject.ID, Message: fmt.Sprintf(format, args...)})
 	}
 	if !holds(ceiling, c.Key) {
-		miss(GroundCeiling, "%s lies above the ceiling of %ss: only a person can hold it", c.Key, machineName(c.Subject.Kind))
+		miss(GroundCeiling, "%s lies above the ceiling of %ss: only a person can hold it", c.Key,
+			machineName(c.Subject.Kind))
 	}
 	if !slices.Contains(c.Allow, c.Key.String()) {
 		miss(kind, "%s is not on %s", c.Key, list)
@@ -246,8 +247,8 @@ func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 		miss(GroundLimit, "the %s's limits do not reach this object", machineName(c.Subject.Kind))
 	}
 	if c.Risk != "" && !c.Subject.Limits.permit(c.Risk) {
-		miss(GroundLimit, "the %s's limits leave it app actions of risk up to %s, and not %s", machineName(c.Subject.Kind),
-			c.Subject.Limits.MaxRisk, c.Risk)
+		miss(GroundLimit, "the %s's limits leave it app actions of risk up to %s, and not %s",
+			machineName(c.Subject.Kind), c.Subject.Limits.MaxRisk, c.Risk)
 	}
 	if len(v.Missing) == 0 {
 		v.Because = []Ground{{Kind: kind, ID: c.Subject.ID, Scope: ScopeProject, ExpiresAt: c.Subject.ExpiresAt,

@@ -21,7 +21,8 @@ func messages(v Verdict) (said []string) {
 func TestWhatCouldBeHeldIsNamedByItsScopes(t *testing.T) {
 	t.Parallel()
 	person, staff := Subject{Kind: KindUser, ID: "usr_1", TenantID: tenant1}, Subject{Kind: KindUser, ID: "usr_2"}
-	inProject, inTenant := " in project "+string(project1)+" would give it", " in tenant "+string(tenant1)+" would give it"
+	inProject, inTenant := " in project "+string(project1)+" would give it",
+		" in tenant "+string(tenant1)+" would give it"
 	require.Equal(t, []string{"project_admin" + inProject, "project_admin" + inTenant, "tenant_admin" + inTenant},
 		messages(Explain(Case{Subject: person, Key: AppsInstanceCreate,
 			Object: Object{TenantID: tenant1, ProjectID: project1}, Now: now})))
@@ -41,13 +42,15 @@ func TestAProjectsBindingShowsItsTenantAndNothingElseOfIt(t *testing.T) {
 		want   bool
 	}{
 		{TenantRead, Object{TenantID: tenant1}, true}, {TenantRead, Object{TenantID: tenant2}, false},
-		{TenantRead, Object{TenantID: tenant1, ProjectID: project2}, false}, {ProjectRead, Object{TenantID: tenant1}, false},
+		{TenantRead, Object{TenantID: tenant1, ProjectID: project2}, false},
+		{ProjectRead, Object{TenantID: tenant1}, false},
 		{ProjectRead, Object{TenantID: tenant1, ProjectID: project1}, true}, {TenantRead, Object{}, false},
 	} {
 		said := Explain(Case{Subject: person, Key: c.key, Object: c.object, Now: now,
 			Holdings: []Holding{{ID: "rb_1", Binding: binding}}})
 		require.Equal(t, c.want, said.Allowed(), "%s on %v", c.key, c.object)
-		require.Equal(t, c.want, user(binding).AllowsOn(c.key, c.object), "the decision itself: %s on %v", c.key, c.object)
+		require.Equal(t, c.want, user(binding).AllowsOn(c.key, c.object), "the decision itself: %s on %v",
+			c.key, c.object)
 		require.Equal(t, c.want, len(said.Missing) == 0)
 	}
 }
@@ -105,15 +108,19 @@ func TestAMachineAnywhereIsNotHeldToItsObjects(t *testing.T) {
 	account := Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1, ProjectID: project1,
 		Limits: Limits{Objects: []ids.ID{ins2}}}
 	read := []string{AppsCatalogRead.String()}
-	require.True(t, Explain(Case{Subject: account, Key: AppsCatalogRead, Allow: read, Anywhere: true, Now: now}).Allowed())
+	require.True(t, Explain(Case{Subject: account, Key: AppsCatalogRead, Allow: read, Anywhere: true,
+		Now: now}).Allowed())
 	here := Object{TenantID: tenant1, ProjectID: project1, InstanceID: ins1}
-	require.False(t, Explain(Case{Subject: account, Key: AppsCatalogRead, Allow: read, Object: here, Now: now}).Allowed())
+	require.False(t, Explain(Case{Subject: account, Key: AppsCatalogRead, Allow: read, Object: here,
+		Now: now}).Allowed())
 	account.Limits = Limits{}
-	require.True(t, Explain(Case{Subject: account, Key: AppsCatalogRead, Allow: read, Object: here, Now: now}).Allowed())
+	require.True(t, Explain(Case{Subject: account, Key: AppsCatalogRead, Allow: read, Object: here,
+		Now: now}).Allowed())
 	node := Subject{Kind: KindNode, ID: nod1, NodeID: nod1}
 	require.True(t, Explain(Case{Subject: node, Key: TaskExecute, Anywhere: true, Now: now}).Allowed())
 	require.True(t, Explain(Case{Subject: node, Key: TaskExecute, Object: Object{NodeID: nod1}, Now: now}).Allowed())
 	system := Explain(Case{Subject: Subject{Kind: KindSystem, ID: "system"}, Now: now})
 	require.Equal(t, []string{"it is not a permission"}, messages(system))
-	require.True(t, Explain(Case{Subject: Subject{Kind: KindSystem, ID: "system"}, Key: TenantCreate, Now: now}).Allowed())
+	require.True(t, Explain(Case{Subject: Subject{Kind: KindSystem, ID: "system"}, Key: TenantCreate,
+		Now: now}).Allowed())
 }

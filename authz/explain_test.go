@@ -65,7 +65,8 @@ func (s *small) object() Object {
 	case 4:
 		object.AllocationID = pick(s, []ids.ID{"alc_1", "alc_2"})
 	case 5:
-		return Object{TenantID: pick(s, s.tenants), ProjectID: pick(s, s.projects)} // a project under another tenant's name
+		// a project under another tenant's name
+		return Object{TenantID: pick(s, s.tenants), ProjectID: pick(s, s.projects)}
 	case 6:
 		object.NodeID = pick(s, s.nodes)
 	}
@@ -236,7 +237,8 @@ func TestExplanationNamesTheNearestMissingRow(t *testing.T) {
 	here := Object{TenantID: tenant1, ProjectID: project1, InstanceID: ins1}
 	ended := Holding{ID: "rb_1", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1, ProjectID: project1,
 		ExpiresAt: now.Add(-time.Hour)}}
-	revoked := Holding{ID: "rb_2", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1}, RevokedAt: now.Add(-time.Hour)}
+	revoked := Holding{ID: "rb_2", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1},
+		RevokedAt: now.Add(-time.Hour)}
 	limited := robot
 	limited.Limits.Objects = []ids.ID{ins2}
 	for name, c := range map[string]struct {
@@ -255,27 +257,33 @@ func TestExplanationNamesTheNearestMissingRow(t *testing.T) {
 			Holdings: []Holding{revoked}}, GroundBinding, "rb_2", "revoked on"},
 		"another tenant's person": {Case{Subject: person, Key: AppsInstanceRead,
 			Object: Object{TenantID: tenant2, ProjectID: project3}}, GroundLimit, "usr_1", "another tenant"},
-		"for platform staff alone": {Case{Subject: person, Key: TenantCreate}, GroundCeiling, "", "only platform staff"},
+		"for platform staff alone": {Case{Subject: person, Key: TenantCreate}, GroundCeiling, "",
+			"only platform staff"},
 		"for machines alone": {Case{Subject: person, Key: TaskExecute, Object: here}, GroundCeiling, "",
 			"for machines alone"},
-		"somebody disabled": {Case{Subject: person, Key: AppsInstanceRead, Object: here, Barred: "the person is disabled",
-			Holdings: []Holding{{ID: "rb_3", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1}}}}, GroundLimit, "usr_1",
+		"somebody disabled": {Case{Subject: person, Key: AppsInstanceRead, Object: here,
+			Barred:   "the person is disabled",
+			Holdings: []Holding{{ID: "rb_3", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1}}}},
+			GroundLimit, "usr_1",
 			"disabled"},
 		"not on the allow-list": {Case{Subject: robot, Key: AppsInstanceRead, Object: here}, GroundAllowList, "sa_1",
 			"is not on the service account's allow-list"},
 		"above the ceiling": {Case{Subject: robot, Key: BindingGrant, Object: here,
 			Allow: []string{"identity.binding.grant"}}, GroundCeiling, "sa_1", "above the ceiling of service accounts"},
 		"out of its project": {Case{Subject: robot, Key: AppsInstanceRead,
-			Object: Object{TenantID: tenant1, ProjectID: project2}, Allow: []string{"apps.instance.read"}}, GroundLimit, "sa_1",
+			Object: Object{TenantID: tenant1, ProjectID: project2}, Allow: []string{"apps.instance.read"}},
+			GroundLimit, "sa_1",
 			"never leaves its project"},
 		"beyond its risk": {Case{Subject: Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1,
 			ProjectID: project1, Limits: Limits{MaxRisk: "READ"}},
-			Key: AppsInstanceRead, Object: here, Allow: []string{"apps.instance.read"}, Risk: "WRITE"}, GroundLimit, "sa_1",
+			Key: AppsInstanceRead, Object: here, Allow: []string{"apps.instance.read"}, Risk: "WRITE"},
+			GroundLimit, "sa_1",
 			"risk up to READ, and not WRITE"},
 		"beyond its limits": {Case{Subject: limited, Key: AppsInstanceRead, Object: here,
 			Allow: []string{"apps.instance.read"}}, GroundLimit, "sa_1", "limits do not reach"},
 		"another instance's token": {Case{Subject: Subject{Kind: KindOperation, ID: "op_1", TenantID: tenant1,
-			ProjectID: project1, InstanceID: ins2}, Key: TaskRun, Object: here, Allow: []string{"task.run"}}, GroundLimit,
+			ProjectID: project1, InstanceID: ins2}, Key: TaskRun, Object: here, Allow: []string{"task.run"}},
+			GroundLimit,
 			"op_1", "limits do not reach"},
 		"another node's credential": {Case{Subject: Subject{Kind: KindNode, ID: nod1, NodeID: nod1}, Key: TaskExecute,
 			Object: Object{NodeID: nod2}}, GroundLimit, nod1, "its own node"},
@@ -296,7 +304,8 @@ func TestExplanationNamesTheNearestMissingRow(t *testing.T) {
 
 func TestExplanationIsBounded(t *testing.T) {
 	t.Parallel()
-	c := Case{Subject: Subject{Kind: KindUser, ID: "usr_1"}, Key: TenantRead, Object: Object{TenantID: tenant1}, Now: now}
+	c := Case{Subject: Subject{Kind: KindUser, ID: "usr_1"}, Key: TenantRead,
+		Object: Object{TenantID: tenant1}, Now: now}
 	for range 3 * maxBecause {
 		c.Holdings = append(c.Holdings, Holding{ID: ids.New(ids.RoleBinding),
 			Binding: Binding{Role: TenantAdmin, TenantID: tenant1}})

@@ -82,7 +82,9 @@ func beyond(objects, others []ids.ID) bool {
 	if len(others) == 0 {
 		return false
 	}
-	return len(objects) == 0 || slices.ContainsFunc(objects, func(id ids.ID) bool { return !slices.Contains(others, id) })
+	return len(objects) == 0 || slices.ContainsFunc(objects, func(id ids.ID) bool {
+		return !slices.Contains(others, id)
+	})
 }
 
 // riskRank orders highest risks; none is the highest of all.

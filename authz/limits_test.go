@@ -12,7 +12,8 @@ import (
 
 // limited is a service account of project1 that may read instances and allocations and launch, within limits.
 func limited(limits Limits) *Actor {
-	return NewActor(Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1, ProjectID: project1, Limits: limits},
+	return NewActor(Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1, ProjectID: project1,
+		Limits: limits},
 		nil,
 		[]string{"apps.instance.read", "apps.instance.create", "allocation.read", "project.read"}, now)
 }
@@ -25,7 +26,8 @@ func TestAnAccountThatIsLimitedToObjectsReachesNothingElse(t *testing.T) {
 	require.NoError(t, RequireOn(account, AppsInstanceRead, in(Object{InstanceID: mine})))
 	require.NoError(t, RequireOn(account, AllocationRead, in(Object{AllocationID: allocation})))
 	require.NoError(t, RequireOn(account, AllocationRead,
-		in(Object{AllocationID: ids.New(ids.Allocation), InstanceID: mine})), "what serves a listed instance is its part")
+		in(Object{AllocationID: ids.New(ids.Allocation), InstanceID: mine})),
+		"what serves a listed instance is its part")
 	for what, object := range map[string]Object{
 		"another instance": {InstanceID: other}, "another allocation": {AllocationID: ids.New(ids.Allocation)},
 		"a node's task elsewhere": {InstanceID: other, NodeID: nod1},
@@ -77,8 +79,8 @@ func TestChangesOfLimitsWidenOrNarrow(t *testing.T) {
 		"one object fewer": {Limits{Objects: []ids.ID{a, b}}, Limits{Objects: []ids.ID{a}}, nil, []string{"objectIds"}},
 		"another object": {Limits{Objects: []ids.ID{a}}, Limits{Objects: []ids.ID{b}}, []string{"objectIds"},
 			[]string{"objectIds"}},
-		"risk and rate apart": {Limits{MaxRisk: "READ", OperationsPerHour: 3}, Limits{MaxRisk: "WRITE", OperationsPerHour: 2},
-			[]string{"maxRisk"}, []string{"operationsPerHour"}},
+		"risk and rate apart": {Limits{MaxRisk: "READ", OperationsPerHour: 3},
+			Limits{MaxRisk: "WRITE", OperationsPerHour: 2}, []string{"maxRisk"}, []string{"operationsPerHour"}},
 	} {
 		wider, narrower := c.was.Compare(c.is)
 		require.Equal(t, c.wider, wider, name)

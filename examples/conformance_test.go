@@ -29,7 +29,9 @@ func TestTypescriptAdapterConformsToTheContract(t *testing.T) {
 			Action: "counter.batch", Input: json.RawMessage(`{"seconds":600,"counter":"{member}"}`),
 		},
 		Launcher: &conformance.Command{
-			Line: "node " + program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
+			Line: "node " +
+				program +
+				` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 			Name: name, StateDir: t.TempDir(),
 		},
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},

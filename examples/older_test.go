@@ -31,7 +31,8 @@ func olderPlatform(t *testing.T) (environment []string) {
 			return
 		}
 		envelope := map[string]any{}
-		if doc, problems := gqlparser.LoadQueryWithRules(schema, asked.Query, rules.NewDefaultRules()); len(problems) > 0 {
+		if doc, problems := gqlparser.LoadQueryWithRules(schema, asked.Query,
+			rules.NewDefaultRules()); len(problems) > 0 {
 			envelope["errors"] = []any{map[string]any{"message": problems[0].Message,
 				"extensions": map[string]any{"code": "DOCUMENT_INVALID", "retryable": false}}}
 		} else {

@@ -101,7 +101,8 @@ func newDesk(t *testing.T) *desk {
 		return object{"__typename": "Manifest", "id": "man_1", "appSlug": "server", "version": "1.2.0"}, nil
 	})
 	d.Handle("canaryReport", func(clienttest.Call) (any, error) {
-		return object{"verdict": d.verdict, "canary": object{"manifest": object{"id": "man_1", "version": "1.2.0"}}}, nil
+		return object{"verdict": d.verdict, "canary": object{"manifest": object{"id": "man_1",
+			"version": "1.2.0"}}}, nil
 	})
 	d.Handle("requestAllocation",
 		func(clienttest.Call) (any, error) { return object{"allocations": []object{{"id": "alc_1"}}}, nil })
@@ -221,7 +222,8 @@ func TestTheRecipePinsBytesThatAnotherAppHasPublished(t *testing.T) {
 	d.Handle("publishArtifact", func(call clienttest.Call) (any, error) {
 		_, digest, _ := strings.Cut(call.Input()["ref"].(string), "@")
 		d.known = "registry.test/first@" + digest
-		return nil, &clienttest.Fault{Code: "CONFLICT", Message: "an artifact with digest " + digest + " exists already"}
+		return nil, &clienttest.Fault{Code: "CONFLICT", Message: "an artifact with digest " + digest +
+			" exists already"}
 	})
 	output, err := d.pipeline(t)()
 	require.NoError(t, err, output)

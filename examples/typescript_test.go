@@ -102,8 +102,8 @@ func typescriptAdapter(t *testing.T) string {
 // startTypescript starts the adapter for the platform and returns its address and what kills it.
 func startTypescript(t *testing.T, p *adaptertest.Platform, state string) (base string, kill func()) {
 	t.Helper()
-	cmd := exec.Command("node", filepath.Join(typescriptAdapter(t), "dist/src/main.js"), "--platform-url", p.URL, "--name",
-		p.Name, "--state-dir", state)
+	cmd := exec.Command("node", filepath.Join(typescriptAdapter(t), "dist/src/main.js"), "--platform-url",
+		p.URL, "--name", p.Name, "--state-dir", state)
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -144,7 +144,8 @@ func counterOf(p *adaptertest.Platform, id string, kind adapter.Kind, members in
 		OperationID: id, Kind: kind, Attempt: 1, Deadline: time.Now().Add(patience), CorrelationID: "cor-1",
 		Instance: adapter.Instance{
 			ID: "ins_1", Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "counter", Version: "1.0.0",
-			Config: json.RawMessage(`{"step":7}`), Components: []adapter.ComponentCount{{Key: "counter", Count: members}},
+			Config: json.RawMessage(`{"step":7}`), Components: []adapter.ComponentCount{{Key: "counter",
+				Count: members}},
 		},
 		Platform: p.Access(),
 	}

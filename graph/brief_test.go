@@ -54,7 +54,8 @@ func documented(kit *platformtest.Kit, id string) {
 		roles = '[{"componentKey": "head", "displayName": "Head", "desired": 2, "current": 1, "healthy": 1, "summary": "s"}]',
 		capacity_intent = '{"head": {"shape": "BAREMETAL"}}', repair = '{"mode": "AUTOMATIC", "budget": 7}',
 		volumes = '[{"slot": "s", "volumeId": "vol_00000000000000000000000001"}]' WHERE id = $1`, id)
-	kit.SQL(`UPDATE operation SET desired_change = '{"b": 2}', targets = '["mem_00000000000000000000000001"]' WHERE instance_id = $1`, id)
+	kit.SQL(`UPDATE operation SET desired_change = '{"b": 2}', targets = '["mem_00000000000000000000000001"]'
+		WHERE instance_id = $1`, id)
 }
 
 func TestABriefListSaysWhatAWholeOneSays(t *testing.T) {
@@ -64,26 +65,34 @@ func TestABriefListSaysWhatAWholeOneSays(t *testing.T) {
 	documented(kit, string(full.ID))
 	c := newComparison(t, kit, caller)
 	list := func(selection string) string {
-		return fmt.Sprintf(`{ instances(projectId: %q) { edges { cursor node { %s } } pageInfo { endCursor } } }`, full.ProjectID, selection)
+		return fmt.Sprintf(`{ instances(projectId: %q) { edges { cursor node { %s } } pageInfo { endCursor } } }`,
+			full.ProjectID, selection)
 	}
 	brief := c.run(t, c.joined, list(briefly()))
 	whole := c.run(t, c.joined, list(briefly()+" repair { budget }"))
 	require.Empty(t, whole.Errors)
-	require.Equal(t, int64(7), gjson.GetBytes(whole.Data, "instances.edges.#(node.status==RUNNING).node.repair.budget").Int())
-	require.Equal(t, string(brief.Data), strings.NewReplacer(`,"repair":{"budget":7}`, "", `,"repair":{"budget":3}`, "").Replace(string(whole.Data)))
+	require.Equal(t, int64(7), gjson.GetBytes(whole.Data,
+		"instances.edges.#(node.status==RUNNING).node.repair.budget").Int())
+	require.Equal(t, string(brief.Data), strings.NewReplacer(`,"repair":{"budget":7}`, "", `,"repair":{"budget":3}`,
+		"").Replace(string(whole.Data)))
 }
 
 // filled gives every column that a page shows of an instance and its neighbours a value that is not an empty one.
 func filled(kit *platformtest.Kit, id string) {
 	documented(kit, id)
-	kit.SQL(`UPDATE instance SET last_operation_id = (SELECT max(id) FROM operation WHERE instance_id = $1), failure_retryable = true,
+	kit.SQL(`UPDATE instance SET last_operation_id = (SELECT max(id) FROM operation WHERE instance_id = $1),
+		failure_retryable = true,
 		generation = 3, smoke = true, system = true, observed_at = now(), released_at = now(), unserved_at = now(),
-		repair_stopped = 'r', correlation_id = 'c', runtime_backend = 'b', roles = jsonb_set(roles, '{0,runtimeState}', '{"summary": "s"}') WHERE id = $1`, id)
-	kit.SQL(`UPDATE member SET cordoned = true, health_message = 'h', ordinal = ordinal + 10, labels = '{"a": "b"}' WHERE instance_id = $1`, id)
-	kit.SQL(`UPDATE operation SET percent = 3, phase = 'p', outcome = 'FORCED', started_at = now(), ended_at = now(), reason = 'r'
+		repair_stopped = 'r', correlation_id = 'c', runtime_backend = 'b', roles = jsonb_set(roles, '{0,runtimeState}',
+		'{"summary": "s"}') WHERE id = $1`, id)
+	kit.SQL(`UPDATE member SET cordoned = true, health_message = 'h', ordinal = ordinal + 10, labels = '{"a": "b"}'
+		WHERE instance_id = $1`, id)
+	kit.SQL(`UPDATE operation SET percent = 3, phase = 'p', outcome = 'FORCED', started_at = now(), ended_at = now(),
+		reason = 'r'
 		WHERE instance_id = $1`, id)
 	kit.SQL(`UPDATE operation_step SET attempt = 2, ordinal = ordinal + 10, ended_at = now(), evidence = '{"e": 1}'`)
-	kit.SQL(`UPDATE app_instance_event SET member_id = (SELECT min(id) FROM member WHERE instance_id = $1), payload = '{"p": 1}',
+	kit.SQL(`UPDATE app_instance_event SET member_id = (SELECT min(id) FROM member WHERE instance_id = $1),
+		payload = '{"p": 1}',
 		operation_id = (SELECT max(id) FROM operation WHERE instance_id = $1) WHERE instance_id = $1`, id)
 }
 
@@ -113,8 +122,10 @@ func TestAPageOfPartsSaysWhatOneOfWholeRowsSays(t *testing.T) {
 		document := fmt.Sprintf(`{ instance(id: %q) { %s %s members { edges { cursor node { %s %s } } pageInfo { endCursor } }
 			events { edges { cursor node { %s %s } } } } }`, full.ID,
 			selecting(instance.PageFields, map[string]string{"failure": "code message owner retryable",
-				"lastOperation": more["operation"] + selecting(operation.BriefFields, map[string]string{"steps": more["step"] + selecting(operation.StepFields, nil)}),
-				"allocations":   "id", "operations": "edges { node { id } }", "blockers": "code", "orphans": "id"}), more["instance"],
+				"lastOperation": more["operation"] + selecting(operation.BriefFields,
+					map[string]string{"steps": more["step"] + selecting(operation.StepFields, nil)}),
+				"allocations": "id", "operations": "edges { node { id } }", "blockers": "code", "orphans": "id"}),
+			more["instance"],
 			selecting(instance.MemberFields, map[string]string{"allocation": "id", "node": "id"}), more["member"],
 			selecting(event.BriefFields, nil), more["event"])
 		got := c.run(t, c.executor, document)
@@ -124,8 +135,8 @@ func TestAPageOfPartsSaysWhatOneOfWholeRowsSays(t *testing.T) {
 	parts := page(nil)
 	require.Empty(t, emptyLeaves(parts, ""))
 	for _, one := range []string{"instance", "member", "event", "operation", "step"} {
-		more := map[string]string{one: " mark: " + map[string]string{"instance": "repair { budget }", "member": "labels",
-			"event": "correlationId", "operation": "reason", "step": "evidence"}[one] + " "}
+		more := map[string]string{one: " mark: " + map[string]string{"instance": "repair { budget }",
+			"member": "labels", "event": "correlationId", "operation": "reason", "step": "evidence"}[one] + " "}
 		whole := page(more).Raw
 		marks := regexp.MustCompile(`,?"mark":(\{[^}]*\}|"[^"]*")`)
 		require.Regexp(t, marks, whole, one)
@@ -138,18 +149,23 @@ func TestWhatAPageLeavesOutIsReadWhereverItIsSelected(t *testing.T) {
 	kit := platformtest.New(t)
 	caller, full, _ := populated(t, kit)
 	filled(kit, string(full.ID))
-	kit.SQL(`UPDATE member SET last_operation_id = (SELECT last_operation_id FROM instance WHERE id = $1) WHERE instance_id = $1`, full.ID)
+	kit.SQL(`UPDATE member SET last_operation_id = (SELECT last_operation_id FROM instance WHERE id = $1)
+		WHERE instance_id = $1`, full.ID)
 	c := newComparison(t, kit, caller)
 	for selection, want := range map[string][2]string{
-		`drift { code }`:                                                             {"drift.0.code", "X"},
-		`... on Instance { repair { budget } }`:                                      {"repair.budget", "7"},
-		`roles { capacityIntent { shape } }`:                                         {"roles.0.capacityIntent.shape", "BAREMETAL"},
-		`members { edges { node { labels } } }`:                                      {"members.edges.0.node.labels.a", "b"},
-		`members { ... { edges { node { ...M } } } }`:                                {"members.edges.0.node.labels.a", "b"},
-		`a: members { edges { node { id } } } members { edges { node { labels } } }`: {"members.edges.0.node.labels.a", "b"},
-		`lastOperation { reason }`:                                                   {"lastOperation.reason", "r"},
-		`lastOperation { steps { evidence } }`:                                       {"lastOperation.steps.0.evidence.e", "1"},
-		`events { edges { node { appSlug } } }`:                                      {"events.edges.0.node.appSlug", full.AppSlug},
+		`drift { code }`:                        {"drift.0.code", "X"},
+		`... on Instance { repair { budget } }`: {"repair.budget", "7"},
+		`roles { capacityIntent { shape } }`: {"roles.0.capacityIntent.shape",
+			"BAREMETAL"},
+		`members { edges { node { labels } } }`: {"members.edges.0.node.labels.a",
+			"b"},
+		`members { ... { edges { node { ...M } } } }`: {"members.edges.0.node.labels.a",
+			"b"},
+		`a: members { edges { node { id } } } members { edges { node { labels } } }`: {"members.edges.0.node.labels.a",
+			"b"},
+		`lastOperation { reason }`:              {"lastOperation.reason", "r"},
+		`lastOperation { steps { evidence } }`:  {"lastOperation.steps.0.evidence.e", "1"},
+		`events { edges { node { appSlug } } }`: {"events.edges.0.node.appSlug", full.AppSlug},
 		// the same operation by another way
 		`lastOperation { id } members { edges { node { lastOperation { reason } } } }`:                              {"members.edges.0.node.lastOperation.reason", "r"},
 		`lastOperation { reason steps { id } } members { edges { node { lastOperation { steps { evidence } } } } }`: {"members.edges.0.node.lastOperation.steps.0.evidence.e", "1"},

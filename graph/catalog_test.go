@@ -65,7 +65,8 @@ func newBench(t *testing.T) *bench {
 	handler, err := httpapi.New(httpapi.Options{Engine: engine, BodyBytes: 1 << 20,
 		Authenticate: func(ctx context.Context, shown transport.Credential, _ *http.Request) (context.Context, error) {
 			credential, err := tx.ParseCredential(shown.Raw, kit.Ring, time.Now())
-			return tx.WithCredential(authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: "graph-test"}), credential), err
+			return tx.WithCredential(authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: "graph-test"}),
+				credential), err
 		}})
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
@@ -102,10 +103,12 @@ func TestAManifestIsPublishedAndReadBackThroughTheCatalog(t *testing.T) {
 	tenant := b.Tenant()
 	project := b.Project(tenant)
 	artifact, runtime := b.Artifact(lifecycle.StageActive), b.Adapter("http://adapter.test", nil)
-	operator, viewer := b.Session(b.Operator()), b.Session(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
+	operator, viewer := b.Session(b.Operator()), b.Session(b.User(tenant,
+		platformtest.In(authz.ProjectViewer, project)))
 
 	var made struct{ CreateApp struct{ ID, Slug string } }
-	b.ask(operator, `mutation { createApp(input: {slug: "demo", displayName: "Demo", summary: "A demo", permissionFamily: "apps", idempotencyKey: "k"}) { id slug } }`, nil, &made)
+	b.ask(operator,
+		`mutation { createApp(input: {slug: "demo", displayName: "Demo", summary: "A demo", permissionFamily: "apps", idempotencyKey: "k"}) { id slug } }`, nil, &made)
 	app, err := b.Ent.App.Get(t.Context(), ids.ID(made.CreateApp.ID))
 	require.NoError(t, err)
 	document := platformtest.Document(app, "1.0.0", runtime, artifact)
@@ -115,11 +118,13 @@ func TestAManifestIsPublishedAndReadBackThroughTheCatalog(t *testing.T) {
 		map[string]any{"d": document}, &linted)
 	require.True(t, linted.LintManifest.Ok)
 	var published struct{ PublishManifest struct{ ID, Digest string } }
-	b.ask(operator, `mutation ($d: JSON!) { publishManifest(input: {document: $d, idempotencyKey: "k"}) { id digest } }`,
+	b.ask(operator,
+		`mutation ($d: JSON!) { publishManifest(input: {document: $d, idempotencyKey: "k"}) { id digest } }`,
 		map[string]any{"d": document}, &published)
 	b.SQL(`UPDATE manifest SET stage = 'STAGED' WHERE id = $1`, published.PublishManifest.ID)
 	b.SQL(`UPDATE manifest SET stage = 'CANARY' WHERE id = $1`, published.PublishManifest.ID)
-	b.ask(operator, `mutation ($id: ID!) { promoteManifest(input: {manifestId: $id, to: ACTIVE, reason: "tested", override: "a test"}) { stage } }`,
+	b.ask(operator,
+		`mutation ($id: ID!) { promoteManifest(input: {manifestId: $id, to: ACTIVE, reason: "tested", override: "a test"}) { stage } }`,
 		map[string]any{"id": published.PublishManifest.ID}, &struct{}{})
 	b.ask(operator, `mutation ($p: ID!) { grantEntitlement(projectId: $p, appSlug: "demo") { id appSlug } }`,
 		map[string]any{"p": project.ID}, &struct{}{})
@@ -156,7 +161,8 @@ func TestAManifestIsPublishedAndReadBackThroughTheCatalog(t *testing.T) {
 	b.ask(viewer, `query ($p: ID!) { apps { edges { node { slug entitled(projectId: $p)
 		activeManifest { version digest docs document compatibility configSchema components { key min max default }
 			actions { name risk permissionKey inputSchema } artifacts { digest sizeBytes } }
-		manifests { edges { node { version } } pageInfo { hasNextPage } } } } } }`, map[string]any{"p": project.ID}, &read)
+		manifests { edges { node { version } } pageInfo { hasNextPage } } } } } }`,
+		map[string]any{"p": project.ID}, &read)
 	require.Len(t, read.Apps.Edges, 2)
 	other, demo := read.Apps.Edges[0].Node, read.Apps.Edges[1].Node
 	require.Equal(t, "demo", demo.Slug)
@@ -189,12 +195,15 @@ func TestIdentityIsMadeAndReadBack(t *testing.T) {
 	b.ask(operator, `mutation { createTenant(input: {slug: "acme", displayName: "Acme", idempotencyKey: "k"}) { id } }`,
 		nil, &tenant)
 	var project struct{ CreateProject struct{ ID string } }
-	b.ask(operator, `mutation ($t: ID!) { createProject(input: {tenantId: $t, slug: "lab", displayName: "Lab", idempotencyKey: "k"}) { id } }`,
+	b.ask(operator,
+		`mutation ($t: ID!) { createProject(input: {tenantId: $t, slug: "lab", displayName: "Lab", idempotencyKey: "k"}) { id } }`,
 		map[string]any{"t": tenant.CreateTenant.ID}, &project)
 	var user struct{ CreateUser struct{ ID string } }
-	b.ask(operator, `mutation ($t: ID!) { createUser(input: {tenantId: $t, email: "ann@example.test", displayName: "Ann", idempotencyKey: "k"}) { id } }`,
+	b.ask(operator,
+		`mutation ($t: ID!) { createUser(input: {tenantId: $t, email: "ann@example.test", displayName: "Ann", idempotencyKey: "k"}) { id } }`,
 		map[string]any{"t": tenant.CreateTenant.ID}, &user)
-	b.ask(operator, `mutation ($u: ID!, $p: ID!) { grantRole(input: {subjectId: $u, role: "project_admin", projectId: $p}) { id subjectId } }`,
+	b.ask(operator,
+		`mutation ($u: ID!, $p: ID!) { grantRole(input: {subjectId: $u, role: "project_admin", projectId: $p}) { id subjectId } }`,
 		map[string]any{"u": user.CreateUser.ID, "p": project.CreateProject.ID}, &struct{}{})
 	var link struct{ CreateLoginLink struct{ Code, URL string } }
 	b.ask(operator, `mutation ($u: ID!) { createLoginLink(userId: $u) { code url expiresAt } }`,
@@ -204,7 +213,8 @@ func TestIdentityIsMadeAndReadBack(t *testing.T) {
 	ann := session.Token
 
 	var account struct{ CreateServiceAccount struct{ ID string } }
-	b.ask(ann, `mutation ($p: ID!) { createServiceAccount(input: {projectId: $p, name: "ci-bot", permissionKeys: ["apps.instance.create"], idempotencyKey: "k"}) { id } }`,
+	b.ask(ann,
+		`mutation ($p: ID!) { createServiceAccount(input: {projectId: $p, name: "ci-bot", permissionKeys: ["apps.instance.create"], idempotencyKey: "k"}) { id } }`,
 		map[string]any{"p": project.CreateProject.ID}, &account)
 	var key struct {
 		CreateServiceAccountKey struct {
@@ -244,7 +254,8 @@ func TestIdentityIsMadeAndReadBack(t *testing.T) {
 	}
 	b.ask(ann, `query ($p: ID!) { viewer { actor { kind id name } tenant { slug } bindings { role projectId } projects { edges { node { slug } } } permissions(projectId: $p) }
 		serviceAccounts(projectId: $p) { edges { node { name keys { id } } } }
-		auditEntries(projectId: $p) { edges { node { action actor { name } } } } }`, map[string]any{"p": project.CreateProject.ID}, &read)
+		auditEntries(projectId: $p) { edges { node { action actor { name } } } } }`,
+		map[string]any{"p": project.CreateProject.ID}, &read)
 	require.Equal(t, "Ann", read.Viewer.Actor.Name)
 	require.Equal(t, "acme", read.Viewer.Tenant.Slug)
 	require.Equal(t, "project_admin", read.Viewer.Bindings[0].Role)

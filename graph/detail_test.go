@@ -79,7 +79,8 @@ func newWholeBench(t *testing.T) *wholeBench {
 	require.NoError(t, err)
 	authenticate := func(ctx context.Context, shown transport.Credential, _ *http.Request) (context.Context, error) {
 		credential, err := tx.ParseCredential(shown.Raw, kit.Ring, time.Now())
-		return tx.WithCredential(authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: "graph-test"}), credential), err
+		return tx.WithCredential(authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: "graph-test"}),
+			credential), err
 	}
 	streams := &live.Server{Engine: engine, Hub: kit.Hub, Log: slog.New(slog.DiscardHandler), Sentinel: sentinel,
 		Sources: feed.Sources(resolver.DB, resolver.Instances, feeds)}
@@ -114,7 +115,8 @@ func (b *wholeBench) fill() {
 	b.made = b.Instance(b.project, stored, lifecycle.InstanceRunning, held...)
 	b.last = b.Operation(b.made, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	b.SQL(`INSERT INTO operation_step (id, operation_id, tenant_id, project_id, name, ordinal, state)
-		SELECT 'stp_' || n, id, tenant_id, project_id, 'step ' || n, n, 'PENDING' FROM operation, generate_series(1, 3) n`)
+		SELECT 'stp_' || n, id, tenant_id, project_id, 'step ' || n, n, 'PENDING'
+		FROM operation, generate_series(1, 3) n`)
 	b.viewer = b.User(tenant, platformtest.In(authz.ProjectViewer, b.project))
 	admin := b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, b.project)))
 	require.NoError(b.t, b.DB.Write(admin, func(ctx context.Context, t *tx.Tx) error {
@@ -245,12 +247,14 @@ func TestBadPagesAreRefusedWithCodeAndPath(t *testing.T) {
 		{`members(first: 0) { pageInfo { hasNextPage } }`, "INVALID_ARGUMENT", "first"},
 		{`members(first: 101) { pageInfo { hasNextPage } }`, "INVALID_ARGUMENT", "first"},
 		{`events(first: 501) { pageInfo { hasNextPage } }`, "INVALID_ARGUMENT", "first"},
-		{`events(after: "` + page.Cursor("members", "x") + `") { pageInfo { hasNextPage } }`, "CURSOR_INVALID", "after"},
+		{`events(after: "` + page.Cursor("members", "x") + `") { pageInfo { hasNextPage } }`,
+			"CURSOR_INVALID", "after"},
 		{`members(after: "s1") { pageInfo { hasNextPage } }`, "CURSOR_INVALID", "after"},
 		{`operations(after: "` + page.Cursor("instances", "x") + `") { pageInfo { hasNextPage } }`, "CURSOR_INVALID",
 			"after"},
 	} {
-		got := b.refused(token, `query($i: ID!) { instance(id: $i) { id `+c.field+` } }`, map[string]any{"i": b.made.ID})
+		got := b.refused(token, `query($i: ID!) { instance(id: $i) { id `+c.field+` } }`,
+			map[string]any{"i": b.made.ID})
 		require.Equal(t, c.code, got.Extensions.Code, c.field)
 		require.NotEmpty(t, got.Extensions.Reasons, c.field)
 		require.Equal(t, c.path, got.Extensions.Reasons[0].Path, c.field)

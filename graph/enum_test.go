@@ -30,7 +30,8 @@ func TestAValueThatAnEnumDoesNotHaveReachesNoResolver(t *testing.T) {
 		for _, declared := range []string{name, name + "!", "[" + name + "!]"} {
 			document := fmt.Sprintf(`query($v: %s) { viewer { user { id } } }`, declared)
 			for _, bad := range []any{"", "nonsense", "nonsense ", 3, true, map[string]any{}} {
-				_, refused := engine.Prepare(t.Context(), &graphql.RawParams{Query: document, Variables: map[string]any{"v": bad}})
+				_, refused := engine.Prepare(t.Context(), &graphql.RawParams{Query: document,
+					Variables: map[string]any{"v": bad}})
 				require.NotEmpty(t, refused, "%s: %v", declared, bad)
 			}
 		}

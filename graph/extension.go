@@ -41,7 +41,8 @@ func (e Extension) InterceptResponse(ctx context.Context, next graphql.ResponseH
 // WithLoaders returns a context with loaders for one response.
 func (r *Resolver) WithLoaders(ctx context.Context) context.Context {
 	return read.With(ctx, read.Services{
-		DB: r.DB, Instances: r.Instances, Nodes: r.Nodes, Allocations: r.Allocations, Catalog: r.Catalog, Trust: r.Trust,
+		DB: r.DB, Instances: r.Instances, Nodes: r.Nodes, Allocations: r.Allocations, Catalog: r.Catalog,
+		Trust:        r.Trust,
 		Entitlements: r.Entitlements,
 		Artifacts:    r.Artifacts, ArtifactSources: r.ArtifactSources, Identity: r.Identity, Shares: r.Shares,
 		Orphans: r.Orphans, Blockers: r.Blockers, Volumes: r.Storage, Wait: r.BatchWait,

@@ -26,7 +26,8 @@ func TestWhatAGroupExecutesAsksForNothing(t *testing.T) {
 		require.False(t, has, "a field of %s has a resolver, which would ask with nobody's rights", event.Name)
 		for _, field := range event.Fields {
 			kind := schema.Types[field.Type.Name()].Kind
-			require.True(t, kind == ast.Scalar || kind == ast.Enum, "%s.%s may ask for something", event.Name, field.Name)
+			require.True(t, kind == ast.Scalar || kind == ast.Enum, "%s.%s may ask for something", event.Name,
+				field.Name)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func newNodeBench(t *testing.T) *bench {
 	require.NoError(t, err)
 	authenticate := func(ctx context.Context, shown transport.Credential, _ *http.Request) (context.Context, error) {
 		credential, err := tx.ParseCredential(shown.Raw, kit.Ring, time.Now())
-		return tx.WithCredential(authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: "graph-test"}), credential), err
+		return tx.WithCredential(authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: "graph-test"}),
+			credential), err
 	}
 	sockets, err := wsapi.New(wsapi.Options{Engine: engine, Authenticate: authenticate})
 	require.NoError(t, err)
@@ -141,7 +142,8 @@ func TestATaskGoesFromTheAdapterToTheAgentAndBack(t *testing.T) {
 		}
 	}
 	b.ask(admin, `mutation($p: ID!) { requestAllocation(input: {projectId: $p, shape: BAREMETAL, idempotencyKey: "k"}) {
-		allocations { id status node { id name isolation } instance { id } } } }`, map[string]any{"p": project.ID}, &rented)
+		allocations { id status node { id name isolation } instance { id } } } }`,
+		map[string]any{"p": project.ID}, &rented)
 	require.Len(t, rented.RequestAllocation.Allocations, 1)
 	held := rented.RequestAllocation.Allocations[0]
 	require.Equal(t, "READY", held.Status)
@@ -160,7 +162,8 @@ func TestATaskGoesFromTheAdapterToTheAgentAndBack(t *testing.T) {
 
 	agent := b.subscribe(credential, "id fence kind state spec timeoutSeconds memberId instanceId cancelRequested")
 	var ran struct{ RunNodeTask struct{ ID, State string } }
-	b.ask(adapter, `mutation($m: ID!, $s: JSON!) { runNodeTask(input: {memberId: $m, kind: RUN, spec: $s, idempotencyKey: "k"}) { id state } }`,
+	b.ask(adapter,
+		`mutation($m: ID!, $s: JSON!) { runNodeTask(input: {memberId: $m, kind: RUN, spec: $s, idempotencyKey: "k"}) { id state } }`,
 		map[string]any{"m": member.ID, "s": map[string]any{"command": []string{"hostname"}}}, &ran)
 	require.Equal(t, "PENDING", ran.RunNodeTask.State)
 	taken := agent.task()
@@ -168,11 +171,13 @@ func TestATaskGoesFromTheAdapterToTheAgentAndBack(t *testing.T) {
 	require.JSONEq(t, `{"command":["hostname"]}`, string(taken.Spec))
 
 	var next struct{ AppendNodeTaskOutput int }
-	b.ask(credential, `mutation($t: ID!) { appendNodeTaskOutput(input: {taskId: $t, fence: 1, stream: STDOUT, offset: 0, data: "gpu-1\n"}) }`,
+	b.ask(credential,
+		`mutation($t: ID!) { appendNodeTaskOutput(input: {taskId: $t, fence: 1, stream: STDOUT, offset: 0, data: "gpu-1\n"}) }`,
 		map[string]any{"t": taken.ID}, &next)
 	require.Equal(t, 6, next.AppendNodeTaskOutput)
 	var reported struct{ ReportNodeTask struct{ State string } }
-	b.ask(credential, `mutation($t: ID!, $r: JSON) { reportNodeTask(input: {taskId: $t, fence: 1, state: SUCCEEDED, exitCode: 0, result: $r}) { state } }`,
+	b.ask(credential,
+		`mutation($t: ID!, $r: JSON) { reportNodeTask(input: {taskId: $t, fence: 1, state: SUCCEEDED, exitCode: 0, result: $r}) { state } }`,
 		map[string]any{"t": taken.ID, "r": map[string]any{"exitCode": 0}}, &reported)
 	var seen struct {
 		NodeTask struct {
@@ -182,7 +187,8 @@ func TestATaskGoesFromTheAdapterToTheAgentAndBack(t *testing.T) {
 		}
 		Node struct{ ID string }
 	}
-	b.ask(adapter, `query($t: ID!) { nodeTask(id: $t, waitSeconds: 5) { state stdout exitCode result } node(id: $t) { id } }`,
+	b.ask(adapter,
+		`query($t: ID!) { nodeTask(id: $t, waitSeconds: 5) { state stdout exitCode result } node(id: $t) { id } }`,
 		map[string]any{"t": taken.ID}, &seen)
 	require.Equal(t, "SUCCEEDED", seen.NodeTask.State)
 	require.Equal(t, "gpu-1\n", seen.NodeTask.Stdout)
@@ -199,7 +205,8 @@ func TestATaskGoesFromTheAdapterToTheAgentAndBack(t *testing.T) {
 		}
 	}
 	b.ask(admin, `mutation($a: ID!) { releaseAllocation(input: {allocationId: $a, idempotencyKey: "k"}) {
-		allocation { status releaseOperation { kind } } operation { kind } } }`, map[string]any{"a": held.ID}, &released)
+		allocation { status releaseOperation { kind } } operation { kind } } }`,
+		map[string]any{"a": held.ID}, &released)
 	require.Equal(t, "RELEASING", released.ReleaseAllocation.Allocation.Status)
 	require.Equal(t, "ALLOCATION_RELEASE", released.ReleaseAllocation.Allocation.ReleaseOperation.Kind)
 }
@@ -215,8 +222,8 @@ func (b *bench) enrol(name string) (credential string) {
 		agentVersion: "1", bootId: "b", inventory: {cpus: 2, memoryMiB: 1024, gpus: 1, gpusSimulated: true, isolation: PROCESS}}) { credential } }`,
 		map[string]any{"n": name, "k": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}, &enrolled)
 	var alive struct{ NodeHeartbeat struct{ Status string } }
-	b.ask(enrolled.EnrolNode.Credential, `mutation { nodeHeartbeat(input: {agentVersion: "1", bootId: "b"}) { status } }`,
-		nil, &alive)
+	b.ask(enrolled.EnrolNode.Credential,
+		`mutation { nodeHeartbeat(input: {agentVersion: "1", bootId: "b"}) { status } }`, nil, &alive)
 	require.Equal(b.t, "ONLINE", alive.NodeHeartbeat.Status)
 	return enrolled.EnrolNode.Credential
 }
@@ -241,7 +248,8 @@ func TestABacklogLargerThanASocketsQueueArrivesWhole(t *testing.T) {
 	var ran struct{ RunNodeTask struct{ ID string } }
 	var wanted []string
 	for i := range 20 { // 5 MB, five times what a socket's queue holds
-		b.ask(adapter, `mutation($m: ID!, $s: JSON!, $k: String!) { runNodeTask(input: {memberId: $m, kind: WRITE_FILE, spec: $s, idempotencyKey: $k}) { id } }`,
+		b.ask(adapter,
+			`mutation($m: ID!, $s: JSON!, $k: String!) { runNodeTask(input: {memberId: $m, kind: WRITE_FILE, spec: $s, idempotencyKey: $k}) { id } }`,
 			map[string]any{"m": member.ID, "k": fmt.Sprint("k", i),
 				"s": map[string]any{"path": "/x", "content": strings.Repeat("x", 250<<10)}}, &ran)
 		wanted = append(wanted, ran.RunNodeTask.ID)

@@ -67,10 +67,12 @@ type comparison struct {
 
 func newComparison(t *testing.T, kit *platformtest.Kit, caller context.Context) *comparison {
 	t.Helper()
-	resolver := &Resolver{DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Keys: kit.Ring,
-		Allocations: &allocation.Service{DB: kit.DB}, Artifacts: &artifact.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB},
-		Orphans: &orphan.Service{DB: kit.DB}, ArtifactSources: &source.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB},
-		Nodes: &node.Service{DB: kit.DB}, Blockers: &blocker.Service{DB: kit.DB}}
+	resolver := &Resolver{DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB},
+		Keys: kit.Ring, Allocations: &allocation.Service{DB: kit.DB}, Artifacts: &artifact.Service{DB: kit.DB},
+		Trust:   &trust.Service{DB: kit.DB},
+		Orphans: &orphan.Service{DB: kit.DB}, ArtifactSources: &source.Service{DB: kit.DB},
+		Entitlements: &entitlement.Service{DB: kit.DB},
+		Nodes:        &node.Service{DB: kit.DB}, Blockers: &blocker.Service{DB: kit.DB}}
 	engine := func(extension graphql.HandlerExtension) *transport.Engine {
 		made, err := transport.NewEngine(transport.Config{
 			Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present,
@@ -141,24 +143,33 @@ func TestPlainQueriesAnswerWhatTheExecutorAnswersByteForByte(t *testing.T) {
 	c := newComparison(t, kit, caller)
 	var member string
 	require.NoError(t, kit.DB.Worker().QueryRow(t.Context(), `SELECT id FROM member LIMIT 1`).Scan(&member))
-	kit.SQL(`UPDATE member SET last_operation_id = (SELECT id FROM operation LIMIT 1), labels = '{"a": "b"}' WHERE id = $1`, member)
+	kit.SQL(`UPDATE member SET last_operation_id = (SELECT id FROM operation LIMIT 1), labels = '{"a": "b"}'
+		WHERE id = $1`, member)
 	kit.Artifact(lifecycle.StageStaged)
 	kit.ListPrice("", "EUR", "1.25")
-	maker := &documents{random: rand.New(rand.NewPCG(7, 7)), schema: c.schema(), tables: tables.Tables(&Resolver{}), project: full.ProjectID}
+	maker := &documents{random: rand.New(rand.NewPCG(7, 7)), schema: c.schema(), tables: tables.Tables(&Resolver{}),
+		project: full.ProjectID}
 	roots := []string{
 		fmt.Sprintf(`instance(id: %q)`, full.ID), fmt.Sprintf(`instance(id: %q)`, bare.ID),
 		fmt.Sprintf(`instances(projectId: %q, first: 2)`, full.ProjectID),
 		fmt.Sprintf(`instances(projectId: %q, first: 1)`, full.ProjectID),
-		fmt.Sprintf(`instances(projectId: %q, filter: {statuses: [RUNNING, CREATED], system: false, search: null})`, full.ProjectID),
-		fmt.Sprintf(`instances(projectId: %q, filter: {appSlug: %q, search: "e"}, first: 2)`, full.ProjectID, full.AppSlug),
+		fmt.Sprintf(`instances(projectId: %q, filter: {statuses: [RUNNING, CREATED], system: false, search: null})`,
+			full.ProjectID),
+		fmt.Sprintf(`instances(projectId: %q, filter: {appSlug: %q, search: "e"}, first: 2)`, full.ProjectID,
+			full.AppSlug),
 		fmt.Sprintf(`instances(projectId: %q, filter: {search: "nothing has this name"})`, full.ProjectID),
-		fmt.Sprintf(`operations(projectId: %q)`, full.ProjectID), fmt.Sprintf(`operations(projectId: %q, states: [])`, full.ProjectID),
+		fmt.Sprintf(`operations(projectId: %q)`, full.ProjectID),
+		fmt.Sprintf(`operations(projectId: %q, states: [])`, full.ProjectID),
 		fmt.Sprintf(`operations(projectId: %q, states: [RUNNING, FAILED], first: 1)`, full.ProjectID),
-		fmt.Sprintf(`allocations(projectId: %q)`, full.ProjectID), `apps(first: 5)`, fmt.Sprintf(`app(slug: %q)`, full.AppSlug),
+		fmt.Sprintf(`allocations(projectId: %q)`, full.ProjectID), `apps(first: 5)`,
+		fmt.Sprintf(`app(slug: %q)`, full.AppSlug),
 		fmt.Sprintf(`allocations(projectId: %q, statuses: [READY, RELEASED], first: 1)`, full.ProjectID),
-		`artifacts(first: 5)`, fmt.Sprintf(`member(id: %q)`, member), fmt.Sprintf(`auditEntries(projectId: %q, first: 3)`, full.ProjectID),
-		fmt.Sprintf(`searchAudit(filter: {projectId: %q, from: "2026-01-01T00:00:00.123456789+02:00", allowed: true, actorKinds: null})`, full.ProjectID),
-		`manifests(first: 1)`, fmt.Sprintf(`manifests(appSlug: %q, stages: [ACTIVE])`, full.AppSlug), `manifests(search: "nothing")`,
+		`artifacts(first: 5)`, fmt.Sprintf(`member(id: %q)`, member),
+		fmt.Sprintf(`auditEntries(projectId: %q, first: 3)`, full.ProjectID),
+		fmt.Sprintf(
+			`searchAudit(filter: {projectId: %q, from: "2026-01-01T00:00:00.123456789+02:00", allowed: true, actorKinds: null})`, full.ProjectID),
+		`manifests(first: 1)`, fmt.Sprintf(`manifests(appSlug: %q, stages: [ACTIVE])`, full.AppSlug),
+		`manifests(search: "nothing")`,
 	}
 	for n := range 1000 {
 		c.same(t, maker.document(roots[n%len(roots)]))
@@ -172,10 +183,12 @@ func TestWhatIsNotPlainIsTheExecutors(t *testing.T) {
 	caller, full, _ := populated(t, kit)
 	c := newComparison(t, kit, caller)
 	for name, document := range map[string]string{
-		"a directive":       fmt.Sprintf(`{ instance(id: %q) { id name @skip(if: true) } }`, full.ID),
-		"one in a fragment": fmt.Sprintf(`{ instance(id: %q) { ...F } } fragment F on Instance { id name @include(if: false) }`, full.ID),
-		"another field":     fmt.Sprintf(`{ instance(id: %q) { id blockers { code } } }`, full.ID),
-		"pages in a list":   fmt.Sprintf(`{ instances(projectId: %q) { edges { node { members { edges { node { id } } } } } } }`, full.ProjectID),
+		"a directive": fmt.Sprintf(`{ instance(id: %q) { id name @skip(if: true) } }`, full.ID),
+		"one in a fragment": fmt.Sprintf(
+			`{ instance(id: %q) { ...F } } fragment F on Instance { id name @include(if: false) }`, full.ID),
+		"another field": fmt.Sprintf(`{ instance(id: %q) { id blockers { code } } }`, full.ID),
+		"pages in a list": fmt.Sprintf(
+			`{ instances(projectId: %q) { edges { node { members { edges { node { id } } } } } } }`, full.ProjectID),
 		"one for a list": fmt.Sprintf(`{ instances(projectId: %q, filter: {statuses: RUNNING}) { edges { cursor } } }`,
 			full.ProjectID),
 	} {
@@ -194,7 +207,8 @@ func TestErrorsOfPlainQueriesAreTheExecutors(t *testing.T) {
 		`{ instance(id: "ins_00000000000000000000000000") { id } }`,
 		fmt.Sprintf(`{ a: instance(id: %q) { id events(first: 0) { edges { cursor } } } }`, full.ID),
 		fmt.Sprintf(`{ instances(projectId: %q, after: "nonsense") { edges { cursor } } }`, full.ProjectID),
-		fmt.Sprintf(`{ instances(projectId: %q, filter: {search: %q}) { edges { cursor } } }`, full.ProjectID, strings.Repeat("x", 101)),
+		fmt.Sprintf(`{ instances(projectId: %q, filter: {search: %q}) { edges { cursor } } }`, full.ProjectID,
+			strings.Repeat("x", 101)),
 		fmt.Sprintf(`{ searchAudit(filter: {projectId: %q, from: "yesterday"}) { edges { cursor } } }`, full.ProjectID),
 		`{ searchAudit(filter: {projectId: "nonsense"}) { edges { cursor } } }`,
 	} {
@@ -214,7 +228,9 @@ func TestOperationsAreAnsweredPlainly(t *testing.T) {
 	c := newComparison(t, kit, caller)
 	last, err := operation.List(caller, kit.DB, operation.Filter{InstanceID: full.ID}, pageOf(1))
 	require.NoError(t, err)
-	c.same(t, fmt.Sprintf(`{ operation(id: %q) { id kind steps { name state evidence } requester { kind } error { code } } }`, last.Rows[0].ID))
+	c.same(t,
+		fmt.Sprintf(`{ operation(id: %q) { id kind steps { name state evidence } requester { kind } error { code } } }`,
+			last.Rows[0].ID))
 }
 
 func (c *comparison) schema() *ast.Schema {

@@ -46,7 +46,8 @@ func TestCredentialsAreAnswersOfMutationsAlone(t *testing.T) {
 	}
 	require.Empty(t, credentials(schema.Query))
 	require.Empty(t, credentials(schema.Subscription))
-	require.Greater(t, len(credentials(schema.Mutation)), 5, "the words by which they are known are still those of the schema")
+	require.Greater(t, len(credentials(schema.Mutation)), 5,
+		"the words by which they are known are still those of the schema")
 }
 
 func TestTheUncompressedFieldsAreTheSchemas(t *testing.T) {

@@ -72,7 +72,8 @@ func TestEveryTableIsUnderForcedRowLevelSecurity(t *testing.T) {
 	t.Parallel()
 	rows, err := connect(t, pgtest.New(t).OwnerDSN()).Query(context.Background(), `
 		SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-		AND NOT (relrowsecurity AND relforcerowsecurity) AND relname NOT IN ('goose_db_version', 'lifecycle_transition')`)
+		AND NOT (relrowsecurity AND relforcerowsecurity)
+		AND relname NOT IN ('goose_db_version', 'lifecycle_transition')`)
 	require.NoError(t, err)
 	open, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -91,10 +92,12 @@ func TestNoLoginRoleMayBypassPolicies(t *testing.T) {
 func TestTheHostsOfAnAddressAreKeptForEachRole(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]string{
-		"postgres://admin@one:5432,two:5433/app?sslmode=disable": "postgres://app_api@one:5432,two:5433/app?sslmode=disable",
-		"postgres://admin@/app?host=/a,/b":                       "postgres://app_api@/app?host=%2Fa%2C%2Fb",
-		"postgresql://one,two/app?user=admin":                    "postgresql://app_api@one,two/app",
-		"host=one,two dbname=app user=admin":                     "host=one,two dbname=app user=admin user=app_api password=''",
+		"postgres://admin@one:5432,two:5433/app?sslmode=disable": "" +
+			"postgres://app_api@one:5432,two:5433/app?sslmode=disable",
+		"postgres://admin@/app?host=/a,/b":    "postgres://app_api@/app?host=%2Fa%2C%2Fb",
+		"postgresql://one,two/app?user=admin": "postgresql://app_api@one,two/app",
+		"host=one,two dbname=app user=admin": "host=one,two dbname=app user=admin user=app_api " +
+			"password=''",
 	} {
 		got, err := migrations.RoleDSN(dsn, "app_api")
 		require.NoError(t, err)

@@ -18,8 +18,8 @@ func (c *Config) adapterTrust(log *slog.Logger) (adapterclient.Trust, error) {
 	}
 	trust := adapterclient.Trust{Insecure: c.InsecureAdapters, Sandbox: sandbox}
 	if c.InsecureAdapters {
-		log.Warn("--adapter-insecure: adapters off loopback are called without TLS that proves who answers; register them " +
-			"by https with their authority, and leave the flag out")
+		log.Warn("--adapter-insecure: adapters off loopback are called without TLS that proves who answers; register " +
+			"them by https with their authority, and leave the flag out")
 	}
 	if c.AdapterCert == "" {
 		return trust, nil

@@ -159,7 +159,8 @@ func (a *alert) fires(t *testing.T, engine *promql.Engine, series []sample) (wit
 // TestEachAlertFiresOnWhatItIsForAndOnNothingHealthy evaluates every rule by Prometheus's own engine.
 func TestEachAlertFiresOnWhatItIsForAndOnNothingHealthy(t *testing.T) {
 	t.Parallel()
-	engine := promql.NewEngine(promql.EngineOpts{Logger: slog.New(slog.DiscardHandler), MaxSamples: 1_000_000, Timeout: patience, LookbackDelta: 5 * time.Minute})
+	engine := promql.NewEngine(promql.EngineOpts{Logger: slog.New(slog.DiscardHandler), MaxSamples: 1_000_000,
+		Timeout: patience, LookbackDelta: 5 * time.Minute})
 	defer func() { _ = engine.Close() }()
 	list := alerts(t)
 	named := regexp.MustCompile(`\$labels\.(\w+)`)
@@ -248,8 +249,8 @@ func expressions(t *testing.T) map[string]string {
 		for _, panel := range board.Panels {
 			require.NotEmpty(t, panel.Targets, "%s: %s", file, panel.Title)
 			for _, target := range panel.Targets {
-				found[board.UID+": "+panel.Title+": "+target.LegendFormat] = strings.NewReplacer("$__rate_interval", "5m",
-					"$instance", ".*").Replace(target.Expr)
+				found[board.UID+": "+panel.Title+": "+target.LegendFormat] = strings.NewReplacer("$__rate_interval",
+					"5m", "$instance", ".*").Replace(target.Expr)
 			}
 		}
 	}

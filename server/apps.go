@@ -42,7 +42,8 @@ func (c *Config) completeApps() error {
 	apps, err := url.Parse(strings.TrimRight(c.AppsURL, "/"))
 	if err != nil || apps.Host == "" || apps.Path != "" || apps.Scheme != "http" && apps.Scheme != "https" ||
 		net.ParseIP(apps.Hostname()) != nil {
-		return fmt.Errorf("--apps-url: %q is not an address with a host name, such as https://apps.example.com", c.AppsURL)
+		return fmt.Errorf("--apps-url: %q is not an address with a host name, such as https://apps.example.com",
+			c.AppsURL)
 	}
 	if strings.HasSuffix("."+public.Hostname(), "."+apps.Hostname()) {
 		return fmt.Errorf("--apps-url: the console at %s would be one of the apps' hosts: choose another name for them",
@@ -92,7 +93,8 @@ func (p *platform) endpoints() *endpoint.Service {
 
 // relay adds what agents, peers and programs connect to, and returns what serves the hosts of apps around next.
 func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate, sentinel *live.Sentinel,
-	resolver *graph.Resolver, mux, nodes *http.ServeMux, registry *prometheus.Registry) func(http.Handler) http.Handler {
+	resolver *graph.Resolver, mux, nodes *http.ServeMux,
+	registry *prometheus.Registry) func(http.Handler) http.Handler {
 	relay := &reach.Relay{Endpoints: resolver.Endpoints, Keys: p.ring, Sentinel: sentinel, Log: p.log,
 		Origins: p.config.Origins}
 	resolver.Endpoints.Try = relay.Try
@@ -118,7 +120,7 @@ func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate,
 		Authenticate: p.authenticate(gate), Origins: p.config.Origins, Log: p.log})
 	console, _ := url.Parse(p.config.PublicURL) // completeApps has read it
 	return func(next http.Handler) http.Handler {
-		return apphttp.New(apphttp.Options{Endpoints: resolver.Endpoints, Relay: relay, Keys: p.ring, Sentinel: sentinel,
-			Authenticate: p.authenticate(gate), Console: console, Log: p.log}, next)
+		return apphttp.New(apphttp.Options{Endpoints: resolver.Endpoints, Relay: relay, Keys: p.ring,
+			Sentinel: sentinel, Authenticate: p.authenticate(gate), Console: console, Log: p.log}, next)
 	}
 }

@@ -33,13 +33,15 @@ var unchanged = map[string]string{
 
 // severally are mutations that are recorded once for each subject or project that they concern, each with its reason.
 var severally = map[string]string{
-	"mutation releaseAllocation":    "with the allocation, by its key, the instance that uses it is torn down, by the key for that",
+	"mutation releaseAllocation": "with the allocation, by its key, the instance that uses it is torn down, by " +
+		"the key for that",
 	"mutation acceptControlPlane":   "what either end of a share does concerns the other: each project's audit has it",
 	"mutation detachControlPlane":   "as for acceptControlPlane",
 	"mutation declineControlPlane":  "as for acceptControlPlane",
 	"mutation withdrawControlPlane": "as for acceptControlPlane",
 	"mutation offerControlPlane":    "as for acceptControlPlane",
-	"mutation checkAppOnboarding":   "each condition that failed raises an entry of the gap log, which is a change of its own",
+	"mutation checkAppOnboarding": "each condition that failed raises an entry of the gap log, which is a change " +
+		"of its own",
 }
 
 // besides are the changes that a mutation makes beside its own, under the name of their own mutation.
@@ -67,7 +69,8 @@ func TestEveryChangeIsInTheAuditOnce(t *testing.T) {
 				what := fmt.Sprintf("%s with %v: %+v", r, with, got)
 				entries, failures := allowedOf(b.Audit()[before:])
 				require.NotEqual(t, string(fault.Internal), got.code(), what)
-				if len(got.Errors) > 0 && r.String() != "mutation invokeAction" { // which is recorded before the adapter is asked
+				// which is recorded before the adapter is asked
+				if len(got.Errors) > 0 && r.String() != "mutation invokeAction" {
 					require.Empty(t, entries, what)
 					continue
 				}
@@ -108,8 +111,8 @@ func whole(t *testing.T, r root, entries []*db.AuditEntry, what string) {
 		require.NotEmpty(t, entry.CorrelationID, what)
 		require.NotEmpty(t, entry.ActorID, what)
 		require.NotEmpty(t, entry.Origin, what)
-		require.Equal(t, []string{entries[0].CorrelationID, entries[0].ActorID}, []string{entry.CorrelationID, entry.ActorID},
-			what)
+		require.Equal(t, []string{entries[0].CorrelationID, entries[0].ActorID},
+			[]string{entry.CorrelationID, entry.ActorID}, what)
 		subject := string(entry.ObjectID)
 		if entry.ProjectID != nil {
 			subject += " in " + string(*entry.ProjectID)
@@ -160,8 +163,8 @@ func TestRefusedReadsAreInTheAudit(t *testing.T) {
 			string(victim.Project), string(attacker.Account)},
 		"query nodes":      {attacker.admin, arguments{}, fault.Forbidden, "node.read", "", string(attacker.User)},
 		"query auditChain": {attacker.admin, arguments{}, fault.Forbidden, "audit.verify", "", string(attacker.User)},
-		"query planDrainMember": {attacker.admin, arguments{"input": object{"memberId": victim.Member}}, fault.NotFound, "",
-			string(victim.Member), string(attacker.User)},
+		"query planDrainMember": {attacker.admin, arguments{"input": object{"memberId": victim.Member}},
+			fault.NotFound, "", string(victim.Member), string(attacker.User)},
 	} {
 		before := len(b.Audit())
 		for _, r := range roots(schema) {
@@ -173,8 +176,8 @@ func TestRefusedReadsAreInTheAudit(t *testing.T) {
 		require.Len(t, entries, 1, name)
 		entry := entries[0]
 		require.False(t, entry.Allowed)
-		require.Equal(t, []string{string(c.code), c.object, c.actor}, []string{entry.Code, entry.ObjectID, entry.ActorID},
-			name)
+		require.Equal(t, []string{string(c.code), c.object, c.actor},
+			[]string{entry.Code, entry.ObjectID, entry.ActorID}, name)
 		require.Equal(t, 1, entry.Repeats, "%s: recorded once", name)
 		require.NotEmpty(t, entry.PermissionKey, name)
 		if c.key != "" {

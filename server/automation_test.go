@@ -51,7 +51,8 @@ func TestAnAdapterActsByAccountsOverTheWire(t *testing.T) {
 	_, err = gql.SetRepairPolicy(t.Context(), acting, change)
 	require.True(t, automation.Unchosen(err), "%v", err)
 
-	admin, err := client.New(b.url, client.Options{Token: b.Session(b.User(tenant, platformtest.In(authz.ProjectAdmin, project)))})
+	admin, err := client.New(b.url, client.Options{Token: b.Session(b.User(tenant,
+		platformtest.In(authz.ProjectAdmin, project)))})
 	require.NoError(t, err)
 	id := string(chosen.ID)
 	made, err := gql.SetOperatorAccount(t.Context(), admin,
@@ -60,8 +61,8 @@ func TestAnAdapterActsByAccountsOverTheWire(t *testing.T) {
 	require.Equal(t, id, made.SetOperatorAccount.OperatorServiceAccountId)
 	_, err = gql.SetRepairPolicy(t.Context(), acting, change)
 	require.NoError(t, err)
-	require.Equal(t, 1, b.Count("audit_entry", `allowed AND action = 'setRepairPolicy' AND actor_id = $1 AND tenant_id = $2`,
-		chosen.ID, tenant.ID))
+	require.Equal(t, 1, b.Count("audit_entry",
+		`allowed AND action = 'setRepairPolicy' AND actor_id = $1 AND tenant_id = $2`, chosen.ID, tenant.ID))
 
 	require.NoError(t, os.WriteFile(file, []byte("gpu_sa_wrong"), 0o600))
 	_, err = gql.SetRepairPolicy(t.Context(), acting, change)

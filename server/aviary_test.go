@@ -1,13 +1,18 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -99,7 +104,8 @@ func (a *aviary) registry(w *world) *db.Artifact {
 	require.NoError(a.t, err)
 	push := &authn.Basic{Username: "push", Password: a.canaries["the registry's password"]}
 	require.NoError(a.t, remote.Write(target, image, remote.WithAuth(push)))
-	row, err := a.Ent.Artifact.Create().SetID(ids.New(ids.Artifact)).SetName("canary").SetMediaType("application/vnd.oci.image.manifest.v1+json").
+	row, err := a.Ent.Artifact.Create().SetID(ids.New(ids.Artifact)).SetName("canary").
+		SetMediaType("application/vnd.oci.image.manifest.v1+json").
 		SetRef(ref).SetDigest(w.digest).SetSizeBytes(1).SetStage(lifecycle.StageActive).Save(a.t.Context())
 	require.NoError(a.t, err)
 	return row
@@ -146,10 +152,50 @@ func (a *aviary) teardown(w *world) {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	asked, err := gql.RunNodeTask(ctx, w.adapter, gql.RunNodeTaskInput{MemberId: w.member, Kind: gql.NodeTaskKindTeardown,
+	asked, err := gql.RunNodeTask(ctx, w.adapter, gql.RunNodeTaskInput{MemberId: w.member,
+		Kind: gql.NodeTaskKindTeardown,
 		Spec: []byte(`{}`), IdempotencyKey: "teardown"})
 	require.NoError(a.t, err)
 	done, err := gql.GetNodeTask(ctx, w.adapter, asked.RunNodeTask.Id, 20)
 	require.NoError(a.t, err)
 	require.Equal(a.t, gql.NodeTaskStateSucceeded, done.NodeTask.State)
+}
+
+// journal is a log in memory.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+func (j *journal) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// canaries are secrets by what they are; a leak is one of them where it has no business.
+type canaries map[string]string
+
+// in names the canaries that a text holds, plain, in base64 or in hexadecimal.
+func (c canaries) in(sink, text string) (found []string) {
+	for name, value := range c {
+		for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte(value)),
+			hex.EncodeToString([]byte(value))} {
+			if strings.Contains(text, strings.TrimRight(form, "=")) {
+				found = append(found, name+" in "+sink)
+				break
+			}
+		}
+	}
+	return found
 }

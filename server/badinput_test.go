@@ -69,10 +69,11 @@ func (b *bench) badCalls(h, other *house) []bad {
 	return []bad{
 		{"unknown app", launch, launching(h, object{"appSlug": "nothing"}), fault.NotFound, "input.appSlug"},
 		{"unknown version", launch, launching(h, object{"version": "9.9.9"}), fault.NotFound, "input.version"},
-		{"no such project", launch, launching(h, object{"projectId": "prj_00000000000000000000000000"}), fault.NotFound, ""},
+		{"no such project", launch, launching(h, object{"projectId": "prj_00000000000000000000000000"}),
+			fault.NotFound, ""},
 		{"project id of another kind", launch, launching(h, object{"projectId": h.Instance}), fault.NotFound, ""},
-		{"allocation of another project", launch, launching(h, object{"allocationIds": []any{other.Free}}), fault.NotFound,
-			"input.allocationIds.0"},
+		{"allocation of another project", launch, launching(h, object{"allocationIds": []any{other.Free}}),
+			fault.NotFound, "input.allocationIds.0"},
 		{"allocation in use", launch, launching(h, object{"allocationIds": []any{h.Used}}), fault.Conflict,
 			"input.allocationIds.0"},
 		{"no allocation", launch, launching(h, object{"allocationIds": []any{}}), fault.InvalidArgument,
@@ -84,26 +85,29 @@ func (b *bench) badCalls(h, other *house) []bad {
 		{"not entitled", launch, launching(h, object{"appSlug": b.unentitled()}), fault.NotEntitled, ""},
 		{"config breaks the schema", launch, launching(h, object{"config": object{"size": 0}}), fault.ConfigInvalid,
 			"input.config.size"},
-		{"config has an unknown member", launch, launching(h, object{"config": object{"colour": "red"}}), fault.ConfigInvalid,
-			"input.config.colour"},
+		{"config has an unknown member", launch, launching(h, object{"config": object{"colour": "red"}}),
+			fault.ConfigInvalid, "input.config.colour"},
 		{"config is no object", launch, launching(h, object{"config": []any{1}}), fault.ConfigInvalid, "input.config"},
 		{"count above the bounds", launch, launching(h, members(9, "worker")), fault.InvalidArgument,
 			"input.components.0.count"},
 		{"count below the bounds", launch, launching(h, members(0, "worker")), fault.InvalidArgument,
 			"input.components.0.count"},
-		{"unknown component", launch, launching(h, members(1, "queen")), fault.InvalidArgument, "input.components.0.key"},
+		{"unknown component", launch, launching(h, members(1, "queen")), fault.InvalidArgument,
+			"input.components.0.key"},
 		{"bad name", launch, launching(h, object{"name": "No Name"}), fault.InvalidArgument, "input.name"},
 		{"deadline too short", launch, launching(h, object{"deadlineSeconds": 1}), fault.InvalidArgument,
 			"input.deadlineSeconds"},
 		{"empty idempotency key", launch, launching(h, object{"idempotencyKey": ""}), fault.InvalidArgument,
 			"input.idempotencyKey"},
-		{"required field left out", launch, arguments{"input": object{"projectId": h.Project}}, fault.InvalidArgument, ""},
+		{"required field left out", launch, arguments{"input": object{"projectId": h.Project}},
+			fault.InvalidArgument, ""},
 		{"unknown input field", launch, launching(h, object{"colour": "red"}), fault.InvalidArgument, "input.colour"},
 		{"wrong type", launch, launching(h, object{"deadlineSeconds": "soon"}), fault.InvalidArgument,
 			"input.deadlineSeconds"},
 
 		{"garbage cursor", list, arguments{"projectId": h.Project, "after": "garbage"}, fault.CursorInvalid, "after"},
-		{"cursor of another list", list, arguments{"projectId": h.Project, "after": foreign}, fault.CursorInvalid, "after"},
+		{"cursor of another list", list, arguments{"projectId": h.Project, "after": foreign},
+			fault.CursorInvalid, "after"},
 		{"garbage cursor of a timeline", events, arguments{"id": h.Instance, "after": "garbage"}, fault.CursorInvalid,
 			"after"},
 		{"page too large", list, arguments{"projectId": h.Project, "first": 101}, fault.InvalidArgument, "first"},
@@ -113,7 +117,8 @@ func (b *bench) badCalls(h, other *house) []bad {
 			`query($projectId: ID!, $s: [InstanceStatus!]) { instances(projectId: $projectId, filter: {statuses: $s}) { edges { cursor } } }`,
 			arguments{"projectId": h.Project, "s": []string{"ASLEEP"}}, fault.InvalidArgument, "s[0]"},
 		{"unknown enum value in the document",
-			`query { instances(projectId: "x", filter: {statuses: [ASLEEP]}) { edges { cursor } } }`, nil, fault.DocumentInvalid,
+			`query { instances(projectId: "x", filter: {statuses: [ASLEEP]}) { edges { cursor } } }`, nil,
+			fault.DocumentInvalid,
 			""},
 		{"unknown field", `query { viewer { shoeSize } }`, nil, fault.DocumentInvalid, ""},
 		{"no document", ``, nil, fault.DocumentInvalid, ""},
@@ -139,7 +144,8 @@ func aliases(n int) (text string) {
 
 // cursorOf is a cursor that a list of the house gave, of another list than instances.
 func (b *bench) cursorOf(h *house) string {
-	got := b.post(h.admin, `query($p: ID!) { operations(projectId: $p) { edges { cursor } } }`, arguments{"p": h.Project})
+	got := b.post(h.admin, `query($p: ID!) { operations(projectId: $p) { edges { cursor } } }`,
+		arguments{"p": h.Project})
 	_, rest, found := strings.Cut(got.Data, `"cursor":"`)
 	require.True(b.t, found, got.Raw)
 	cursor, _, _ := strings.Cut(rest, `"`)
@@ -199,8 +205,8 @@ func TestExpiredCredentialsSayThatTheyWereGoodOnce(t *testing.T) {
 	b.SQL(`UPDATE session SET expires_at = now() - interval '1 minute' WHERE user_id = $1`, h.User)
 	for name, credential := range map[string]string{"token": old, "session": h.admin} {
 		got := b.post(credential, `query { viewer { actor { id } } }`, nil)
-		require.Contains(t, []string{string(fault.TokenExpired), string(fault.Unauthenticated)}, got.code(), "%s: %s", name,
-			got.Raw)
+		require.Contains(t, []string{string(fault.TokenExpired), string(fault.Unauthenticated)}, got.code(),
+			"%s: %s", name, got.Raw)
 		require.Empty(t, got.Data)
 	}
 	require.Equal(t, string(fault.TokenExpired), b.post(old, `query { viewer { actor { id } } }`, nil).code())
@@ -255,9 +261,11 @@ func TestAFeedRefusesCursorsThatItDidNotGive(t *testing.T) {
 		code           fault.Code
 	}{
 		{"garbage for a project", activity, arguments{"p": h.Project, "after": "garbage"}, fault.CursorInvalid},
-		{"one of another database", activity, arguments{"p": h.Project, "after": "pelsewhere.1.1"}, fault.CursorExpired},
+		{"one of another database", activity, arguments{"p": h.Project, "after": "pelsewhere.1.1"},
+			fault.CursorExpired},
 		{"garbage for a timeline", timeline, arguments{"i": h.Instance, "after": "garbage"}, fault.CursorInvalid},
-		{"a project's for a timeline", timeline, arguments{"i": h.Instance, "after": "pelsewhere.1.1"}, fault.CursorInvalid},
+		{"a project's for a timeline", timeline, arguments{"i": h.Instance, "after": "pelsewhere.1.1"},
+			fault.CursorInvalid},
 	} {
 		got := b.watch(h.admin, call.document, call.variables)
 		require.Equal(t, string(call.code), got.code(), "%s: %+v", call.name, got)

@@ -25,9 +25,8 @@ type signs func(input []byte) []byte
 func forged(ring *token.Keyring, subject ids.ID, header, claims map[string]any, sign signs) string {
 	key, kid := ring.SigningKey()
 	head := map[string]any{"alg": "EdDSA", "kid": kid, "typ": "at+jwt"}
-	said := map[string]any{"iss": platformtest.Issuer, "aud": token.Audience, "sub": subject, "sak": subject, "keys": nil,
-		"jti": "ses_x",
-		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
+	said := map[string]any{"iss": platformtest.Issuer, "aud": token.Audience, "sub": subject, "sak": subject,
+		"keys": nil, "jti": "ses_x", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
 	change := func(of, by map[string]any) {
 		for name, value := range by {
 			of[name] = value
@@ -91,10 +90,12 @@ func TestBadTokensGetACodeAndACountInTheAuditAndNothingElse(t *testing.T) {
 		"wrong audience": {forged(b.Ring, h.Key, nil, of{"aud": "an-adapter"}, nil), fault.Unauthenticated},
 		"alg none": {forged(b.Ring, h.Key, of{"alg": "none"}, nil, func([]byte) []byte { return nil }),
 			fault.Unauthenticated},
-		"HS256 with the public key":  {forged(b.Ring, h.Key, of{"alg": "HS256"}, nil, mac(public)), fault.Unauthenticated},
-		"HS256 with what we publish": {forged(b.Ring, h.Key, of{"alg": "HS256"}, nil, mac(published)), fault.Unauthenticated},
-		"unknown kid":                {forged(b.Ring, h.Key, of{"kid": kid + "x"}, nil, nil), fault.Unauthenticated},
-		"wrong typ":                  {forged(b.Ring, h.Key, of{"typ": "JWT"}, nil, nil), fault.Unauthenticated},
+		"HS256 with the public key": {forged(b.Ring, h.Key, of{"alg": "HS256"}, nil, mac(public)),
+			fault.Unauthenticated},
+		"HS256 with what we publish": {forged(b.Ring, h.Key, of{"alg": "HS256"}, nil, mac(published)),
+			fault.Unauthenticated},
+		"unknown kid": {forged(b.Ring, h.Key, of{"kid": kid + "x"}, nil, nil), fault.Unauthenticated},
+		"wrong typ":   {forged(b.Ring, h.Key, of{"typ": "JWT"}, nil, nil), fault.Unauthenticated},
 		"another key": {forged(b.Ring, h.Key, nil, nil, func(in []byte) []byte {
 			return ed25519.Sign(stranger, in)
 		}), fault.Unauthenticated},
@@ -136,7 +137,8 @@ func TestCredentialsOfWhatIsGoneAreRefusedAndCounted(t *testing.T) {
 		document string
 		with     arguments
 	}{
-		{`mutation($id: ID!) { deleteProject(projectId: $id, reason: "gone") { id } }`, arguments{"id": deleted.Project}},
+		{`mutation($id: ID!) { deleteProject(projectId: $id, reason: "gone") { id } }`,
+			arguments{"id": deleted.Project}},
 		{`mutation($id: ID!) { deleteServiceAccount(serviceAccountId: $id) { id } }`, arguments{"id": retired.Account}},
 		{`mutation($id: ID!) { updateUser(input: {userId: $id, disabled: true}) { id disabledAt } }`,
 			arguments{"id": disabled.User}},

@@ -49,7 +49,8 @@ func TestAKeySpendsItsBudgetAndNoMore(t *testing.T) {
 	require.Equal(t, string(fault.BudgetExceeded), got.code(), got.Raw)
 	require.Equal(t, []string{"input.count"}, got.paths())
 	require.Contains(t, got.Raw, "rented capacity reserves 12, including this request", "the figures are there")
-	require.Equal(t, []int{rows, keys}, []int{b.Count("allocation", ""), b.Count("idempotency", "")}, "nothing is written")
+	require.Equal(t, []int{rows, keys}, []int{b.Count("allocation", ""), b.Count("idempotency", "")},
+		"nothing is written")
 	require.Empty(t, request(h.admin, "k3").Errors, "whoever has no such budget goes on")
 
 	require.Equal(t, string(fault.Forbidden), set(key, "100").code(), "nobody lifts its own limit")
@@ -84,8 +85,10 @@ func TestABadBudgetIsRefusedByCodeAndFieldAndWritesNothing(t *testing.T) {
 			fault.InvalidArgument},
 		"a threshold of nothing": {"PROJECT", "input.thresholds", h.Project, object{"thresholds": []int{0}},
 			fault.InvalidArgument},
-		"no reason":                  {"PROJECT", "input.reason", h.Project, object{"reason": ""}, fault.InvalidArgument},
-		"less than what is held":     {"PROJECT", "input.amount", h.Project, object{"amount": "1"}, fault.BudgetBelowHeld},
+		"no reason": {"PROJECT", "input.reason", h.Project, object{"reason": ""},
+			fault.InvalidArgument},
+		"less than what is held": {"PROJECT", "input.amount", h.Project, object{"amount": "1"},
+			fault.BudgetBelowHeld},
 		"an instance of another":     {"INSTANCE", "", other.Instance, nil, fault.NotFound},
 		"a project as an instance":   {"INSTANCE", "", h.Project, nil, fault.NotFound},
 		"what does not exist at all": {"TENANT", "", "ten_00000000000000000000000000", nil, fault.NotFound},

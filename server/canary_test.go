@@ -1,17 +1,12 @@
 package server
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -21,44 +16,6 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
-
-// journal is a log in memory.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger {
-	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-// canaries are secrets by what they are; a leak is one of them where it has no business.
-type canaries map[string]string
-
-// in names the canaries that a text holds, plain, in base64 or in hexadecimal.
-func (c canaries) in(sink, text string) (found []string) {
-	for name, value := range c {
-		for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte(value)), hex.EncodeToString([]byte(value))} {
-			if strings.Contains(text, strings.TrimRight(form, "=")) {
-				found = append(found, name+" in "+sink)
-				break
-			}
-		}
-	}
-	return found
-}
 
 // aviary is the whole under test: the server, an agent's process, an adapter, and what each of them writes.
 type aviary struct {
@@ -99,7 +56,8 @@ func (a *aviary) ownFile(path string) bool {
 // dump is every row of every table as text, in every schema; bytes are in hexadecimal.
 func (a *aviary) dump() map[string]string {
 	a.t.Helper()
-	rows, err := a.Admin.Query(a.t.Context(), `SELECT quote_ident(table_schema) || '.' || quote_ident(table_name) FROM information_schema.tables
+	rows, err := a.Admin.Query(a.t.Context(), `SELECT quote_ident(table_schema) || '.' || quote_ident(table_name)
+		FROM information_schema.tables
 		WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`)
 	require.NoError(a.t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -133,14 +91,24 @@ func TestNoSecretIsLeftInAnySink(t *testing.T) {
 		"the agent's log":   func(v string) { a.agent.logger().Info("x", "value", v) },
 		"the adapter's log": func(v string) { a.adapters.logger().Info("x", "value", v) },
 		"answers to others": func(v string) { a.third.WriteString(`{"data":"` + v + `"}`) },
-		"file ":             func(v string) { require.NoError(t, os.WriteFile(filepath.Join(a.dir, "planted"), []byte(v), 0o600)) },
-		"table public.audit_entry": func(v string) {
-			a.SQL(`INSERT INTO audit_entry (id, actor_kind, actor_id, actor_name, permission_key, action, allowed, object_id, after, correlation_id, created_at)
-				VALUES ('aud_planted', 'USER', 'x', 'x', 'x', 'x', true, 'x', jsonb_build_object('x', $1::text), 'x', now())`, v)
+		"file ": func(v string) {
+			require.NoError(t, os.WriteFile(filepath.Join(a.dir, "planted"), []byte(v), 0o600))
 		},
-		"table public.operation":      func(v string) { a.SQL(`UPDATE operation SET message = $1`, v) },
-		"table public.node_task":      func(v string) { a.SQL(`UPDATE node_task SET spec = jsonb_build_object('x', $1::text)`, v) },
-		"table public.idempotency":    func(v string) { a.SQL(`UPDATE idempotency SET result = jsonb_build_object('x', $1::text)`, v) },
+		"table public.audit_entry": func(v string) {
+			a.SQL(`INSERT INTO audit_entry (id, actor_kind, actor_id, actor_name, permission_key, action, allowed,
+				object_id, after, correlation_id, created_at)
+				VALUES ('aud_planted', 'USER', 'x', 'x', 'x', 'x', true, 'x', jsonb_build_object('x', $1::text), 'x',
+				now())`, v)
+		},
+		"table public.operation": func(v string) { a.SQL(`UPDATE operation SET message = $1`, v) },
+		"table public.node_task": func(v string) {
+			a.SQL(`UPDATE node_task SET spec = jsonb_build_object('x',
+			$1::text)`, v)
+		},
+		"table public.idempotency": func(v string) {
+			a.SQL(`UPDATE idempotency SET result = jsonb_build_object('x',
+			$1::text)`, v)
+		},
 		"table public.runtime_secret": func(v string) { a.SQL(`UPDATE runtime_secret SET sealed = $1`, []byte(v)) },
 	} {
 		value := "planted-" + fmt.Sprintf("%x", sink)
@@ -164,13 +132,15 @@ func (a *aviary) populate() *world {
 	w := a.house()
 	ctx := a.t.Context()
 	admin := a.client(w.admin)
-	account, err := gql.CreateServiceAccount(ctx, admin, gql.CreateServiceAccountInput{ProjectId: w.project, Name: "robot",
-		PermissionKeys: []string{"secret.read"}, IdempotencyKey: "robot"})
+	account, err := gql.CreateServiceAccount(ctx, admin, gql.CreateServiceAccountInput{ProjectId: w.project,
+		Name: "robot", PermissionKeys: []string{"secret.read"}, IdempotencyKey: "robot"})
 	require.NoError(a.t, err)
-	key, err := gql.CreateServiceAccountKey(ctx, admin, gql.CreateServiceAccountKeyInput{ServiceAccountId: account.CreateServiceAccount.Id})
+	key, err := gql.CreateServiceAccountKey(ctx, admin,
+		gql.CreateServiceAccountKeyInput{ServiceAccountId: account.CreateServiceAccount.Id})
 	require.NoError(a.t, err)
 	a.canaries["a service account's key"] = key.CreateServiceAccountKey.Secret
-	hook, err := gql.CreateWebhook(ctx, admin, gql.CreateWebhookInput{ProjectId: w.project, Url: "https://hook.example.com/hook", EventTypes: []string{"apps.*"}, IdempotencyKey: "hook"})
+	hook, err := gql.CreateWebhook(ctx, admin, gql.CreateWebhookInput{ProjectId: w.project,
+		Url: "https://hook.example.com/hook", EventTypes: []string{"apps.*"}, IdempotencyKey: "hook"})
 	require.NoError(a.t, err)
 	require.NotNil(a.t, hook.CreateWebhook.Secret)
 	a.canaries["a webhook's secret"] = *hook.CreateWebhook.Secret
@@ -182,16 +152,19 @@ func (a *aviary) populate() *world {
 func (a *aviary) deliver(w *world) {
 	a.t.Helper()
 	ctx := a.t.Context()
-	forAdapter, err := w.adapter.IssueSecret(ctx, w.instance, adapter.SecretRequest{Purpose: "joining", IdempotencyKey: "adapter"})
+	forAdapter, err := w.adapter.IssueSecret(ctx, w.instance, adapter.SecretRequest{Purpose: "joining",
+		IdempotencyKey: "adapter"})
 	require.NoError(a.t, err)
 	value, err := w.adapter.RedeemSecret(ctx, forAdapter)
 	require.NoError(a.t, err)
 	a.canaries["the adapter's secret"] = value
 
-	forNode, err := w.adapter.IssueSecret(ctx, w.instance, adapter.SecretRequest{Purpose: "joining", MemberID: w.member, Again: true})
+	forNode, err := w.adapter.IssueSecret(ctx, w.instance, adapter.SecretRequest{Purpose: "joining", MemberID: w.member,
+		Again: true})
 	require.NoError(a.t, err)
 	a.canaries["the node's secret"] = a.taken(w, "secret", map[string]any{"name": "VALUE", "secretRef": forNode})
-	pull, err := w.adapter.IssueSecret(ctx, w.instance, adapter.SecretRequest{Purpose: adapter.PurposeArtifactPull, ArtifactDigest: w.digest, MemberID: w.member})
+	pull, err := w.adapter.IssueSecret(ctx, w.instance, adapter.SecretRequest{Purpose: adapter.PurposeArtifactPull,
+		ArtifactDigest: w.digest, MemberID: w.member})
 	require.NoError(a.t, err)
 	token := a.taken(w, "pull", map[string]any{"name": "VALUE", "secretRef": pull})
 	a.canaries["a pull token"] = token
@@ -199,7 +172,8 @@ func (a *aviary) deliver(w *world) {
 	require.Equal(a.t, http.StatusUnauthorized, w.pulls(a.t, ""))
 
 	sealing := ""
-	require.NoError(a.t, a.Admin.QueryRow(ctx, `SELECT n.sealing_key FROM compute_node n JOIN member m ON m.node_id = n.id WHERE m.id = $1`, w.member).Scan(&sealing))
+	require.NoError(a.t, a.Admin.QueryRow(ctx, `SELECT n.sealing_key FROM compute_node n
+		JOIN member m ON m.node_id = n.id WHERE m.id = $1`, w.member).Scan(&sealing))
 	a.canaries["a sealed value"] = "canary-of-a-sealed-box"
 	box, err := adapter.Seal(sealing, w.instance, []byte(a.canaries["a sealed value"]))
 	require.NoError(a.t, err)
@@ -215,7 +189,8 @@ func (a *aviary) deliver(w *world) {
 func (a *aviary) taken(w *world, name string, variable map[string]any) string {
 	a.t.Helper()
 	done := a.run(w, name, map[string]any{
-		"command": []string{"/bin/sh", "-c", `printf %s "$VALUE" > "$GPUAAS_MEMBER_ROOT/tmp/taken-` + name + `"`}, "env": []any{variable},
+		"command": []string{"/bin/sh", "-c", `printf %s "$VALUE" > "$GPUAAS_MEMBER_ROOT/tmp/taken-` + name + `"`},
+		"env":     []any{variable},
 	})
 	require.Equal(a.t, gql.NodeTaskStateSucceeded, done.State, "%+v", done)
 	found, err := filepath.Glob(filepath.Join(a.dir, "*", "*", "*", "tmp", "taken-"+name))
@@ -245,7 +220,8 @@ func (a *aviary) run(w *world, key string, spec any) *gql.NodeTask {
 	a.t.Helper()
 	raw, err := json.Marshal(spec)
 	require.NoError(a.t, err)
-	asked, err := gql.RunNodeTask(a.t.Context(), w.adapter, gql.RunNodeTaskInput{MemberId: w.member, Kind: gql.NodeTaskKindRun, Spec: raw, IdempotencyKey: key})
+	asked, err := gql.RunNodeTask(a.t.Context(), w.adapter, gql.RunNodeTaskInput{MemberId: w.member,
+		Kind: gql.NodeTaskKindRun, Spec: raw, IdempotencyKey: key})
 	require.NoError(a.t, err)
 	for {
 		got, err := gql.GetNodeTask(a.t.Context(), w.adapter, asked.RunNodeTask.Id, 20)
@@ -265,22 +241,27 @@ func (a *aviary) fail(w *world) {
 	require.NoError(a.t, err)
 	_, err = gql.RevokeRuntimeSecret(ctx, a.client(w.admin), spent, "leaked")
 	require.NoError(a.t, err)
-	done := a.run(w, "spent", map[string]any{"command": []string{"true"}, "env": []any{map[string]any{"name": "VALUE", "secretRef": spent}}})
+	done := a.run(w, "spent", map[string]any{"command": []string{"true"},
+		"env": []any{map[string]any{"name": "VALUE", "secretRef": spent}}})
 	require.Equal(a.t, gql.NodeTaskStateFailed, done.State)
 	require.Contains(a.t, string(done.Result), "SECRET_SPENT")
 
-	_, err = gql.IssueRuntimeSecret(ctx, w.adapter, gql.IssueRuntimeSecretInput{InstanceId: w.instance, Purpose: value, Audience: gql.SecretAudienceAdapter, IdempotencyKey: "x"})
+	_, err = gql.IssueRuntimeSecret(ctx, w.adapter, gql.IssueRuntimeSecretInput{InstanceId: w.instance, Purpose: value,
+		Audience: gql.SecretAudienceAdapter, IdempotencyKey: "x"})
 	require.Error(a.t, err)
 	_, err = gql.RedeemRuntimeSecret(ctx, w.adapter, value)
 	require.Error(a.t, err)
 	_, err = gql.RedeemRuntimeSecret(ctx, a.client(w.admin), spent)
 	require.Error(a.t, err)
-	for _, spec := range []string{`{"command":["x"],"env":[{"name":"A","sealed":"` + value + `"}]}`, `{"` + value + `":1}`,
+	for _, spec := range []string{`{"command":["x"],"env":[{"name":"A","sealed":"` + value + `"}]}`,
+		`{"` + value + `":1}`,
 		`{"command":["x"],"env":[{"name":"A","value":"x","secretRef":"` + value + `"}]}`} {
-		_, err = gql.RunNodeTask(ctx, w.adapter, gql.RunNodeTaskInput{MemberId: w.member, Kind: gql.NodeTaskKindRun, Spec: json.RawMessage(spec), IdempotencyKey: "bad"})
+		_, err = gql.RunNodeTask(ctx, w.adapter, gql.RunNodeTaskInput{MemberId: w.member, Kind: gql.NodeTaskKindRun,
+			Spec: json.RawMessage(spec), IdempotencyKey: "bad"})
 		require.Error(a.t, err)
 	}
-	for _, credential := range []string{value, a.canaries["a pull token"], a.canaries["a service account's key"] + "x"} {
+	for _, credential := range []string{value, a.canaries["a pull token"],
+		a.canaries["a service account's key"] + "x"} {
 		require.NotEmpty(a.t, a.post(credential, `{ viewer { id } }`, nil).Errors)
 	}
 	a.post("", `{ project(id: "`+value+`") { id } }`, nil)
@@ -301,9 +282,11 @@ func (a *aviary) look(w *world) {
 	a.t.Helper()
 	for _, credential := range []string{w.admin, w.operator, w.viewer} {
 		for _, document := range []string{
-			`{ runtimeSecrets(instanceId: "` + w.instance + `", ended: true) { edges { node { id purpose spec version deliveries issuedBy { name } } } } }`,
+			`{ runtimeSecrets(instanceId: "` + w.instance +
+				`", ended: true) { edges { node { id purpose spec version deliveries issuedBy { name } } } } }`,
 			`{ nodeTasks(memberId: "` + w.member + `") { edges { node { id kind spec state result message } } } }`,
-			`{ auditEntries(projectId: "` + w.project + `") { edges { node { action actor { name } before after reason } } } }`,
+			`{ auditEntries(projectId: "` + w.project +
+				`") { edges { node { action actor { name } before after reason } } } }`,
 			`{ instance(id: "` + w.instance + `") { id name config members { edges { node { id status } } } } }`,
 			`{ artifactSources { edges { node { id name location credentialUser credentialAt keys { publicKey } } } } }`,
 			`{ auditEntries { edges { node { action before after reason } } } }`,
@@ -325,7 +308,8 @@ func (a *aviary) client(credential string) *client.Client {
 // pulls asks the registry for the artifact with a token, and answers the status.
 func (w *world) pulls(t *testing.T, token string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+w.registry+"/v2/"+w.repository+"/manifests/"+w.digest, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		"http://"+w.registry+"/v2/"+w.repository+"/manifests/"+w.digest, nil)
 	require.NoError(t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)

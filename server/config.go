@@ -1,5 +1,4 @@
-// Package server wires the control plane together: database, services, transports, workers. It
-// holds no rules.
+// Package server wires the control plane together: database, services, transports, workers. It holds no rules.
 package server
 
 import (
@@ -121,16 +120,17 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 		"address to listen on, repeatable (default 127.0.0.1:8080 unless --listen-fd is given)")
 	flags.IntSliceVar(&c.ListenFDs, "listen-fd", nil, "inherited listening descriptor, repeatable")
 	flags.IntSliceVar(&c.NodeListenFDs, "node-listen-fd", nil,
-		"inherited listening descriptor that only nodes reach: it serves them the API, keys and artifacts, and neither "+
-			"console nor logins; repeatable")
-	flags.StringVar(&c.PublicURL, "public-url", "", "address that people and links use (default http://<first --listen>)")
+		"inherited listening descriptor that only nodes reach: it serves them the API, keys and artifacts, and "+
+			"neither console nor logins; repeatable")
+	flags.StringVar(&c.PublicURL, "public-url", "", "address for people and links (default http://<first --listen>)")
 	flags.StringVar(&c.GraphQLURL, "graphql-url", "",
 		"address of the API that is sent to adapters (default <public-url>/graphql)")
 	flags.StringVar(&c.NodeURL, "node-url", "",
 		"address of the platform as nodes reach it, which they fetch artifacts from (default <public-url>)")
 	flags.StringVar(&c.AppsURL, "apps-url", "",
-		"address below which endpoints of apps have hosts of their own, such as https://apps.example.com; the certificate "+
-			"covers *.apps.example.com too (default with --dev http://apps.localhost and the port of <public-url>)")
+		"address below which endpoints of apps have hosts of their own, such as https://apps.example.com; the "+
+			"certificate covers *.apps.example.com too (default with --dev http://apps.localhost and "+
+			"<public-url>'s port)")
 	flags.StringVar(&c.PeerURL, "peer-url", "",
 		"address at which the platform's other processes reach this very one (default the first --listen, with this "+
 			"machine's name where it listens on all addresses)")
@@ -191,15 +191,6 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "lowest level that is logged: debug, info, warn or error")
 }
 
-// KeeperFlags ties the keepers of secrets to flags.
-func KeeperFlags(flags *pflag.FlagSet, first *string, previous *[]string) {
-	flags.StringVar(first, "secrets-keeper", "",
-		"keeper that wraps the keys of secrets, by URL: hashivault://, awskms://, gcpkms://, azurekeyvault:// (default a "+
-			"local key in --keys-dir)")
-	flags.StringArrayVar(previous, "secrets-keeper-previous", nil,
-		`earlier keeper, which still unwraps what it wrapped, by URL, or "local"; repeatable, at most 7`)
-}
-
 // Level is the lowest level that is logged.
 func (c *Config) Level() slog.Level {
 	var level slog.Level
@@ -246,7 +237,8 @@ func (c *Config) complete() error {
 	if (c.AdapterCert == "") != (c.AdapterKey == "") {
 		return errors.New("--adapter-client-cert and --adapter-client-key go together")
 	}
-	for name, pool := range map[string]string{"--member-addresses": c.MemberAddresses, "--member-ranges": c.MemberRanges} {
+	for name, pool := range map[string]string{"--member-addresses": c.MemberAddresses,
+		"--member-ranges": c.MemberRanges} {
 		if block, err := netip.ParsePrefix(pool); pool != "" &&
 			(err != nil || !block.Addr().Is4() || block != block.Masked()) {
 			return fmt.Errorf("%s: %q is not a block of IPv4 addresses such as 100.64.0.0/11", name, pool)

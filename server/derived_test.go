@@ -54,7 +54,8 @@ func (i *intruder) account(token, name string, keys ...string) (id, secret, ends
 // key makes a key without naming an end.
 func (i *intruder) key(token, account string) (secret, ends string) {
 	i.t.Helper()
-	made := i.post(token, `mutation($input: CreateServiceAccountKeyInput!) { createServiceAccountKey(input: $input) { secret key { expiresAt } } }`,
+	made := i.post(token,
+		`mutation($input: CreateServiceAccountKeyInput!) { createServiceAccountKey(input: $input) { secret key { expiresAt } } }`,
 		arguments{"input": object{"serviceAccountId": account}})
 	require.Empty(i.t, made.Errors, made.Raw)
 	return between(made.Data, `"secret":"`), between(made.Data, `"expiresAt":"`)
@@ -93,13 +94,17 @@ func TestWhatIsMadeUnderBreakGlassEndsWithItAndIsListed(t *testing.T) {
 			require.WithinDuration(t, time.Now().Add(5*time.Minute), until, time.Minute,
 				"the key shows when it ends at the latest")
 			soon := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
-			given := b.post(i.session, `mutation($input: GrantRoleInput!) { grantRole(input: $input) { id madeUnder } }`,
+			given := b.post(i.session,
+				`mutation($input: GrantRoleInput!) { grantRole(input: $input) { id madeUnder } }`,
 				arguments{"input": object{
-					"subjectId": accomplice.ID, "role": "project_viewer", "projectId": i.project.ID, "expiresAt": soon}})
+					"subjectId": accomplice.ID, "role": "project_viewer", "projectId": i.project.ID,
+					"expiresAt": soon}})
 			require.Contains(t, given.Data, binding, given.Raw)
-			b.SQL(`INSERT INTO webhook (id, tenant_id, project_id, url, event_types, families, status, maker_id, made_under,
+			b.SQL(`INSERT INTO webhook (id, tenant_id, project_id, url, event_types, families, status, maker_id,
+				made_under,
 				created_at, updated_at)
-				VALUES ('whk_x', $1, $2, 'https://hooks.test/x', '["apps.*"]', '["apps"]', 'ACTIVE', $3, $4, now(), now())`,
+				VALUES ('whk_x', $1, $2, 'https://hooks.test/x', '["apps.*"]', '["apps"]', 'ACTIVE', $3, $4, now(),
+				now())`,
 				i.project.TenantID, i.project.ID, i.person.ID, binding)
 			require.Empty(t, i.works(door))
 			require.Empty(t, i.works(accomplices))

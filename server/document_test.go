@@ -111,7 +111,8 @@ func selection(schema *ast.Schema, of *ast.Definition, depth int) string {
 // cannot hold both.
 func scalars(schema *ast.Schema, of *ast.Definition) (text string) {
 	for _, field := range of.Fields {
-		if schema.Types[field.Type.Name()].IsLeafType() && !strings.HasPrefix(field.Name, "__") && !needsArgument(field) &&
+		if schema.Types[field.Type.Name()].IsLeafType() && !strings.HasPrefix(field.Name, "__") &&
+			!needsArgument(field) &&
 			!disputed(schema, field) {
 			text += " " + field.Name
 		}

@@ -256,8 +256,10 @@ func TestTheAuditTakesTheAddressFromProxiesThatAreTrusted(t *testing.T) {
 	t.Parallel()
 	for origin, trusted := range map[string][]string{"198.51.100.7": {"127.0.0.0/8"}, "127.0.0.1": nil} {
 		b := newBench(t, func(c *Config) { c.Edge.TrustedProxies = trusted })
-		response, answer := b.sent(`mutation { createTenant(input: {slug: "mine", displayName: "Mine", idempotencyKey: "mine"}) { id } }`,
-			"Authorization", "Bearer "+b.Session(b.Operator()), "X-Forwarded-For", "6.6.6.6, 198.51.100.7", "X-Forwarded-Proto",
+		response, answer := b.sent(
+			`mutation { createTenant(input: {slug: "mine", displayName: "Mine", idempotencyKey: "mine"}) { id } }`,
+			"Authorization", "Bearer "+b.Session(b.Operator()), "X-Forwarded-For", "6.6.6.6, 198.51.100.7",
+			"X-Forwarded-Proto",
 			"https")
 		require.Equal(t, http.StatusOK, response.StatusCode, answer)
 		require.NotContains(t, answer, "errors")

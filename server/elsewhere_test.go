@@ -26,8 +26,8 @@ func TestAnswersAboutAnAddressDoNotTellWhoIsElsewhere(t *testing.T) {
 	addresses := map[string]string{"an admin": chief.Email, "somebody": b.Kit.User(theirs).Email,
 		"staff": b.Operator().Email, "nobody": "nobody@nowhere.test"}
 	add := func(session string, tenant *db.Tenant, email string) answer {
-		return b.post(session, addsUser, arguments{"input": object{"tenantId": tenant.ID, "email": email, "displayName": "X",
-			"idempotencyKey": email}})
+		return b.post(session, addsUser, arguments{"input": object{"tenantId": tenant.ID, "email": email,
+			"displayName": "X", "idempotencyKey": email}})
 	}
 	var said []string
 	for who, email := range addresses {
@@ -47,7 +47,8 @@ func TestAnswersAboutAnAddressDoNotTellWhoIsElsewhere(t *testing.T) {
 		staff := b.post(attacker, addsUser, arguments{"input": object{"email": email, "displayName": "X",
 			"idempotencyKey": "staff " + email}})
 		require.Equal(t, string(fault.Forbidden), staff.code(), "%s: %s", who, staff.Raw)
-		require.Equal(t, before, b.Count("person", "email = $1 AND (tenant_id IS NULL OR tenant_id <> $2)", email, mine.ID),
+		require.Equal(t, before, b.Count("person", "email = $1 AND (tenant_id IS NULL OR tenant_id <> $2)",
+			email, mine.ID),
 			who)
 	}
 	for _, each := range said {

@@ -49,7 +49,8 @@ type reachable struct {
 }
 
 func newReachable(t *testing.T) *reachable {
-	r := &reachable{Kit: platformtest.New(t), t: t, seen: make(chan *http.Request, 100), entered: make(chan struct{}, 10)}
+	r := &reachable{Kit: platformtest.New(t), t: t, seen: make(chan *http.Request, 100),
+		entered: make(chan struct{}, 10)}
 	r.app = httptest.NewServer(http.HandlerFunc(r.serveApp))
 	t.Cleanup(r.app.Close)
 	r.tenant = r.Tenant()
@@ -203,10 +204,12 @@ func host(name string, instance ids.ID) string { return name + "--" + instance.S
 // open opens an endpoint with a credential, and answers the address, or the code of the refusal.
 func (r *reachable) open(credential string, instance ids.ID, endpoint string) (address, code string) {
 	r.t.Helper()
-	body, err := json.Marshal(map[string]any{"query": `mutation($i: OpenEndpointInput!) { openEndpoint(input: $i) { url expiresAt } }`,
-		"variables": map[string]any{"i": map[string]any{"instanceId": instance, "endpoint": endpoint}}})
+	body, err := json.Marshal(
+		map[string]any{"query": `mutation($i: OpenEndpointInput!) { openEndpoint(input: $i) { url expiresAt } }`,
+			"variables": map[string]any{"i": map[string]any{"instanceId": instance, "endpoint": endpoint}}})
 	require.NoError(r.t, err)
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.far.url+"/graphql", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.far.url+"/graphql",
+		bytes.NewReader(body))
 	require.NoError(r.t, err)
 	request.Header.Set("Authorization", "Bearer "+credential)
 	request.Header.Set("Content-Type", "application/json")

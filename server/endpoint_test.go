@@ -167,7 +167,8 @@ func (r *reachable) foreign(session, web string) {
 		require.Contains(t, bodyOf(t, answer), "another origin", "%v", sent)
 	}
 	require.Empty(t, r.seen)
-	for _, sent := range [][]string{{http.MethodPost, "Sec-Fetch-Site", "same-origin"}, {http.MethodPost, "Origin", web},
+	for _, sent := range [][]string{{http.MethodPost, "Sec-Fetch-Site", "same-origin"},
+		{http.MethodPost, "Origin", web},
 		{http.MethodGet, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}} {
 		answer := r.ask(t.Context(), sent[0], web+"/", append([]string{"Cookie", cookie}, sent[1:]...)...)
 		require.Equal(t, http.StatusOK, answer.StatusCode, "%v", sent)
@@ -187,7 +188,8 @@ func (r *reachable) strangers(session, web string) {
 		answer := r.ask(t.Context(), http.MethodGet, web+"/", "Authorization", "Bearer "+who)
 		require.Contains(t, bodyOf(t, answer), string(want))
 		_, err := tunnel.Dial(t.Context(), r.connection("raw"), who, nil)
-		require.ErrorContains(t, err, map[fault.Code]string{fault.Forbidden: "apps.queue.submit", fault.NotFound: ""}[want])
+		require.ErrorContains(t, err, map[fault.Code]string{fault.Forbidden: "apps.queue.submit",
+			fault.NotFound: ""}[want])
 		var refused *tunnel.Refusal
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, string(want), refused.Code)
@@ -228,7 +230,8 @@ func (r *reachable) connects(session string) {
 	require.NoError(t, err)
 	require.Equal(t, "HTTP/1.0 200 OK\r\n", line)
 	<-r.seen
-	require.Equal(t, 1, r.Count("audit_entry", "action = 'connectEndpoint' AND allowed AND after ->> 'endpoint' = 'raw'"))
+	require.Equal(t, 1, r.Count("audit_entry",
+		"action = 'connectEndpoint' AND allowed AND after ->> 'endpoint' = 'raw'"))
 }
 
 // command is the address of a command in the instance's member.

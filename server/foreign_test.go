@@ -94,7 +94,8 @@ func TestThePlatformsNameReadsNoOtherTenantsRepository(t *testing.T) {
 	made := b.post(mine.admin,
 		`mutation($input: CreateArtifactSourceInput!) { createArtifactSource(input: $input) { id } }`,
 		arguments{"input": object{
-			"tenantId": mine.Tenant, "name": "loot", "kind": "OCI", "location": registry.host() + "/tenants/" + slug(theirs),
+			"tenantId": mine.Tenant, "name": "loot", "kind": "OCI",
+			"location":        registry.host() + "/tenants/" + slug(theirs),
 			"signaturePolicy": "OPTIONAL", "idempotencyKey": "k"}})
 	require.Empty(t, made.Errors, made.Raw)
 	require.Equal(t, string(fault.ArtifactUnavailable), get(mine.admin, private+"2", in).code())
@@ -124,7 +125,8 @@ func TestAManifestNamesThePlaceOfTheArtifactThatItPins(t *testing.T) {
 		forged.MediaType = "application/vnd.oci.image.manifest.v1+json"
 		forged.Ref = ref
 		return b.post(mine.robot, `mutation($input: PublishManifestInput!) { publishManifest(input: $input) { id } }`,
-			arguments{"input": object{"document": platformtest.Document(app, "1.0.0", adapter, &forged), "idempotencyKey": key}})
+			arguments{"input": object{"document": platformtest.Document(app, "1.0.0", adapter, &forged),
+				"idempotencyKey": key}})
 	}
 	before := b.fingerprint()
 	refused := publish("registry.test/tenant-b/private@"+owned.Digest, "forged")
@@ -145,21 +147,24 @@ func TestDraftsAndWhatOnlyTheyPinAreTheirPublishers(t *testing.T) {
 	require.NoError(t, err)
 	ways := map[string]func(token string) string{
 		"manifests": func(token string) string {
-			return b.post(token, `{ manifests(stages: [DRAFT, STAGED], first: 100) { edges { node { id appSlug digest document artifacts { id ref } } } } }`, nil).Data
+			return b.post(token,
+				`{ manifests(stages: [DRAFT, STAGED], first: 100) { edges { node { id appSlug digest document artifacts { id ref } } } } }`, nil).Data
 		},
 		"a version by id": func(token string) string {
 			return b.post(token, `query($id: ID!) { node(id: $id) { id ... on Manifest { document } } }`,
 				arguments{"id": mine.Draft}).Data
 		},
 		"its app": func(token string) string {
-			return b.post(token, `{ apps(first: 100) { edges { node { slug icon manifests(first: 50) { edges { node { id document } } } } } } }`, nil).Data
+			return b.post(token,
+				`{ apps(first: 100) { edges { node { slug icon manifests(first: 50) { edges { node { id document } } } } } } }`, nil).Data
 		},
 		"an artifact by id": func(token string) string {
 			return b.post(token, `query($id: ID!) { node(id: $id) { id ... on Artifact { ref } } }`,
 				arguments{"id": mine.Owned}).Data
 		},
 		"an artifact by digest": func(token string) string {
-			return b.post(token, `query($digest: String!, $tenant: ID!) { artifact(digest: $digest, tenantId: $tenant) { id ref } }`,
+			return b.post(token,
+				`query($digest: String!, $tenant: ID!) { artifact(digest: $digest, tenantId: $tenant) { id ref } }`,
 				arguments{"digest": owned.Digest, "tenant": mine.Tenant}).Data
 		},
 		"artifacts": func(token string) string {

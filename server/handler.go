@@ -59,7 +59,8 @@ func (p *platform) handler(ctx context.Context, group *errgroup.Group) (*serves,
 	}
 	mux, nodes, own := http.NewServeMux(), http.NewServeMux(), http.NewServeMux()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if p.metrics == nil {
 		p.metrics = metrics.New(verbs())
 	}
@@ -202,7 +203,8 @@ func (p *platform) publish(w http.ResponseWriter, r *http.Request) {
 func (p *platform) authenticate(gate *gate) func(context.Context, transport.Credential, *http.Request) (context.Context,
 	error) {
 	return func(ctx context.Context, shown transport.Credential, r *http.Request) (context.Context, error) {
-		ctx = authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: transport.CorrelationID(ctx), Origin: edge.Address(r)})
+		ctx = authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: transport.CorrelationID(ctx),
+			Origin: edge.Address(r)})
 		if shown.Raw == "" {
 			return ctx, fault.New(fault.Unauthenticated, "a credential is required")
 		}

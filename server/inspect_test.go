@@ -63,7 +63,8 @@ func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
 	got = run("process", "INSPECT_PROCESS", object{"name": "app"})
 	require.Empty(t, got.Errors, got.Raw)
 	require.Equal(t, 2, b.Count("audit_entry",
-		"action = 'runNodeTask' AND allowed AND permission_key = 'task.inspect' AND after->'requester'->>'id' = $1", h.User))
+		"action = 'runNodeTask' AND allowed AND permission_key = 'task.inspect' AND after->'requester'->>'id' = $1",
+		h.User))
 }
 
 // namesTail has the manifest of the house's instance name one inspection.

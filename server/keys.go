@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz/token"
+	"github.com/spf13/pflag"
 )
 
 // reloadKeys takes up the signing keys of the folder as they come and go, every minute and on SIGHUP, until ctx
@@ -36,4 +37,13 @@ func (p *platform) reloadKeys(ctx context.Context) error {
 			before = now
 		}
 	}
+}
+
+// KeeperFlags ties the keepers of secrets to flags.
+func KeeperFlags(flags *pflag.FlagSet, first *string, previous *[]string) {
+	flags.StringVar(first, "secrets-keeper", "",
+		"keeper that wraps the keys of secrets, by URL: hashivault://, awskms://, gcpkms://, azurekeyvault:// "+
+			"(default a local key in --keys-dir)")
+	flags.StringArrayVar(previous, "secrets-keeper-previous", nil,
+		`earlier keeper, which still unwraps what it wrapped, by URL, or "local"; repeatable, at most 7`)
 }

@@ -261,7 +261,8 @@ func (b *bench) fingerprint() map[string]string {
 	found := map[string]string{}
 	for _, name := range tables {
 		var text string
-		statement := fmt.Sprintf(`SELECT count(*) || ' ' || coalesce(sum(hashtextextended((to_jsonb(r) - 'last_used_at' -
+		statement := fmt.Sprintf(`SELECT count(*) || ' ' ||
+			coalesce(sum(hashtextextended((to_jsonb(r) - 'last_used_at' -
 			'first_used_at')::text, 0)::numeric), 0) FROM %q r`, name)
 		require.NoError(b.t, b.Admin.QueryRow(ctx, statement).Scan(&text))
 		found[name] = text

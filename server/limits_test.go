@@ -40,7 +40,9 @@ func TestOneLimitIsChangedAndTheOthersStay(t *testing.T) {
 	plan := change(planLimitsDocument, raise)
 	require.Empty(t, plan.Errors)
 	require.JSONEq(t, `{"planServiceAccountUpdate":{"permissionKeys":["apps.instance.read","apps.queue.submit"],
-		"limits":{"objectIds":["`+string(instance)+`"],"maxRisk":"WRITE","operationsPerHour":2},"widens":["limits.maxRisk"],"narrows":[]}}`, plan.Data)
+		"limits":{"objectIds":["`+
+		string(instance)+`"],"maxRisk":"WRITE","operationsPerHour":2},"widens":["limits.maxRisk"],"narrows":[]}}`,
+		plan.Data)
 	require.Equal(t, 1, b.Count("service_account", "limits->>'maxRisk' = 'READ'"), "a plan writes nothing")
 	raised := change(limitsDocument, raise)
 	require.JSONEq(t, `{"updateServiceAccount":{"permissionKeys":["apps.instance.read","apps.queue.submit"],
@@ -99,7 +101,8 @@ func TestListsByALimitedAccountNameItsLimit(t *testing.T) {
 	t.Parallel()
 	b, schema := newBench(t), sdl(t)
 	mine := b.build()
-	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text)) WHERE id = $2`,
+	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text))
+		WHERE id = $2`,
 		mine.Instance, mine.Account)
 	lists := []string{
 		"query instances", "query allocations", "query operations", "query orphans", "query entitlements",
@@ -117,7 +120,8 @@ func TestListsByALimitedAccountNameItsLimit(t *testing.T) {
 			with := recipes[list](mine, mine)[0]
 			refused := b.call(schema, r, mine.robot, with)
 			require.Equal(t, string(fault.Forbidden), refused.code(), "%s: %+v", list, refused)
-			require.Equal(t, string(fault.AccountLimit), refused.Errors[0].Extensions.Reasons[0].Code, "%s: %+v", list, refused)
+			require.Equal(t, string(fault.AccountLimit), refused.Errors[0].Extensions.Reasons[0].Code, "%s: %+v",
+				list, refused)
 		}
 	}
 	require.Len(t, lists, tried)

@@ -93,7 +93,8 @@ func TestLogsAreFollowedThroughTheTunnel(t *testing.T) {
 		switch at {
 		case 3:
 			stop() // the agent loses its process, and comes back at another
-			require.Eventually(t, func() bool { return r.Count("node_tunnel", "true") == 0 }, time.Minute, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return r.Count("node_tunnel", "true") == 0 }, time.Minute,
+				10*time.Millisecond)
 			app.print(2)
 			r.agent(t.Context(), r.far)
 		case 5:

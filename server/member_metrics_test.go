@@ -36,8 +36,8 @@ func (m measured) Series(query nodemetrics.Query) ([]nodemetrics.Point, error) {
 // scraped requests a project's numbers as a scraper does.
 func (r *reachable) scraped(project, credential string) (status int, body string) {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.far.url+"/v1/projects/"+project+"/metrics",
-		nil)
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet,
+		r.far.url+"/v1/projects/"+project+"/metrics", nil)
 	require.NoError(r.t, err)
 	if credential != "" {
 		request.Header.Set("Authorization", "Bearer "+credential)
@@ -70,7 +70,8 @@ func TestWhatMembersUseIsRead(t *testing.T) {
 	agent, err := client.New(r.far.url, client.Options{Token: r.credential})
 	require.NoError(t, err)
 	beat := func(input ...gql.MemberUsageInput) error {
-		_, err := gql.NodeHeartbeat(ctx, agent, gql.NodeHeartbeatInput{AgentVersion: "1", BootId: "b", MemberUsage: input})
+		_, err := gql.NodeHeartbeat(ctx, agent, gql.NodeHeartbeatInput{AgentVersion: "1", BootId: "b",
+			MemberUsage: input})
 		return err
 	}
 	elsewhere, _ := r.Node(1)
@@ -78,8 +79,8 @@ func TestWhatMembersUseIsRead(t *testing.T) {
 	foreign, err := gql.GetMemberUsage(ctx, c, project, string(apart.ID))
 	require.NoError(t, err)
 	require.NoError(t, beat(
-		gql.MemberUsageInput{MemberId: own.MemberId, Cpu: new(0.25), CpuSeconds: new(12.5), MemoryBytes: new(64.0), Gpus: 1,
-			GpusSimulated: true},
+		gql.MemberUsageInput{MemberId: own.MemberId, Cpu: new(0.25), CpuSeconds: new(12.5),
+			MemoryBytes: new(64.0), Gpus: 1, GpusSimulated: true},
 		gql.MemberUsageInput{MemberId: foreign.MemberUsage[0].MemberId, Cpu: new(9.0)}))
 	require.Equal(t, 1, r.Count("member_usage", "true"))
 	now, err := gql.GetMemberUsage(ctx, c, project, string(r.instance.ID))

@@ -12,7 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/transport/wsapi"
 	"github.com/gpuaas/app-platform/workers/gauges"
-	"github.com/gpuaas/app-platform/workers/reconcile"
+	"github.com/gpuaas/app-platform/workers/reconcile/stats"
 )
 
 // verbs returns the schema's root fields, with the kind of operation that each belongs to.
@@ -51,7 +51,8 @@ func (p *platform) count(registry *prometheus.Registry) {
 	registry.MustRegister(feedHolder{p.found.Holder})
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "app_platform_clock_skew_seconds",
-		Help: "By how much this machine's clock is certainly ahead of the database's, negative for behind; beyond 2 the process stops.",
+		Help: "By how much this machine's clock is certainly ahead of the database's, negative for behind; beyond 2 " +
+			"the process stops.",
 	}, func() float64 { return p.db.Skew().Seconds() }))
 	publish(registry, "app_platform_delivery_bytes_total", "Bytes of artifacts delivered to nodes.", true,
 		p.delivered.Bytes.Load)
@@ -88,7 +89,7 @@ var holderDesc = prometheus.NewDesc("app_platform_feed_holder_seconds",
 	[]string{"kind", "name", "database", "user", "application"}, nil)
 
 // feedHolder publishes whose transaction holds back the feeds, and nothing while none does.
-type feedHolder struct{ now func() reconcile.Holder }
+type feedHolder struct{ now func() stats.Holder }
 
 // Describe implements prometheus.Collector.
 func (feedHolder) Describe(into chan<- *prometheus.Desc) { into <- holderDesc }

@@ -54,9 +54,11 @@ func documents(t *testing.T, families map[string]*dto.MetricFamily) {
 		} else if strings.HasPrefix(name, "app_platform_reconcile_") && family.GetType() == dto.MetricType_GAUGE {
 			of = "reconciler"
 		}
-		rows = append(rows, row(name, strings.ToLower(family.GetType().String()), slices.Compact(names), of, family.GetHelp()))
+		rows = append(rows, row(name, strings.ToLower(family.GetType().String()), slices.Compact(names),
+			of, family.GetHelp()))
 	}
-	for _, each := range []prometheus.Collector{metrics.New(nil), feedHolder{}, edge.NewLimits(edge.Config{}).Collector()} {
+	for _, each := range []prometheus.Collector{metrics.New(nil), feedHolder{},
+		edge.NewLimits(edge.Config{}).Collector()} {
 		for name, help := range described(each) {
 			if labels := rare[name]; labels != nil {
 				kind, of := "gauge", "process"

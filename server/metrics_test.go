@@ -12,7 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/rig/platformtest"
-	"github.com/gpuaas/app-platform/workers/reconcile"
+	"github.com/gpuaas/app-platform/workers/reconcile/stats"
 )
 
 func TestWhatTheReconcilersFindIsAMetric(t *testing.T) {
@@ -33,8 +33,9 @@ func TestWhatTheReconcilersFindIsAMetric(t *testing.T) {
 func TestWhoHoldsBackTheFeedsIsAMetric(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(feedHolder{func() reconcile.Holder {
-		return reconcile.Holder{Kind: "prepared", Name: "two\xc3", Database: "other", User: "somebody", Lag: 90 * time.Second}
+	registry.MustRegister(feedHolder{func() stats.Holder {
+		return stats.Holder{Kind: "prepared", Name: "two\xc3", Database: "other", User: "somebody",
+			Lag: 90 * time.Second}
 	}})
 	answer := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))

@@ -41,7 +41,8 @@ func TestTheHashOfAHarmlessPlanDoesNotAuthoriseForce(t *testing.T) {
 	require.Equal(t, []any{"FAIL", 3600}, []any{harmless.OnDeadline, harmless.DeadlineSeconds})
 	before := b.Count("operation", "")
 	for _, attack := range []object{
-		{"onDeadline": "FORCE", "deadlineSeconds": 30}, {"onDeadline": "FORCE"}, {"deadlineSeconds": 30}, {"force": true},
+		{"onDeadline": "FORCE", "deadlineSeconds": 30}, {"onDeadline": "FORCE"}, {"deadlineSeconds": 30},
+		{"force": true},
 	} {
 		got := drain(harmless.Hash, attack)
 		require.Equal(t, string(fault.PlanStale), got.code(), got.Raw)

@@ -56,7 +56,8 @@ func (b *bench) listen(name, token, document string, id any) *listener {
 // dialled is listen with a configuration of TLS; nil for none.
 func (b *bench) dialled(config *tls.Config, token, document string, id any) *listener {
 	b.t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{wsapi.Protocol}, HandshakeTimeout: patience, TLSClientConfig: config}
+	dialer := websocket.Dialer{Subprotocols: []string{wsapi.Protocol}, HandshakeTimeout: patience,
+		TLSClientConfig: config}
 	socket, response, err := dialer.Dial("ws"+strings.TrimPrefix(b.url, "http")+"/graphql", nil)
 	require.NoError(b.t, err)
 	_ = response.Body.Close()
@@ -183,7 +184,8 @@ func TestWhateverTakesARightAwayEndsWhatRestsOnIt(t *testing.T) {
 		"a deleted project's key":     three("a deleted project's key", gone.robot, gone),
 		"a node that was retired":     {b.listen("a node that was retired", h.node, tasksDocument, nil)},
 		"a node's credential":         {b.listen("a node's credential", gone.node, tasksDocument, nil)},
-		"an operation that ended":     {b.listen("an operation that ended", gone.token, timelineDocument, gone.Instance)},
+		"an operation that ended": {b.listen("an operation that ended", gone.token, timelineDocument,
+			gone.Instance)},
 	}
 	stays := three("who stays", h.admin, h)
 	b.happen(h, join(stays, revoked["a binding that was revoked"], revoked["a binding that ended"],
@@ -191,7 +193,8 @@ func TestWhateverTakesARightAwayEndsWhatRestsOnIt(t *testing.T) {
 		shut["a session that was revoked"], shut["a person who was disabled"], shut["a key that was revoked"],
 		shut["an account that was deleted"],
 		shut["a node that was retired"], shut["a node's credential"])...)
-	b.happen(gone, join(revoked["a deleted project"], shut["a deleted project's key"], shut["an operation that ended"])...)
+	b.happen(gone, join(revoked["a deleted project"], shut["a deleted project's key"],
+		shut["an operation that ended"])...)
 
 	b.SQL(`UPDATE role_binding SET revoked_at = now() WHERE user_id = $1`, leaver)
 	b.SQL(`UPDATE role_binding SET expires_at = now() WHERE user_id = $1`, passing)

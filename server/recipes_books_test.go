@@ -56,14 +56,15 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 		return []arguments{{"projectId": v.Project}, {"tenantId": v.Tenant}}
 	},
 	"query costs": func(v, _ *house) (all []arguments) {
-		for _, by := range []string{"PROJECT", "APP", "METER", "INSTANCE", "MEMBER", "OPERATION", "PERSON", "HOUR", "DAY"} {
+		for _, by := range []string{"PROJECT", "APP", "METER", "INSTANCE", "MEMBER", "OPERATION", "PERSON",
+			"HOUR", "DAY"} {
 			all = append(all, arguments{"projectId": v.Project, "by": by}, arguments{"tenantId": v.Tenant, "by": by})
 		}
 		return append(all, arguments{"projectId": v.Project, "by": "LABEL", "label": "team"})
 	},
 	"mutation setBudget": plain(func(v, _ *house) (all []object) {
-		for scope, target := range map[string]ids.ID{"TENANT": v.Tenant, "PROJECT": v.Project, "SERVICE_ACCOUNT": v.Account,
-			"INSTANCE": v.Instance} {
+		for scope, target := range map[string]ids.ID{"TENANT": v.Tenant, "PROJECT": v.Project,
+			"SERVICE_ACCOUNT": v.Account, "INSTANCE": v.Instance} {
 			all = append(all, object{"scope": scope, "targetId": target, "amount": "1000000", "currency": "EUR",
 				"reason": "mine"})
 		}
@@ -91,7 +92,8 @@ func (b *bench) addBooks(h *house) {
 	h.Period, h.Run = ids.New(ids.BillingPeriod), ids.New(ids.BillingRun)
 	b.SQL(`INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status, closed_at)
 		VALUES ($1, $2, 'EUR', 0, '2026-01-01', '2026-02-01', 'CLOSED', '2026-02-01')`, h.Period, h.Tenant)
-	b.SQL(`INSERT INTO billing_run (id, tenant_id, period_id, seq, statement_id, event_to, generation, watermark, engine,
+	b.SQL(`INSERT INTO billing_run (id, tenant_id, period_id, seq, statement_id, event_to, generation, watermark,
+		engine,
 		price_hash, input_digest, output_digest, lines, unpriced) VALUES ($1, $2, $3, 1, $3, '2026-02-01',
 		platform.generation(), pg_current_xact_id(), 1, '', '', '', 0, 0)`, h.Run, h.Tenant, h.Period)
 	h.line = "line-of-" + string(h.Project)

@@ -30,7 +30,8 @@ var recipesOfMembers = map[string]func(v, a *house) []arguments{
 	"mutation scaleComponent": input(func(v, a *house) []object {
 		return []object{
 			{"instanceId": v.Instance, "componentKey": "worker", "count": 0, "reason": "mine"},
-			{"instanceId": v.Instance, "componentKey": "worker", "count": 9, "allocationIds": []any{a.Free}, "reason": "mine"},
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 9, "allocationIds": []any{a.Free},
+				"reason": "mine"},
 		}
 	}),
 }

@@ -17,7 +17,9 @@ var recipesOfSandboxes = map[string]func(v, a *house) []arguments{
 			{"instanceId": a.Instance, "serviceAccountId": v.Account}}
 	}),
 	"mutation issueOperatorToken": func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
-	"query appOnboarding":         func(v, _ *house) []arguments { return []arguments{{"appSlug": v.published}, {"appSlug": v.Slug}} },
+	"query appOnboarding": func(v, _ *house) []arguments {
+		return []arguments{{"appSlug": v.published}, {"appSlug": v.Slug}}
+	},
 	"mutation checkAppOnboarding": plain(func(v, _ *house) []object {
 		return []object{{"appSlug": v.published, "reason": "mine"}, {"appSlug": v.Slug, "version": "1.0.0"}}
 	}),
@@ -39,8 +41,10 @@ var recipesOfSandboxes = map[string]func(v, a *house) []arguments{
 // addGap notes a gap of the app that the house publishes.
 func (b *bench) addGap(h *house) {
 	h.Gap = ids.New(ids.Gap)
-	b.SQL(`INSERT INTO gap (id, tenant_id, project_id, app_slug, manifest_id, version, condition, kind, state, title, description,
+	b.SQL(`INSERT INTO gap (id, tenant_id, project_id, app_slug, manifest_id, version, condition, kind, state, title,
+		description,
 		evidence, raiser_kind, raiser_id, raiser_name, created_at) VALUES ($1, $2, $3, $4, $5, '0.1.0', '', 'MISSING_KEY',
-		'ACCEPTED', 'a key', 'a key is missing', '{}', 'USER', $6, 'admin', now())`, h.Gap, h.Tenant, h.Project, h.published,
+		'ACCEPTED', 'a key', 'a key is missing', '{}', 'USER', $6, 'admin',
+		now())`, h.Gap, h.Tenant, h.Project, h.published,
 		h.Draft, h.User)
 }

@@ -4,137 +4,44 @@ import "maps"
 
 // recipes say, for every root field, how one would call it to get at a house that is not one's own:
 // v is the victim's house and a the attacker's. A field without a recipe fails the test.
-var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipesOfMembers, recipesOfVolumes, map[string]func(v, a *house) []arguments{
-	"query node": func(v, _ *house) []arguments {
-		var all []arguments
-		for _, id := range v.secrets() {
-			all = append(all, arguments{"id": id})
-		}
-		return all
-	},
-	"query viewer":         none,
-	"query roles":          none,
-	"query permissionKeys": none,
-	"query roleBindings": func(v, _ *house) []arguments {
-		return []arguments{{"tenantId": v.Tenant}, {"projectId": v.Project}, {"projectId": v.Project, "ended": true}}
-	},
-	"query project":         func(v, _ *house) []arguments { return one("id", v.Project) },
-	"query tenants":         none,
-	"query users":           func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
-	"query serviceAccounts": inProject,
-	"query allocations":     inProject,
-	"query apps":            none,
-	"query app":             func(v, _ *house) []arguments { return one("slug", v.Slug) },
-	"query lintManifest":    func(_, _ *house) []arguments { return one("document", object{}) },
-	"query artifacts":       none,
-	"query artifact": func(v, a *house) []arguments {
-		all := []arguments{{"digest": v.digest, "tenantId": v.Tenant}}
-		if v != a { // without a tenant it is the platform's that is asked for, which is not the house's either
-			all = append(all, arguments{"digest": v.digest})
-		}
-		return all
-	},
-	"query adapters":    func(v, _ *house) []arguments { return []arguments{{}, {"projectId": v.Project}} },
-	"query nodes":       none,
-	"query fleet":       none,
-	"query nodeMembers": func(v, _ *house) []arguments { return one("nodeId", v.Node) },
-	"query nodeNetwork": none, "query nodeVolumes": none,
-	"query nodeTask":      func(v, _ *house) []arguments { return one("id", v.Task) },
-	"query nodeTasks":     func(v, _ *house) []arguments { return one("memberId", v.Member) },
-	"query instance":      func(v, _ *house) []arguments { return one("id", v.Instance) },
-	"query instances":     inProject,
-	"query launchOptions": func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "appSlug": v.Slug}} },
-	"query operation":     func(v, _ *house) []arguments { return one("id", v.Operation) },
-	"query operations":    inProject,
-	"query auditEntries":  inProject,
-	"query searchAudit": func(v, _ *house) []arguments {
-		return []arguments{{"filter": object{"projectId": v.Project}}, {"filter": object{"tenantId": v.Tenant}}}
-	},
-	"query auditChain":       none,
-	"query auditCheckpoints": none,
+var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipesOfMembers, recipesOfVolumes,
+	recipesOfQueries, recipesOfChanges)
+
+// recipesOfChanges are the recipes of the mutations that have no file of their own.
+var recipesOfChanges = map[string]func(v, a *house) []arguments{
 	"mutation breakGlassEndOperation": plain(func(v, _ *house) []object {
 		return []object{{"operationId": v.Operation, "reason": "the operation of another tenant is in my way"}}
 	}),
 	"mutation breakGlassGrantRole": plain(func(v, a *house) []object {
-		return []object{{"subjectId": a.User, "role": "tenant_admin", "tenantId": v.Tenant, "durationMinutes": 60, "reason": "I should like to be another tenant's admin"}}
+		return []object{{"subjectId": a.User, "role": "tenant_admin", "tenantId": v.Tenant, "durationMinutes": 60,
+			"reason": "I should like to be another tenant's admin"}}
 	}),
-	"query member": func(v, _ *house) []arguments { return one("id", v.Member) },
-	"query controlPlaneShares": func(v, _ *house) []arguments {
-		return []arguments{{"projectId": v.Project, "ended": true}, {"projectId": v.Sibling}}
-	},
-	"query impactOf":  func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
-	"query orphans":   func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "resolved": true}} },
-	"query skuPrices": none,
 	"mutation openEndpoint": plain(func(v, _ *house) []object {
 		return []object{{"instanceId": v.Instance, "endpoint": "web"}}
 	}),
-	"query usageRecords": func(v, _ *house) []arguments {
-		return []arguments{{"filter": object{"projectId": v.Project}}, {"filter": object{"projectId": v.Project, "instanceId": v.Instance}}}
-	},
-	"query usageSums": func(v, _ *house) []arguments {
-		return []arguments{{"filter": object{"projectId": v.Project}, "hourly": true}}
-	},
-	"query usageSources":    inProject,
-	"query usageQuarantine": func(v, _ *house) []arguments { return one("projectId", v.Project) },
 	"mutation reportUsage": plain(func(v, _ *house) []object {
-		return []object{{"instanceId": v.Instance, "records": []any{object{"id": "1", "dimension": "jobs", "quantity": "1",
-			"from": "2026-11-23T00:00:00Z", "to": "2026-11-23T00:00:00Z"}}}}
+		return []object{{"instanceId": v.Instance,
+			"records": []any{object{"id": "1", "dimension": "jobs", "quantity": "1",
+				"from": "2026-11-23T00:00:00Z", "to": "2026-11-23T00:00:00Z"}}}}
 	}),
-	"query explainPermission": plain(func(v, _ *house) []object {
-		return []object{
-			{"permissionKey": "apps.instance.read", "objectId": v.Instance},
-			{"permissionKey": "apps.instance.read", "objectId": v.Project, "subjectId": v.User},
-			{"permissionKey": "project.read", "objectId": v.Project, "subjectId": v.Account},
-			{"permissionKey": "manifest.read", "objectId": v.Draft},
-		}
-	}),
-	"query madeUnder": func(v, _ *house) []arguments { return one("bindingId", v.Binding) },
-	"query planServiceAccountUpdate": plain(func(v, _ *house) []object {
-		return []object{{"serviceAccountId": v.Account, "liftLimits": []any{"MAX_RISK"}}}
-	}),
-	"query policyOverlays":  func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project}, {"tenantId": v.Tenant}} },
-	"query effectivePolicy": inProject,
-	"query previewPolicy":   func(v, a *house) []arguments { return overlays(v, a)[:2] }, // the platform's is not the house's to look at
-	"mutation setPolicy":    overlays,
-	"query entitlements":    func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "ended": true}} },
-	"query runtimeSecrets":  func(v, _ *house) []arguments { return []arguments{{"instanceId": v.Instance, "ended": true}} },
-	// The attacker's own instance with the victim's allocation is in the tests of the verb.
-	"query planAddMembers": plain(func(v, _ *house) []object {
-		return []object{
-			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "allocationIds": []any{v.Free}},
-			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "intent": object{"shape": "BAREMETAL"}},
-		}
-	}),
-	// In a project of one's own a plan is shown: that another's allocation is not found is in it.
-	"query planLaunchInstance": plain(func(v, _ *house) []object {
-		return []object{{"projectId": v.Project, "appSlug": v.Slug, "name": "mine", "allocationIds": []any{v.Free}}}
-	}),
-	"query planReleaseAllocation": func(v, _ *house) []arguments { return []arguments{{"allocationId": v.Free}} },
-	"query planDrainMember":       ofMember,
-	"query planRemoveMember":      ofMember,
-	"query planReplaceMember": plain(func(v, a *house) []object {
-		return []object{{"memberId": v.Member}, {"memberId": v.Member, "allocationId": a.Free}}
-	}),
-	"query planUpgradeInstance":      plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "config": object{}}} }),
-	"query planRollbackInstance":     plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
-	"query planRetryOperation":       plain(func(v, _ *house) []object { return []object{{"operationId": v.Operation}} }),
-	"query planDecommissionInstance": plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "force": true}} }),
-
-	"query webhooks":          inProject,
-	"query webhookDeliveries": func(v, _ *house) []arguments { return one("webhookId", v.Webhook) },
-
+	"mutation setPolicy": overlays,
 	"mutation createWebhook": input(func(v, _ *house) []object {
-		return []object{{"projectId": v.Project, "url": "https://hooks.test/mine", "eventTypes": []string{"apps.*"}}}
+		return []object{{"projectId": v.Project, "url": "https://hooks.test/mine",
+			"eventTypes": []string{"apps.*"}}}
 	}),
 	"mutation updateWebhook": plain(func(v, _ *house) []object {
-		return []object{{"webhookId": v.Webhook, "url": "https://hooks.test/mine"}, {"webhookId": v.Webhook, "paused": false}}
+		return []object{{"webhookId": v.Webhook, "url": "https://hooks.test/mine"},
+			{"webhookId": v.Webhook, "paused": false}}
 	}),
 	"mutation deleteWebhook":       func(v, _ *house) []arguments { return one("webhookId", v.Webhook) },
 	"mutation rotateWebhookSecret": func(v, _ *house) []arguments { return one("webhookId", v.Webhook) },
-	"mutation replayWebhook":       func(v, _ *house) []arguments { return []arguments{{"webhookId": v.Webhook, "after": "p0.0.0"}} },
-	"mutation redeliverWebhook":    func(v, _ *house) []arguments { return one("deliveryId", v.Delivery) },
-
-	"mutation createTenant": input(func(_, _ *house) []object { return []object{{"slug": "mine", "displayName": "Mine"}} }),
+	"mutation replayWebhook": func(v, _ *house) []arguments {
+		return []arguments{{"webhookId": v.Webhook, "after": "p0.0.0"}}
+	},
+	"mutation redeliverWebhook": func(v, _ *house) []arguments { return one("deliveryId", v.Delivery) },
+	"mutation createTenant": input(func(_, _ *house) []object {
+		return []object{{"slug": "mine", "displayName": "Mine"}}
+	}),
 	"mutation createProject": input(func(v, _ *house) []object {
 		return []object{{"tenantId": v.Tenant, "slug": "mine", "displayName": "Mine"}}
 	}),
@@ -164,7 +71,9 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 	"mutation updateProject": plain(func(v, _ *house) []object {
 		return []object{{"projectId": v.Project, "displayName": "Mine"}}
 	}),
-	"mutation deleteProject": func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "reason": "mine"}} },
+	"mutation deleteProject": func(v, _ *house) []arguments {
+		return []arguments{{"projectId": v.Project, "reason": "mine"}}
+	},
 	"mutation updateUser": plain(func(v, _ *house) []object {
 		return []object{{"userId": v.User, "disabled": true}, {"userId": v.User, "displayName": "Mine"}}
 	}),
@@ -177,21 +86,25 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 			{"serviceAccountId": v.Account, "limits": object{"objectIds": []any{a.Instance}}},
 		}
 	}),
-	"mutation deleteServiceAccount":    func(v, _ *house) []arguments { return one("serviceAccountId", v.Account) },
-	"mutation rotateServiceAccountKey": plain(func(v, _ *house) []object { return []object{{"keyId": v.Key, "overlapSeconds": 0}} }),
-	"mutation createServiceAccount": input(func(v, _ *house) []object {
-		return []object{{"projectId": v.Project, "name": "mallory", "permissionKeys": []string{"apps.instance.read"}}}
+	"mutation deleteServiceAccount": func(v, _ *house) []arguments { return one("serviceAccountId", v.Account) },
+	"mutation rotateServiceAccountKey": plain(func(v, _ *house) []object {
+		return []object{{"keyId": v.Key, "overlapSeconds": 0}}
 	}),
-	"mutation createServiceAccountKey": plain(func(v, _ *house) []object { return []object{{"serviceAccountId": v.Account}} }),
+	"mutation createServiceAccount": input(func(v, _ *house) []object {
+		return []object{{"projectId": v.Project, "name": "mallory",
+			"permissionKeys": []string{"apps.instance.read"}}}
+	}),
+	"mutation createServiceAccountKey": plain(func(v, _ *house) []object {
+		return []object{{"serviceAccountId": v.Account}}
+	}),
 	"mutation revokeServiceAccountKey": func(v, _ *house) []arguments { return one("keyId", v.Key) },
 	"mutation createLoginLink":         func(v, _ *house) []arguments { return one("userId", v.User) },
-
 	"mutation requestAllocation": input(func(v, _ *house) []object {
 		return []object{{"projectId": v.Project, "shape": "GPU_SLICE", "gpuCount": 1}}
 	}),
-	"mutation releaseAllocation": input(func(v, _ *house) []object { return []object{{"allocationId": v.Free}, {"allocationId": v.Used}} }),
-
-	"query artifactSources": func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
+	"mutation releaseAllocation": input(func(v, _ *house) []object {
+		return []object{{"allocationId": v.Free}, {"allocationId": v.Used}}
+	}),
 	"mutation createArtifactSource": input(func(v, _ *house) []object {
 		mine := object{"name": "mine", "kind": "OCI", "location": "registry.test/mine"}
 		theirs := maps.Clone(mine)
@@ -199,7 +112,8 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 		return []object{mine, theirs}
 	}),
 	"mutation updateArtifactSource": plain(func(v, _ *house) []object {
-		return []object{{"sourceId": v.Source, "signaturePolicy": "OPTIONAL"}, {"sourceId": v.Source, "disabled": true}}
+		return []object{{"sourceId": v.Source, "signaturePolicy": "OPTIONAL"},
+			{"sourceId": v.Source, "disabled": true}}
 	}),
 	"mutation setSourceCredential": plain(func(v, _ *house) []object {
 		return []object{{"sourceId": v.Source, "user": "mine", "secret": "mine"}, {"sourceId": v.Source}}
@@ -207,8 +121,9 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 	"mutation addSignerKey": plain(func(v, _ *house) []object {
 		return []object{{"sourceId": v.Source, "name": "mine", "publicKey": signerPEM}}
 	}),
-	"mutation revokeSignerKey": func(v, _ *house) []arguments { return []arguments{{"keyId": v.Signer, "reason": "mine"}} },
-
+	"mutation revokeSignerKey": func(v, _ *house) []arguments {
+		return []arguments{{"keyId": v.Signer, "reason": "mine"}}
+	},
 	"mutation createApp": input(func(_, _ *house) []object {
 		return []object{{"slug": "mine", "displayName": "Mine", "summary": "Mine.", "permissionFamily": "apps"}}
 	}),
@@ -219,7 +134,9 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 			{"name": "mine", "ref": "registry.test/mine@" + digest, "projectId": v.Project},
 		}
 	}),
-	"mutation verifyArtifact": func(v, _ *house) []arguments { return []arguments{{"artifactId": v.Artifact}, {"artifactId": v.Owned}} },
+	"mutation verifyArtifact": func(v, _ *house) []arguments {
+		return []arguments{{"artifactId": v.Artifact}, {"artifactId": v.Owned}}
+	},
 	"mutation quarantineArtifact": func(v, _ *house) []arguments {
 		return []arguments{{"artifactId": v.Artifact, "reason": "mine"}, {"artifactId": v.Owned, "reason": "mine"}}
 	},
@@ -227,7 +144,8 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 		return []arguments{{"artifactId": v.Artifact, "reason": "mine"}, {"artifactId": v.Owned, "reason": "mine"}}
 	},
 	"mutation promoteArtifact": plain(func(v, _ *house) []object {
-		return []object{{"artifactId": v.Artifact, "to": "DEPRECATED", "reason": "mine"}, {"artifactId": v.Owned, "to": "STAGED", "reason": "mine"}}
+		return []object{{"artifactId": v.Artifact, "to": "DEPRECATED", "reason": "mine"},
+			{"artifactId": v.Owned, "to": "STAGED", "reason": "mine"}}
 	}),
 	"mutation publishManifest": input(func(v, _ *house) []object { return []object{{"document": v.document}} }),
 	"mutation promoteManifest": plain(func(v, _ *house) []object {
@@ -247,9 +165,9 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 			{"artifactId": v.Owned, "report": report, "digest": digest, "signature": "AAAA"},
 		}
 	}),
-	"query evidenceRunners": none,
 	"mutation registerRunner": plain(func(_, _ *house) []object {
-		return []object{{"name": "mine", "publicKey": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "reason": "mine"}}
+		return []object{{"name": "mine", "publicKey": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+			"reason": "mine"}}
 	}),
 	"mutation revokeRunner": func(_, _ *house) []arguments {
 		return []arguments{{"runnerId": "rnr_01jd0000000000000000000000", "reason": "mine"}}
@@ -260,16 +178,11 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 	"mutation setCanaryPercent": func(v, _ *house) []arguments {
 		return []arguments{{"manifestId": v.Manifest, "percent": 20, "reason": "mine"}}
 	},
-	"query manifests": func(v, _ *house) []arguments {
-		return []arguments{{}, {"appSlug": v.Slug, "stages": []string{"ACTIVE"}}}
-	},
-	"query canaryReport": func(v, _ *house) []arguments { return one("manifestId", v.Manifest) },
 	"mutation registerAdapter": plain(func(_, _ *house) []object {
 		return []object{{"name": "mine", "url": "http://127.0.0.1:1"}}
 	}),
 	"mutation grantEntitlement":  entitlementOf,
 	"mutation revokeEntitlement": entitlementOf,
-
 	"mutation launchInstance": input(func(v, a *house) []object {
 		return []object{
 			{"projectId": v.Project, "appSlug": v.Slug, "name": "mine", "allocationIds": []any{v.Free}},
@@ -278,16 +191,22 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 				"components": []object{{"key": "worker", "count": 1, "allocationIds": []any{v.Free}}}},
 		}
 	}),
-	"mutation decommissionInstance": input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
-	"mutation upgradeInstance":      input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "config": object{}}} }),
+	"mutation decommissionInstance": input(func(v, _ *house) []object {
+		return []object{{"instanceId": v.Instance}}
+	}),
+	"mutation upgradeInstance": input(func(v, _ *house) []object {
+		return []object{{"instanceId": v.Instance, "config": object{}}}
+	}),
 	"mutation setRepairPolicy": plain(func(v, _ *house) []object {
-		return []object{{"instanceId": v.Instance, "mode": "MANUAL"}, {"instanceId": v.Instance, "mode": "AUTOMATIC"}}
+		return []object{{"instanceId": v.Instance, "mode": "MANUAL"},
+			{"instanceId": v.Instance, "mode": "AUTOMATIC"}}
 	}),
 	"mutation rollbackInstance": input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
 	"mutation addMembers": input(func(v, _ *house) []object {
 		return []object{
 			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "allocationIds": []any{v.Free}},
-			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "intent": object{"shape": "BAREMETAL"}},
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 1,
+				"intent": object{"shape": "BAREMETAL"}},
 		}
 	}),
 	"mutation drainMember":    changeOfMember,
@@ -300,12 +219,17 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 	"mutation recoverMember": changeOfMember,
 	"mutation replaceMember": input(func(v, a *house) []object {
 		return []object{
-			{"memberId": v.Member, "reason": "mine"}, {"memberId": v.Member, "allocationId": a.Free, "reason": "mine"},
+			{"memberId": v.Member, "reason": "mine"}, {"memberId": v.Member, "allocationId": a.Free,
+				"reason": "mine"},
 		}
 	}),
-	"mutation cancelOperation": plain(func(v, _ *house) []object { return []object{{"operationId": v.Operation, "reason": "mine"}} }),
-	"mutation retryOperation":  input(func(v, _ *house) []object { return []object{{"operationId": v.Operation, "reason": "mine"}} }),
-	"mutation retryOrphan":     func(v, _ *house) []arguments { return one("orphanId", v.Orphan) },
+	"mutation cancelOperation": plain(func(v, _ *house) []object {
+		return []object{{"operationId": v.Operation, "reason": "mine"}}
+	}),
+	"mutation retryOperation": input(func(v, _ *house) []object {
+		return []object{{"operationId": v.Operation, "reason": "mine"}}
+	}),
+	"mutation retryOrphan": func(v, _ *house) []arguments { return one("orphanId", v.Orphan) },
 	"mutation issueRuntimeSecret": input(func(v, _ *house) []object {
 		return []object{
 			{"instanceId": v.Instance, "purpose": "mine", "audience": "ADAPTER"},
@@ -315,19 +239,23 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 	"mutation redeemRuntimeSecret": func(v, _ *house) []arguments { return one("secretId", v.Secret) },
 	"mutation rotateRuntimeSecret": func(v, _ *house) []arguments { return one("secretId", v.Secret) },
 	"mutation revokeRuntimeSecret": func(v, _ *house) []arguments { return one("secretId", v.Secret) },
-	"mutation setSkuPrice":         plain(func(_, _ *house) []object { return []object{{"sku": "mine", "currency": "EUR", "hourly": "0"}} }),
+	"mutation setSkuPrice": plain(func(_, _ *house) []object {
+		return []object{{"sku": "mine", "currency": "EUR", "hourly": "0"}}
+	}),
 	"mutation setProjectQuota": plain(func(v, _ *house) []object {
 		return []object{{"projectId": v.Project, "maxMembers": 0, "reason": "mine"}}
 	}),
 	"mutation invokeAction": input(func(v, a *house) []object {
 		return []object{
-			{"instanceId": v.Instance, "action": "queue.read"}, {"instanceId": v.Instance, "action": "queue.read", "projectId": v.Sibling},
+			{"instanceId": v.Instance, "action": "queue.read"},
+			{"instanceId": v.Instance, "action": "queue.read", "projectId": v.Sibling},
 			{"instanceId": v.Instance, "action": "queue.read", "projectId": a.Project},
 		}
 	}),
 	"mutation offerControlPlane": input(func(v, a *house) []object {
 		return []object{
-			{"instanceId": v.Instance, "projectId": a.Project, "reason": "mine"}, {"instanceId": v.Instance, "projectId": v.Sibling, "reason": "mine"},
+			{"instanceId": v.Instance, "projectId": a.Project, "reason": "mine"},
+			{"instanceId": v.Instance, "projectId": v.Sibling, "reason": "mine"},
 			{"instanceId": a.Instance, "projectId": v.Project, "reason": "mine"},
 		}
 	}),
@@ -341,10 +269,4 @@ var recipes = joined(recipesOfBooks, recipesOfSandboxes, recipesOfNodes, recipes
 		return []object{{"operationId": v.Operation, "attempt": 1, "phase": "mine", "percent": 99}}
 	}),
 	"mutation renewOperationToken": none,
-
-	"subscription nodeTasks":         none,
-	"subscription memberLogs":        func(v, _ *house) []arguments { return one("memberId", v.Member) },
-	"subscription instanceTimeline":  func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
-	"subscription projectActivity":   inProject,
-	"subscription operationProgress": func(v, _ *house) []arguments { return one("operationId", v.Operation) },
-})
+}

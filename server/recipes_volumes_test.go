@@ -37,7 +37,9 @@ func (b *bench) addVolume(h *house) {
 	h.class, h.Volume = ids.New(ids.StorageClass), ids.New(ids.Volume)
 	b.SQL(`INSERT INTO storage_class (id, name, kind, title, created_at, updated_at)
 		VALUES ($1, replace($1, '_', '-'), 'SHARED', 'a test', now(), now())`, h.class)
-	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by, created_at,
-		updated_at) VALUES ($1, $2, $3, $4, 'home', 1, 'READY', $5, now(), now())`, h.Volume, h.Tenant, h.Project, h.class,
+	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by,
+		created_at,
+		updated_at) VALUES ($1, $2, $3, $4, 'home', 1, 'READY', $5, now(),
+		now())`, h.Volume, h.Tenant, h.Project, h.class,
 		h.User)
 }

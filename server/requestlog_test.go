@@ -93,7 +93,8 @@ func TestEachRequestHasOneLine(t *testing.T) {
 	require.Equal(t, []any{string(room.TenantID), string(room.ID)}, []any{line["org_id"], line["project_id"]},
 		"the object's, and not the operator's, who is of no tenant")
 
-	require.NotEmpty(t, b.post(operator, `{ a: operation(id: "canary") { id } b: operation(id: "canary") { id } }`, nil).Errors)
+	require.NotEmpty(t, b.post(operator, `{ a: operation(id: "canary") { id } b: operation(id: "canary") { id } }`,
+		nil).Errors)
 	line = log.one(t, "operation")
 	require.Equal(t, "query", line["kind"])
 	require.Equal(t, "INVALID_ARGUMENT", line["code"])

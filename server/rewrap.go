@@ -99,7 +99,8 @@ func (r *rewrapper) table(ctx context.Context, pool *pgxpool.Pool, table string,
 		}
 		seen += len(found)
 		if len(found) < rewrapBatch {
-			_, _ = fmt.Fprintf(r.out, "%s: %d rows, %d values wrapped by %s\n", table, seen, r.wrapped-before, r.vault.Name())
+			_, _ = fmt.Fprintf(r.out, "%s: %d rows, %d values wrapped by %s\n", table, seen, r.wrapped-before,
+				r.vault.Name())
 			return nil
 		}
 		_, _ = fmt.Fprintf(r.out, "%s: %d rows so far, up to %s\n", table, seen, after)

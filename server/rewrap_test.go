@@ -32,8 +32,10 @@ func TestAllValuesInCustodyMoveToAnotherKeeperAndWhatCannotIsNamed(t *testing.T)
 	var made []ids.ID
 	for range rewrapBatch + 5 { // more than one batch
 		id := ids.New(ids.RuntimeSecret)
-		require.NoError(t, kit.Ent.RuntimeSecret.Create().SetID(id).SetTenantID(project.TenantID).SetProjectID(project.ID).SetInstanceID(instance.ID).
-			SetPurpose("joining").SetAudience(lifecycle.SecretForAdapter).SetDelivery(lifecycle.DeliverOnce).SetKeeper("local").
+		require.NoError(t, kit.Ent.RuntimeSecret.Create().SetID(id).SetTenantID(project.TenantID).
+			SetProjectID(project.ID).SetInstanceID(instance.ID).
+			SetPurpose("joining").SetAudience(lifecycle.SecretForAdapter).SetDelivery(lifecycle.DeliverOnce).
+			SetKeeper("local").
 			SetSealed(seal("now")).SetExpiresAt(time.Now().Add(time.Hour)).Exec(ctx))
 		made = append(made, id)
 	}

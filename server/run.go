@@ -27,7 +27,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/transport/compress"
 	"github.com/gpuaas/app-platform/workers/meter"
-	"github.com/gpuaas/app-platform/workers/reconcile"
+	"github.com/gpuaas/app-platform/workers/reconcile/stats"
 	hooks "github.com/gpuaas/app-platform/workers/webhook"
 )
 
@@ -62,11 +62,11 @@ type platform struct {
 	vault   *custody.Vault
 	trust   adapterclient.Trust
 	denials *audit.Denials
-	process string          // names this process among its peers
-	found   reconcile.Stats // by the reconcilers, when this process works
-	sent    hooks.Stats     // of webhooks, likewise
-	metered meter.Stats     // of usage, likewise
-	metrics *metrics.Set    // of requests and of all that this process does
+	process string       // names this process among its peers
+	found   stats.Stats  // by the reconcilers, when this process works
+	sent    hooks.Stats  // of webhooks, likewise
+	metered meter.Stats  // of usage, likewise
+	metrics *metrics.Set // of requests and of all that this process does
 	// delivered counts the parts of artifacts that nodes fetched here.
 	delivered deliveryhttp.Stats
 	answers   *compress.Pool // compresses what this process answers
@@ -223,8 +223,7 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 		return nil, err
 	}
 	p := &platform{config: config, log: log, ring: ring, ssh: authorities, vault: vault, trust: trust,
-		denials: audit.NewDenials(), metrics: metrics.New(verbs()),
-		process: rand.Text()}
+		denials: audit.NewDenials(), metrics: metrics.New(verbs()), process: rand.Text()}
 	p.db, err = tx.Open(ctx, config.DatabaseURL, p.database())
 	if err != nil {
 		return nil, err
@@ -240,8 +239,8 @@ func (p *platform) database() tx.Options {
 		Connections: p.config.Connections, Denials: p.denials, Now: p.config.Clock,
 		Tracer: p.config.traces().Statements(),
 		Began: func(generation int64) {
-			p.log.Warn("the database is on another server or timeline than before: a new generation begins; cursors from what it lost are expired",
-				"generation", generation)
+			p.log.Warn("the database is on another server or timeline than before: a new generation begins; cursors "+
+				"from what it lost are expired", "generation", generation)
 		},
 	}
 }

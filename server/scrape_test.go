@@ -134,7 +134,8 @@ func value(families map[string]*dto.MetricFamily, name string, labels map[string
 			}
 		}
 		if found == len(labels) {
-			return one.GetGauge().GetValue() + one.GetCounter().GetValue() + float64(one.GetHistogram().GetSampleCount()), true
+			return one.GetGauge().GetValue() + one.GetCounter().GetValue() +
+				float64(one.GetHistogram().GetSampleCount()), true
 		}
 	}
 	return 0, false
@@ -166,14 +167,16 @@ func (w *running) works() {
 
 	follows := w.follow(admin, activityDocument, project.ID)
 	node, agent := w.Node(2)
-	w.SQL(`UPDATE compute_node SET last_seen_at = now() + interval '1 hour' WHERE id = $1`, node.ID) // no agent beats here
+	// no agent beats here
+	w.SQL(`UPDATE compute_node SET last_seen_at = now() + interval '1 hour' WHERE id = $1`, node.ID)
 	w.follow(agent, tasksDocument, nil)
 	allocation := w.Allocation(project, node)
 	_ = w.ask(operator, `mutation($in: RegisterAdapterInput!) { registerAdapter(input: $in) { id } }`,
 		arguments{"in": object{"name": "stand-in", "url": w.StandIn().URL}})
 	w.reports(agent, project, node)
 
-	released := w.ask(admin, `mutation($in: ReleaseAllocationInput!) { releaseAllocation(input: $in) { operation { id } } }`,
+	released := w.ask(admin,
+		`mutation($in: ReleaseAllocationInput!) { releaseAllocation(input: $in) { operation { id } } }`,
 		arguments{"in": object{"allocationId": allocation.ID, "idempotencyKey": "free"}})
 	require.Empty(w.t, released.Errors, released.Raw)
 	require.Eventually(w.t, func() bool {
@@ -201,7 +204,8 @@ func (w *running) reports(agent string, project *db.Project, node *db.ComputeNod
 	member, err := w.Ent.Member.Query().Where(dbmember.InstanceID(instance.ID)).First(w.t.Context())
 	require.NoError(w.t, err)
 	task := ids.New(ids.NodeTask)
-	w.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence, state,
+	w.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest,
+		fence, state,
 		timeout_seconds, idempotency_key, created_at) VALUES ($6, $1, $2, $3, $4, $5, 'RUN', '{}', '\x00', 2,
 		'PENDING', 60, 'k', now())`, project.TenantID, project.ID, instance.ID, member.ID, node.ID, task)
 	const report = `mutation($in: ReportNodeTaskInput!) { reportNodeTask(input: $in) { id } }`
@@ -233,7 +237,8 @@ func TestWhatAProcessDoesIsAMetric(t *testing.T) {
 		}, patience, 100*time.Millisecond, "%s %v", name, labels)
 	}
 	open := w.raw("application/openmetrics-text; version=1.0.0")
-	require.Regexp(t, `app_platform_request_seconds_bucket\{kind="query",verb="viewer",le="[^"]+"\} \d+ # \{trace_id="[0-9a-f]{32}"\}`,
+	require.Regexp(t,
+		`app_platform_request_seconds_bucket\{kind="query",verb="viewer",le="[^"]+"\} \d+ # \{trace_id="[0-9a-f]{32}"\}`,
 		open)
 	require.Regexp(t, `app_platform_engine_step_seconds_bucket\{step="[a-z_]+",le="[^"]+"\} \d+ # \{trace_id=`, open)
 	require.True(t, strings.HasSuffix(open, "# EOF\n"))

@@ -89,7 +89,8 @@ func crowd(kit *platformtest.Kit) {
 	node, _ := kit.Node(0)
 	adapter := kit.Adapter("http://127.0.0.1:1", nil)
 	clone := func(table string, id ids.ID, rows int, other string) {
-		kit.SQL(fmt.Sprintf(`INSERT INTO %[1]s SELECT (jsonb_populate_record(t, %[2]s)).* FROM %[1]s t, generate_series(1, $2) n
+		kit.SQL(fmt.Sprintf(`INSERT INTO %[1]s SELECT (jsonb_populate_record(t, %[2]s)).*
+			FROM %[1]s t, generate_series(1, $2) n
 			WHERE t.id = $1`, table, other), id, rows)
 	}
 	clone("tenant", tenant.ID, 49, `jsonb_build_object('id', 'ten_evil' || n, 'slug', 'evil-' || n)`)
@@ -101,9 +102,11 @@ func crowd(kit *platformtest.Kit) {
 		`jsonb_build_object('id', 'adp_evil' || n, 'name', 'away-' || n, 'last_error', repeat('x', 99))`)
 	clone("instance", instance.ID, 999, `jsonb_build_object('id', 'ins_evil' || n, 'name', 'evil-' || n, 'app_slug', 'evil-' || n % 20,
 		'tenant_id', 'ten_evil' || 1 + n % 49, 'project_id', 'prj_evil' || 1 + n % 49, 'runtime_backend', 'away-' || 1 + n % 99)`)
-	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, instance_id, kind, state, requester_kind, requester_id, correlation_id,
+	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, instance_id, kind, state, requester_kind, requester_id,
+		correlation_id,
 		next_run_at, deadline, created_at, adapter_name) SELECT 'op_evil' || row_number() OVER (), tenant_id, project_id, id, 'INSTANCE_UPGRADE',
-		'PENDING', 'USER', 'evil', 'evil', now() + interval '1 hour', now() + interval '2 hours', now(), runtime_backend FROM instance`)
+		'PENDING', 'USER', 'evil', 'evil', now() + interval '1 hour', now() + interval '2 hours', now(), runtime_backend
+		FROM instance`)
 }
 
 // series counts the series of a scrape, as Prometheus stores them.

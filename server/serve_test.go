@@ -43,7 +43,8 @@ func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	pool.AddCert(cert)
 	certFile, keyFile = filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
 	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY",
+		Bytes: private}), 0o600))
 	return certFile, keyFile, pool
 }
 
@@ -57,7 +58,8 @@ func TestAServerWithACertificateSpeaksTLSAloneAndItsMetricsStandApart(t *testing
 	config.Edge.TLSCert, config.Edge.TLSKey, pool = selfSigned(t)
 	require.NoError(t, config.complete())
 	log := new(bytes.Buffer)
-	p := &platform{config: config, log: slog.New(slog.NewTextHandler(log, nil)), db: kit.DB, hub: kit.Hub, ring: kit.Ring}
+	p := &platform{config: config, log: slog.New(slog.NewTextHandler(log, nil)), db: kit.DB, hub: kit.Hub,
+		ring: kit.Ring}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -66,8 +68,8 @@ func TestAServerWithACertificateSpeaksTLSAloneAndItsMetricsStandApart(t *testing
 	metrics := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(log.String())
 	require.Len(t, metrics, 2, log.String())
 
-	secure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "localhost",
-		MinVersion: tls.VersionTLS12}}}
+	secure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
+		ServerName: "localhost", MinVersion: tls.VersionTLS12}}}
 	get := func(client *http.Client, address string) (int, string) {
 		answer, err := client.Get(address)
 		require.NoError(t, err)

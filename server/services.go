@@ -97,8 +97,9 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Deliveries: &delivery.Service{
 			DB: p.db, Vault: p.vault, Keys: p.ring, URL: p.config.NodeURL + deliveryhttp.Path, Log: p.log, Reach: reach,
 		},
-		Canaries:      &canary.Service{DB: p.db},
-		Adapters:      &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy), Trust: p.trust},
+		Canaries: &canary.Service{DB: p.db},
+		Adapters: &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy),
+			Trust: p.trust},
 		Allocations:   &allocation.Service{DB: p.db},
 		Storage:       &volume.Service{DB: p.db},
 		Nodes:         &node.Service{DB: p.db, Hub: p.hub, Stopping: ctx.Done()},
@@ -167,7 +168,8 @@ func allowWebhook(policy dial.Policy, named bool) func(*url.URL) error {
 	return func(address *url.URL) error {
 		secure := address.Scheme == "https"
 		if err := dial.Check(policy, secure, address); err != nil || !secure && !named {
-			return fault.New(fault.DialRefused, "the operator does not allow webhooks to %s by %s", address.Host, address.Scheme)
+			return fault.New(fault.DialRefused, "the operator does not allow webhooks to %s by %s", address.Host,
+				address.Scheme)
 		}
 		return nil
 	}
@@ -178,7 +180,8 @@ func allowWebhook(policy dial.Policy, named bool) func(*url.URL) error {
 func allowAddress(policy dial.Policy) func(*url.URL) error {
 	return func(address *url.URL) error {
 		if err := dial.Check(policy, false, address); err != nil {
-			return fault.New(fault.DialRefused, "the operator does not allow adapters at %s", address.Host).At("input.url")
+			return fault.New(fault.DialRefused, "the operator does not allow adapters at %s", address.Host).
+				At("input.url")
 		}
 		return nil
 	}
@@ -206,7 +209,8 @@ func (p *platform) reach() (fetch.Reach, error) {
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			connection, err := connect(ctx, network, address)
 			if refused := new(dial.Refused); errors.As(err, &refused) {
-				return nil, fault.New(fault.DialRefused, "the operator does not allow artifact sources at %s", refused.Address)
+				return nil, fault.New(fault.DialRefused, "the operator does not allow artifact sources at %s",
+					refused.Address)
 			}
 			return connection, err
 		}}, nil

@@ -34,10 +34,12 @@ func TestAnAttachedProjectGetsToNothingButTheControlPlane(t *testing.T) {
 	asked := b.post(admin, act, arguments{"input": object{"instanceId": victim.Instance, "action": "queue.read",
 		"projectId": victim.Sibling, "idempotencyKey": "k"}})
 	require.Contains(t, []string{string(fault.AdapterUnavailable), string(fault.DialRefused),
-		string(fault.AdapterInsecure)}, asked.code(), "allowed, and on its way to the adapter that is not there: %+v", asked)
+		string(fault.AdapterInsecure)}, asked.code(),
+		"allowed, and on its way to the adapter that is not there: %+v", asked)
 
 	for _, field := range []string{
-		"query instance", "query member", "query operation", "query nodeTask", "query impactOf", "query planUpgradeInstance",
+		"query instance", "query member", "query operation", "query nodeTask", "query impactOf",
+		"query planUpgradeInstance",
 		"query planDecommissionInstance",
 		"query planDrainMember", "subscription instanceTimeline", "subscription operationProgress",
 		"mutation upgradeInstance", "mutation decommissionInstance",

@@ -59,7 +59,8 @@ func (r *reachable) issue(credential string, input map[string]any) (got issued, 
 		mutation($i: IssueSshCertificateInput!) { issueSshCertificate(input: $i) {
 			certificate principals expiresAt hostAuthorities hostNames } }`})
 	require.NoError(r.t, err)
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.far.url+"/graphql", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.far.url+"/graphql",
+		bytes.NewReader(body))
 	require.NoError(r.t, err)
 	request.Header.Set("Authorization", "Bearer "+credential)
 	request.Header.Set("Content-Type", "application/json")

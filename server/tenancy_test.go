@@ -98,7 +98,8 @@ var strangers = map[string]allowed{
 		"the catalog is the platform's: every tenant sees the apps of its families", nil},
 	"query app": {"person robot operation", "the catalog is the platform's", nil},
 	"query artifacts": {"person robot operation",
-		"the platform's artifacts, and those that manifests pin, are there for all; another tenant's own are not among them",
+		"the platform's artifacts, and those that manifests pin, are there for all; another tenant's own are not " +
+			"among them",
 		nil},
 	"query artifactSources": {"person robot operation",
 		"the platform's sources are there for all; another tenant's are not among them", nil},
@@ -123,8 +124,8 @@ var strangers = map[string]allowed{
 
 // silent are mutations whose refusal leaves no audit row, each with its reason.
 var silent = map[string]string{
-	"mutation renewOperationToken": "asks for no permission key: it is refused to all but the one kind of token that it " +
-		"is for",
+	"mutation renewOperationToken": "asks for no permission key: it is refused to all but the one kind of token that " +
+		"it is for",
 }
 
 func TestAnotherTenantsCredentialReadsAndWritesNothing(t *testing.T) {
@@ -155,7 +156,8 @@ func TestAnotherTenantsCredentialReadsAndWritesNothing(t *testing.T) {
 					b.unchangedBut(before, open.writes, what)
 					continue
 				}
-				require.Contains(t, []string{string(fault.NotFound), string(fault.Forbidden)}, got.code(), "%s: %+v", what, got)
+				require.Contains(t, []string{string(fault.NotFound), string(fault.Forbidden)}, got.code(), "%s: %+v",
+					what, got)
 				require.Empty(t, got.Data, what)
 				b.unchangedBut(before, nil, what)
 				if r.operation == ast.Mutation && caller.kind != "node" && caller.kind != "enrolment" {
@@ -217,12 +219,14 @@ func (b *bench) audited(refused map[string]bool, attacker *house) {
 
 // withheld are reads that a tenant's own admin is refused, by root field and the house's id that it names.
 var withheld = map[string]string{
-	"query auditChain":         "audit.verify is the platform's",
-	"query auditCheckpoints":   "audit.verify is the platform's",
-	"query adapters":           "adapter.read is the platform's",
-	"query nodes":              "node.read is the platform's",
-	"query appOnboarding":      "of the house's own app it is answered, and that of the platform's app is its publisher's",
-	"query gaps":               "without an app it is the platform's whole list, and the house's app is published by the platform",
+	"query auditChain":       "audit.verify is the platform's",
+	"query auditCheckpoints": "audit.verify is the platform's",
+	"query adapters":         "adapter.read is the platform's",
+	"query nodes":            "node.read is the platform's",
+	"query appOnboarding": "of the house's own app it is answered, and that of the platform's app is its " +
+		"publisher's",
+	"query gaps": "without an app it is the platform's whole list, and the house's app is published by " +
+		"the platform",
 	"query nodeMembers":        "node.read is the platform's",
 	"query fleet":              "node.read is the platform's",
 	"query tenants":            "tenant.read on the platform is its staff's",
@@ -240,7 +244,8 @@ func TestTheSameReadsWorkForTheHouseItself(t *testing.T) {
 	b, schema := newBench(t), sdl(t)
 	mine := b.build()
 	for _, r := range roots(schema) {
-		if r.operation == ast.Mutation || r.String() == "subscription nodeTasks" || slices.Contains([]string{"query nodeNetwork", "query nodeVolumes"}, r.String()) {
+		if r.operation == ast.Mutation || r.String() == "subscription nodeTasks" ||
+			slices.Contains([]string{"query nodeNetwork", "query nodeVolumes"}, r.String()) {
 			continue
 		}
 		var answered int

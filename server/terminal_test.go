@@ -29,8 +29,8 @@ func (r *reachable) terminal(session string, opening map[string]any, headers ...
 		header.Set(headers[i], headers[i+1])
 	}
 	dialer := websocket.Dialer{Subprotocols: []string{reach.TerminalProtocol}, HandshakeTimeout: patience}
-	socket, response, err := dialer.DialContext(r.t.Context(), "ws"+strings.TrimPrefix(r.far.url, "http")+tunnel.ExecPath,
-		header)
+	socket, response, err := dialer.DialContext(r.t.Context(), "ws"+strings.TrimPrefix(r.far.url, "http")+
+		tunnel.ExecPath, header)
 	require.NotNil(r.t, response, "%v", err)
 	_ = response.Body.Close()
 	if err != nil {

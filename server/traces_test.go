@@ -93,7 +93,8 @@ func TestAMutationsStatementsAreSpansWithoutTheirText(t *testing.T) {
 	require.Equal(t, "tenant", otlptest.Attribute(spans["INSERT tenant"], "db.collection.name"))
 	entry := b.Ent.AuditEntry.Query().Where(dbaudit.Action("createTenant")).OnlyX(t.Context())
 	require.Equal(t, hex.EncodeToString(verb.GetTraceId()), entry.TraceID, "the audit bears the request's trace")
-	for _, text := range []string{"canary", "Canary", "$1", "VALUES", strings.TrimPrefix(operator, "Bearer "), "Secret"} {
+	for _, text := range []string{"canary", "Canary", "$1", "VALUES", strings.TrimPrefix(operator, "Bearer "),
+		"Secret"} {
 		require.NotContains(t, received.Raw(), text)
 	}
 }
@@ -143,8 +144,8 @@ func TestAnAdaptersRequestsBelongToTheTraceThatItWasCalledIn(t *testing.T) {
 	ctx, span := received.Source.Tracer().Start(t.Context(), "attempt")
 	span.End()
 	at := span.SpanContext()
-	token, err := operation.IssueCallToken(ctx, b.Ring, operation.Call{Instance: ids.New(ids.Instance), Life: time.Minute,
-		Keys: operation.LookKeys(true)}, b.DB.Now())
+	token, err := operation.IssueCallToken(ctx, b.Ring, operation.Call{Instance: ids.New(ids.Instance),
+		Life: time.Minute, Keys: operation.LookKeys(true)}, b.DB.Now())
 	require.NoError(t, err)
 	const other = "4bf92f3577b34da6a3ce929d0e0e4736"
 	for id, sent := range map[string]struct {

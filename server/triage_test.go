@@ -22,7 +22,8 @@ func TestTheActionThatAReportNamesIsSentAsItComes(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(got.Data), &made))
 	failed := made.DrainMember.Operation.ID
-	b.SQL(`UPDATE operation SET state = 'FAILED', ended_at = now(), error_code = 'DEADLINE_EXCEEDED', error_owner = 'user'
+	b.SQL(`UPDATE operation SET state = 'FAILED', ended_at = now(), error_code = 'DEADLINE_EXCEEDED',
+		error_owner = 'user'
 		WHERE id = $1`, failed)
 	b.SQL(`UPDATE member SET status = 'ACTIVE' WHERE id = $1`, h.Member)
 	got = b.post(h.admin, `query($id: String!) { triage(id: $id) { stands traceId links { name url } costSoFar { amount } others { operationId }
@@ -69,7 +70,8 @@ func TestTheActionThatAReportNamesIsSentAsItComes(t *testing.T) {
 	}
 	require.Equal(t, 1, b.Count("operation", "retry_of = $1 AND reason LIKE 'triage: DEADLINE_EXCEEDED at %'", failed))
 
-	got = b.post(h.admin, `query($id: String!) { supportBundle(id: $id) { name digest content sections { name rows } leftOut { what } } }`,
+	got = b.post(h.admin,
+		`query($id: String!) { supportBundle(id: $id) { name digest content sections { name rows } leftOut { what } } }`,
 		arguments{"id": failed})
 	require.Empty(t, got.Errors, got.Raw)
 	require.Contains(t, got.Data, `support-bundle-`+failed)

@@ -54,10 +54,13 @@ func newShelf(t *testing.T) *shelf {
 		VALUES ($1, 'parallel', 'SHARED', 'a test', now(), now())`, class)
 	admin := s.User(s.tenant, platformtest.In(authz.ProjectAdmin, s.project))
 	s.person = admin.ID
-	s.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by, created_at,
-		updated_at) VALUES ($1, $2, $3, $4, 'home', 2, 'READY', $5, now(), now())`, s.volume, s.tenant.ID, s.project.ID, class,
+	s.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by,
+		created_at,
+		updated_at) VALUES ($1, $2, $3, $4, 'home', 2, 'READY', $5, now(),
+		now())`, s.volume, s.tenant.ID, s.project.ID, class,
 		admin.ID)
-	s.SQL(`UPDATE compute_node SET storage = '[{"name": "parallel", "kind": "SHARED", "reason": ""}]' WHERE id = $1`, s.node.ID)
+	s.SQL(`UPDATE compute_node SET storage = '[{"name": "parallel", "kind": "SHARED", "reason": ""}]'
+		WHERE id = $1`, s.node.ID)
 	s.admin = s.Session(admin)
 	s.files = http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		s.asked.Add(1)
@@ -139,17 +142,18 @@ func TestFilesOfAVolumeGoToItsNodeAndAreInTheAudit(t *testing.T) {
 		w.Header().Set("X-Told", request.Header.Get("Cookie")+request.Header.Get("Authorization"))
 		w.WriteHeader(http.StatusCreated)
 	}
-	response, body = s.request(s.admin, http.MethodPut, "new", "hello", volumefiles.ReprDigest, digestOf("hello"), "Cookie", "a=b")
+	response, body = s.request(s.admin, http.MethodPut, "new", "hello", volumefiles.ReprDigest, digestOf("hello"),
+		"Cookie", "a=b")
 	require.Equal(t, []any{http.StatusCreated, "5", ""}, []any{response.StatusCode,
 		response.Header.Get(volumefiles.UploadOffset), response.Header.Get("X-Told")}, body)
 	spec := <-s.told
 	require.True(t, spec.Write)
-	require.Equal(t, 1, s.Count("posix_identity", "tenant_id = $1 AND subject_id = $2 AND uid = $3", s.tenant.ID, s.person,
-		spec.ID), "what is written is the person's own")
+	require.Equal(t, 1, s.Count("posix_identity", "tenant_id = $1 AND subject_id = $2 AND uid = $3",
+		s.tenant.ID, s.person, spec.ID), "what is written is the person's own")
 	require.Equal(t, 1, s.Count("audit_entry", `action = 'writeVolumeFile' AND after @> jsonb_build_object('path', 'new',
 		'bytes', 5, 'uid', $1::int, 'digest', $2::text)`, spec.ID, digestOf("hello")))
-	response, _ = s.request(s.admin, http.MethodPut, "new", "he", volumefiles.ReprDigest, digestOf("hello"), "Content-Range",
-		"bytes 0-1/5")
+	response, _ = s.request(s.admin, http.MethodPut, "new", "he", volumefiles.ReprDigest, digestOf("hello"),
+		"Content-Range", "bytes 0-1/5")
 	require.Equal(t, http.StatusCreated, response.StatusCode)
 	require.Equal(t, 1, s.Count("audit_entry", `action = 'writeVolumeFile'`), "a part is nothing that anybody sees")
 	response, _ = s.request(s.admin, http.MethodDelete, "old/?recursive=true", "")
@@ -189,7 +193,8 @@ func TestFilesAreRefusedToWhoMayNot(t *testing.T) {
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	asked = s.asked.Load()
 	cookie := "gpuaas_session=" + s.admin
-	for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "none"},
+	for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+		{"Sec-Fetch-Site", "none"},
 		{"Origin", "http://web--x.apps.test"}, {}} {
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			_, said := s.request("", method, "x", "", append([]string{"Cookie", cookie}, from...)...)
@@ -256,7 +261,8 @@ func TestWhatANodeAnswersOfFilesIsChecked(t *testing.T) {
 	}
 	response, said := s.request(s.admin, http.MethodPut, "x", "hello", volumefiles.ReprDigest, digestOf("hello"))
 	require.Equal(t, []any{http.StatusOK, "nosniff", "", "", ""}, []any{response.StatusCode,
-		response.Header.Get("X-Content-Type-Options"), response.Header.Get("Link"), response.Header.Get("Content-Type"), said})
+		response.Header.Get("X-Content-Type-Options"), response.Header.Get("Link"),
+		response.Header.Get("Content-Type"), said})
 	s.answers = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
 	response, _ = s.request(s.admin, http.MethodHead, "x", "")
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
@@ -285,7 +291,8 @@ func TestWhatANodeAnswersOfFilesIsChecked(t *testing.T) {
 		_, _ = io.WriteString(w, `{"code": "CONFLICT", "message": "7 bytes are there"}`)
 	}
 	response, said = s.request(s.admin, http.MethodPut, "x", "x", volumefiles.ReprDigest, digestOf("x"))
-	require.Equal(t, []any{http.StatusConflict, "7"}, []any{response.StatusCode, response.Header.Get(volumefiles.UploadOffset)})
+	require.Equal(t, []any{http.StatusConflict, "7"}, []any{response.StatusCode,
+		response.Header.Get(volumefiles.UploadOffset)})
 	require.Contains(t, said, "7 bytes are there")
 }
 

@@ -104,20 +104,22 @@ func (b *bench) build() *house {
 func (b *bench) draft(h *house) *db.Manifest {
 	b.t.Helper()
 	app := b.App("apps")
-	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, h.Tenant, h.Project, app.ID)
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2
+		WHERE id = $3`, h.Tenant, h.Project, app.ID)
 	h.published = app.Slug
 	owned, err := b.Ent.Artifact.Get(b.t.Context(), h.Owned)
 	require.NoError(b.t, err)
 	owned.MediaType = "application/vnd.oci.image.manifest.v1+json"
-	return b.Kit.Manifest(lifecycle.StageDraft, platformtest.Document(app, "0.1.0", b.Adapter("http://adapter.test", nil),
-		owned))
+	return b.Kit.Manifest(lifecycle.StageDraft, platformtest.Document(app, "0.1.0",
+		b.Adapter("http://adapter.test", nil), owned))
 }
 
 // enrolment is a fresh one-time token for a node of any name.
 func (b *bench) enrolment() string {
 	b.t.Helper()
 	text, secret := token.Mint(token.Enrolment)
-	require.NoError(b.t, b.Ent.NodeEnrolment.Create().SetID(secret.ID).SetNodeID(ids.New(ids.Node)).SetSecretHash(secret.Hash).
+	require.NoError(b.t, b.Ent.NodeEnrolment.Create().SetID(secret.ID).SetNodeID(ids.New(ids.Node)).
+		SetSecretHash(secret.Hash).
 		SetExpiresAt(time.Now().Add(time.Hour)).Exec(b.t.Context()))
 	return text
 }
@@ -141,54 +143,73 @@ func (b *bench) add(h *house, instance *db.Instance) {
 		ids.New(ids.Audit)
 	h.Generation, h.Orphan = ids.New(ids.Generation), ids.New(ids.OrphanedResource)
 	ctx := b.t.Context()
-	require.NoError(b.t, b.Ent.Generation.Create().SetID(h.Generation).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
+	require.NoError(b.t, b.Ent.Generation.Create().SetID(h.Generation).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetInstanceID(h.Instance).
 		SetNumber(1).SetManifestID(h.Manifest).SetAppVersion(instance.AppVersion).SetConfig([]byte(`{}`)).Exec(ctx))
-	require.NoError(b.t, b.Ent.Orphan.Create().SetID(h.Orphan).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
-		SetKind(lifecycle.OrphanNodeResidue).SetOwner("node").SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).Exec(ctx))
+	require.NoError(b.t, b.Ent.Orphan.Create().SetID(h.Orphan).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetInstanceID(h.Instance).
+		SetKind(lifecycle.OrphanNodeResidue).SetOwner("node").SetMemberID(h.Member).SetNodeID(h.Node).
+		SetOperationID(h.Operation).Exec(ctx))
 	h.Webhook, h.Delivery = ids.New(ids.Webhook), ids.New(ids.WebhookDelivery)
-	require.NoError(b.t, b.Ent.Webhook.Create().SetID(h.Webhook).SetTenantID(h.Tenant).SetProjectID(h.Project).SetURL("https://hooks.test/x").
-		SetEventTypes([]string{"apps.*"}).SetFamilies([]string{"apps"}).SetSecret([]byte("sealed")).SetStatus(lifecycle.WebhookPaused).Exec(ctx))
-	require.NoError(b.t, b.Ent.WebhookDelivery.Create().SetID(h.Delivery).SetTenantID(h.Tenant).SetProjectID(h.Project).SetWebhookID(h.Webhook).
+	require.NoError(b.t, b.Ent.Webhook.Create().SetID(h.Webhook).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetURL("https://hooks.test/x").
+		SetEventTypes([]string{"apps.*"}).SetFamilies([]string{"apps"}).SetSecret([]byte("sealed")).
+		SetStatus(lifecycle.WebhookPaused).Exec(ctx))
+	require.NoError(b.t, b.Ent.WebhookDelivery.Create().SetID(h.Delivery).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetWebhookID(h.Webhook).
 		SetEventID(h.Event).SetEventType("apps.instance.requested").SetState(lifecycle.DeliveryDead).Exec(ctx))
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(b.t, err)
 	source := b.Kit.Source(&db.Tenant{ID: h.Tenant}, lifecycle.SourceOCI, "registry.test/"+string(h.Tenant))
 	h.Source, h.Signer = source.ID, b.Kit.SignerKey(source, public).ID
 	h.Owned, h.digest = ids.New(ids.Artifact), platformtest.Digest([]byte(h.Tenant))
-	require.NoError(b.t, b.Ent.Artifact.Create().SetID(h.Owned).SetTenantID(h.Tenant).SetProjectID(h.Project).SetSourceID(h.Source).
+	require.NoError(b.t, b.Ent.Artifact.Create().SetID(h.Owned).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetSourceID(h.Source).
 		SetName("own").SetRef("registry.test/"+string(h.Tenant)+"/own@"+h.digest).SetDigest(h.digest).Exec(ctx))
 	h.Draft = b.draft(h).ID
 	h.Share, h.Sibling = ids.New(ids.ControlPlane), b.Kit.Project(&db.Tenant{ID: h.Tenant}).ID
 	b.SQL(`UPDATE instance SET control_plane_scope = 'TENANT' WHERE id = $1`, h.Instance)
-	require.NoError(b.t, b.Ent.ControlPlaneShare.Create().SetID(h.Share).SetTenantID(h.Tenant).SetProjectID(h.Sibling).SetOwnerProjectID(h.Project).
+	require.NoError(b.t, b.Ent.ControlPlaneShare.Create().SetID(h.Share).SetTenantID(h.Tenant).SetProjectID(h.Sibling).
+		SetOwnerProjectID(h.Project).
 		SetInstanceID(h.Instance).SetReason("one for all").Exec(ctx))
 	h.Overlay = ids.New(ids.PolicyOverlay)
-	require.NoError(b.t, b.Ent.PolicyOverlay.Create().SetID(h.Overlay).SetScope(lifecycle.PolicyProject).SetTenantID(h.Tenant).SetProjectID(h.Project).
+	require.NoError(b.t, b.Ent.PolicyOverlay.Create().SetID(h.Overlay).SetScope(lifecycle.PolicyProject).
+		SetTenantID(h.Tenant).SetProjectID(h.Project).
 		SetRevision(1).SetDocument([]byte(`{}`)).Exec(ctx))
 	h.Secret = ids.New(ids.RuntimeSecret)
-	require.NoError(b.t, b.Ent.RuntimeSecret.Create().SetID(h.Secret).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
-		SetMemberID(h.Member).SetNodeID(h.Node).SetPurpose("joining").SetAudience(lifecycle.SecretForNode).SetDelivery(lifecycle.DeliverOnce).
+	require.NoError(b.t, b.Ent.RuntimeSecret.Create().SetID(h.Secret).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetInstanceID(h.Instance).
+		SetMemberID(h.Member).SetNodeID(h.Node).SetPurpose("joining").SetAudience(lifecycle.SecretForNode).
+		SetDelivery(lifecycle.DeliverOnce).
 		SetSealed([]byte("sealed")).SetExpiresAt(time.Now().Add(time.Hour)).Exec(ctx))
-	require.NoError(b.t, b.Ent.OperationStep.Create().SetID(h.Step).SetTenantID(h.Tenant).SetProjectID(h.Project).SetOperationID(h.Operation).
+	require.NoError(b.t, b.Ent.OperationStep.Create().SetID(h.Step).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetOperationID(h.Operation).
 		SetName("dispatch").SetOrdinal(0).SetState(lifecycle.StepRunning).Exec(ctx))
 	h.Fetch, h.Part = ids.New(ids.NodeTask), ids.New(ids.Artifact)
 	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest,
 		fence, state, timeout_seconds,
 		idempotency_key, created_at) SELECT $1, $2, $3, $4, $5, $6, 'FETCH_ARTIFACT', jsonb_build_object('digest', digest,
 		'path', '/x'), '', 1, 'RUNNING',
-		60, 'fetch', now() FROM artifact WHERE id = $7`, h.Fetch, h.Tenant, h.Project, h.Instance, h.Member, h.Node, h.Artifact)
+		60, 'fetch', now() FROM artifact WHERE id =
+		$7`, h.Fetch, h.Tenant, h.Project, h.Instance, h.Member, h.Node, h.Artifact)
 	b.SQL(`INSERT INTO artifact_part (id, artifact_id, position, role, digest, size_bytes)
 		SELECT $1, id, 0, 'MANIFEST', digest, 1 FROM artifact WHERE id = $2`,
 		h.Part, h.Artifact)
-	b.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type,
+	b.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq,
+		type,
 		message, payload, correlation_id, occurred_at)
 		VALUES ($1, $2, $3, $4, $5, 'apps', 1, 'apps.instance.requested', 'asked for', '{}', 'c-1',
 		now())`, h.Event, h.Tenant, h.Project, h.Instance, instance.AppSlug)
 	b.SQL(`UPDATE instance SET revision = 1 WHERE id = $1`, h.Instance) // the number of its last event
-	require.NoError(b.t, b.Ent.NodeTask.Create().SetID(h.Task).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
-		SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).SetKind(lifecycle.TaskRun).SetSpec([]byte(`{"command":["true"]}`)).
-		SetSpecDigest([]byte("d")).SetIdempotencyKey("k").SetTimeoutSeconds(60).SetState(lifecycle.TaskPending).Exec(ctx))
-	require.NoError(b.t, b.Ent.AuditEntry.Create().SetID(h.Record).SetTenantID(h.Tenant).SetProjectID(h.Project).SetActorKind("USER").
-		SetActorID(string(h.User)).SetActorName("x").SetPermissionKey("apps.instance.create").SetAction("launchInstance").SetAllowed(true).
+	require.NoError(b.t, b.Ent.NodeTask.Create().SetID(h.Task).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetInstanceID(h.Instance).
+		SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).SetKind(lifecycle.TaskRun).
+		SetSpec([]byte(`{"command":["true"]}`)).
+		SetSpecDigest([]byte("d")).SetIdempotencyKey("k").SetTimeoutSeconds(60).
+		SetState(lifecycle.TaskPending).Exec(ctx))
+	require.NoError(b.t, b.Ent.AuditEntry.Create().SetID(h.Record).SetTenantID(h.Tenant).SetProjectID(h.Project).
+		SetActorKind("USER").
+		SetActorID(string(h.User)).SetActorName("x").SetPermissionKey("apps.instance.create").
+		SetAction("launchInstance").SetAllowed(true).
 		SetObjectID(string(h.Instance)).SetCorrelationID("c-1").SetCreatedAt(time.Now()).Exec(ctx))
 }

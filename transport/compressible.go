@@ -38,7 +38,8 @@ func (e *Engine) plain(set ast.SelectionSet) bool {
 		switch each := each.(type) {
 		case *ast.Field:
 			return each.ObjectDefinition != nil &&
-				slices.Contains(e.config.Uncompressed, each.ObjectDefinition.Name+"."+each.Name) || e.plain(each.SelectionSet)
+				slices.Contains(e.config.Uncompressed, each.ObjectDefinition.Name+"."+each.Name) ||
+				e.plain(each.SelectionSet)
 		case *ast.InlineFragment:
 			return e.plain(each.SelectionSet)
 		default: // a spread: its fragment is looked at by itself

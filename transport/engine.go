@@ -136,7 +136,8 @@ func (e *Engine) document(ctx context.Context, text string) (*document, gqlerror
 		return nil, gqlerror.List{syntaxError(ctx, err)}
 	}
 	if len(parsed.Operations) == 0 {
-		return nil, gqlerror.List{refusal(ctx, &guard.Error{Kind: guard.Invalid, Message: "the document holds no operation"})}
+		return nil, gqlerror.List{refusal(ctx, &guard.Error{Kind: guard.Invalid,
+			Message: "the document holds no operation"})}
 	}
 	plan, refused := e.guard.Analyze(parsed)
 	if refused != nil {

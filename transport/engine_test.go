@@ -124,7 +124,8 @@ func TestDeferIsRefused(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil)
 	for _, query := range []string{
-		`{ item(id: 1) { ... @defer { name } } }`, `{ item(id: 1) { ...F @defer(label: "x") } } fragment F on Item { name }`,
+		`{ item(id: 1) { ... @defer { name } } }`,
+		`{ item(id: 1) { ...F @defer(label: "x") } } fragment F on Item { name }`,
 		`{ everything @stream { id } }`,
 	} {
 		require.Contains(t, run(t, e, query, nil), "incremental delivery", query)
@@ -172,12 +173,15 @@ func TestVariablesAreCoercedAsTheSpecificationAsks(t *testing.T) {
 		value any
 		path  string // of the refusal; "" is accepted
 	}{
-		{item, "x", ""}, {item, n("7"), ""}, {item, n("7.5"), "v"}, {item, true, "v"}, {item, []any{}, "v"}, {item, nil, "v"},
+		{item, "x", ""}, {item, n("7"), ""}, {item, n("7.5"), "v"}, {item, true, "v"}, {item, []any{}, "v"},
+		{item, nil, "v"},
 		{hello, "7", ""}, {hello, nil, ""}, {hello, n("7"), "v"}, {hello, false, "v"}, {hello, map[string]any{}, "v"},
-		{pages, n("2"), ""}, {pages, "2", "v"}, {pages, n("2.0"), "v"}, {pages, n("2147483648"), "v"}, {pages, true, "v"},
+		{pages, n("2"), ""}, {pages, "2", "v"}, {pages, n("2.0"), "v"}, {pages, n("2147483648"), "v"},
+		{pages, true, "v"},
 		{pages, n("1e1"), "v"},
 		{echo, map[string]any{"text": "x", "times": n("2")}, ""}, {echo, map[string]any{"text": n("1")}, "v.text"},
-		{echo, map[string]any{"text": "x", "times": "2"}, "v.times"}, {echo, map[string]any{}, "v.text"}, {echo, "x", "v"},
+		{echo, map[string]any{"text": "x", "times": "2"}, "v.times"}, {echo, map[string]any{}, "v.text"},
+		{echo, "x", "v"},
 		{echo, map[string]any{"text": "x", "how": "known"}, "v.how"},
 		{echo, map[string]any{"text": "x", "more": 1}, "v.more"},
 		{fail, "KNOWN", ""}, {fail, "known", "v"}, {fail, n("1"), "v"}, {fail, "s3cret", "v"},
@@ -261,14 +265,17 @@ func TestHostileDocumentsAreRefusedQuickly(t *testing.T) {
 		return s.String() + " fragment F28 on " + on + " { __typename }"
 	}
 	for name, query := range map[string]string{
-		"doubling fragments":               chain("item(id: 1) { %s }", "Item", "parent"),
-		"doubling fragments, flat":         strings.ReplaceAll(chain("item(id: 1) { %s }", "Item", "..."), "...F", " ...F"),
+		"doubling fragments": chain("item(id: 1) { %s }", "Item", "parent"),
+		"doubling fragments, flat": strings.ReplaceAll(chain("item(id: 1) { %s }", "Item", "..."),
+			"...F", " ...F"),
 		"doubling fragments of the schema": chain("__schema { types { %s } }", "__Type", "ofType"),
 		"3,000 repeats of a field":         "{" + strings.Repeat(" __typename", 3000) + "}",
 		"3,000 repeats within":             "{ item(id: 1) {" + strings.Repeat(" id", 3000) + "} }",
-		"100 times 50 in inline fragments": "{ item(id: 1) {" + strings.Repeat(" ... {"+strings.Repeat(" id", 48)+"}", 100) +
+		"100 times 50 in inline fragments": "{ item(id: 1) {" +
+			strings.Repeat(" ... {"+strings.Repeat(" id", 48)+"}", 100) +
 			"} }",
-		"repeats through nested selections": "{ item(id: 1) {" + strings.Repeat(" parent { parent { id id id } }", 150) +
+		"repeats through nested selections": "{ item(id: 1) {" +
+			strings.Repeat(" parent { parent { id id id } }", 150) +
 			"} }",
 		"deep connections": "{ items(first: 100) " + strings.Repeat("{ nodes { children(first: 100) ", 10) +
 			"{ totalCount }" + strings.Repeat("} }", 10) + " }",

@@ -41,7 +41,8 @@ const (
 // platform's catalogue.
 func Codes() []string {
 	return []string{
-		CodeUnauthenticated, CodeTokenExpired, CodeMethodNotAllowed, CodeNotAcceptable, CodeMediaType, CodeMessageTooLarge,
+		CodeUnauthenticated, CodeTokenExpired, CodeMethodNotAllowed, CodeNotAcceptable, CodeMediaType,
+		CodeMessageTooLarge,
 		CodeRequestInvalid, CodeForbidden, CodeInvalidArgument, CodeDocumentTooLarge, CodeDocumentInvalid,
 		CodeLimitExceeded, CodeRateLimited, CodeUnavailable, CodeDeadlineExceeded, CodeInternal,
 	}
@@ -108,7 +109,8 @@ func (e *Engine) PresentCredentialError(ctx context.Context, err error) *gqlerro
 	}
 	if shown != nil {
 		switch Code(shown) {
-		case CodeUnauthenticated, CodeTokenExpired, CodeForbidden, CodeRateLimited, CodeUnavailable, CodeDeadlineExceeded:
+		case CodeUnauthenticated, CodeTokenExpired, CodeForbidden, CodeRateLimited, CodeUnavailable,
+			CodeDeadlineExceeded:
 			return complete(ctx, shown)
 		}
 	}
@@ -191,7 +193,8 @@ func (e *Engine) invalidDocument(ctx context.Context, list gqlerror.List) gqlerr
 			message += suggestion + meant
 		}
 		shown = append(shown, envelop(ctx, &gqlerror.Error{
-			Message: message, Path: err.Path, Locations: err.Locations, Extensions: map[string]any{"code": CodeDocumentInvalid},
+			Message: message, Path: err.Path, Locations: err.Locations,
+			Extensions: map[string]any{"code": CodeDocumentInvalid},
 		}))
 	}
 	return shown

@@ -13,7 +13,8 @@ import (
 // FuzzOrigin checks that a page that may use the cookie is of the host of the request, whatever it calls itself.
 func FuzzOrigin(f *testing.F) {
 	for _, seed := range []string{"https://console.test", "null", "http://console.test:80", "https://console.test.evil",
-		"https://evil@console.test", "https://console.test@evil", "//console.test", "https://[::1]", "HTTPS://CONSOLE.TEST",
+		"https://evil@console.test", "https://console.test@evil", "//console.test", "https://[::1]",
+		"HTTPS://CONSOLE.TEST",
 		"https://console.test:443"} {
 		f.Add(seed, "console.test", "same-origin")
 	}

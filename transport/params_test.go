@@ -49,9 +49,11 @@ func TestWhatARequestSays(t *testing.T) {
 	require.Equal(t, "A", params.OperationName)
 	require.Equal(t, map[string]any{"e": nil}, params.Extensions)
 	require.Equal(t, map[string]any{"n": json.Number("9007199254740993"), "d": json.Number("1.50"),
-		"list": []any{true, map[string]any{"x": "y", "n": []any{json.Number("9007199254740993")}}}, "none": nil, "half": "\ufffd"}, params.Variables)
+		"list": []any{true, map[string]any{"x": "y", "n": []any{json.Number("9007199254740993")}}}, "none": nil,
+		"half": "\ufffd"}, params.Variables)
 
-	params, err = Params([]byte(`{"query":"{ a }","query":"{ b }","operationName":null,"variables":null,"extensions":null}`))
+	params, err = Params(
+		[]byte(`{"query":"{ a }","query":"{ b }","operationName":null,"variables":null,"extensions":null}`))
 	require.NoError(t, err)
 	require.Equal(t, "{ b }", params.Query)
 	require.Nil(t, params.Variables)
@@ -74,7 +76,8 @@ func TestARequestThatIsWrongNamesTheMember(t *testing.T) {
 		require.Equal(t, CodeInvalidArgument, refused.Code)
 		require.Equal(t, message, refused.Message, text)
 	}
-	for _, text := range []string{"", "null", "7", "[]", `{"query":"{ a }"} {}`, `{"query":"{ a }"`, `{"query":"{ a }",}`,
+	for _, text := range []string{"", "null", "7", "[]", `{"query":"{ a }"} {}`, `{"query":"{ a }"`,
+		`{"query":"{ a }",}`,
 		"{\"query\":\"\xff\"}", `{"query":"{ a }","variables":{"a":1,}}`} {
 		_, err := Params([]byte(text))
 		require.ErrorIs(t, err, ErrNoObject, text)

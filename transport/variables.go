@@ -120,7 +120,8 @@ func (c *coercion) scalar(name string, v any) *gqlerror.Error {
 	}
 	if !ok {
 		return c.refuse("must be " + map[string]string{
-			"String": "text", "Boolean": "true or false", "ID": "an id", "Int": "a whole number of 32 bits", "Float": "a number",
+			"String": "text", "Boolean": "true or false", "ID": "an id", "Int": "a whole number of 32 bits",
+			"Float": "a number",
 		}[name])
 	}
 	return nil

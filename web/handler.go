@@ -120,7 +120,8 @@ func newFile(name string, body []byte) *file {
 func mediaType(name string) string {
 	known := map[string]string{
 		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-		".svg": "image/svg+xml", ".json": "application/json", ".ttf": "font/ttf", ".woff2": "font/woff2", ".png": "image/png",
+		".svg": "image/svg+xml", ".json": "application/json", ".ttf": "font/ttf", ".woff2": "font/woff2",
+		".png": "image/png",
 	}
 	if found, ok := known[path.Ext(name)]; ok {
 		return found
@@ -203,9 +204,13 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 func (f *file) coded(coding compress.Encoding) []byte {
 	switch coding {
 	case compress.Gzip:
-		return f.gzip.of(f, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestCompression) })
+		return f.gzip.of(f, func(w io.Writer) (io.WriteCloser, error) {
+			return gzip.NewWriterLevel(w, gzip.BestCompression)
+		})
 	case compress.Brotli:
-		return f.brotli.of(f, func(w io.Writer) (io.WriteCloser, error) { return brotli.NewWriterLevel(w, brotliLevel), nil })
+		return f.brotli.of(f, func(w io.Writer) (io.WriteCloser, error) {
+			return brotli.NewWriterLevel(w, brotliLevel), nil
+		})
 	default:
 		return nil
 	}
@@ -214,7 +219,8 @@ func (f *file) coded(coding compress.Encoding) []byte {
 // of returns the file as an encoder makes it.
 func (m *form) of(f *file, encoder func(io.Writer) (io.WriteCloser, error)) []byte {
 	m.once.Do(func() {
-		if len(f.body) < minCoded || strings.HasPrefix(f.mediaType, "font/woff2") || strings.HasPrefix(f.mediaType, "image/png") {
+		if len(f.body) < minCoded || strings.HasPrefix(f.mediaType, "font/woff2") ||
+			strings.HasPrefix(f.mediaType, "image/png") {
 			return
 		}
 		var out bytes.Buffer

@@ -21,7 +21,8 @@ var script = strings.Repeat("console.log('hello');\n", 200)
 func setup(t *testing.T) *site {
 	t.Helper()
 	return newSite(fstest.MapFS{
-		"index.html":           {Data: []byte(`<!doctype html><title>console</title><meta property="csp-nonce" nonce="CSP_NONCE">`)},
+		"index.html": {Data: []byte(
+			`<!doctype html><title>console</title><meta property="csp-nonce" nonce="CSP_NONCE">`)},
 		"theme.js":             {Data: []byte("1")},
 		"assets/index-abcd.js": {Data: []byte(script)},
 		".gitkeep":             {Data: []byte("place-holder")},
@@ -118,9 +119,11 @@ func TestHandlerCompressesForClientsThatTakeIt(t *testing.T) {
 	t.Parallel()
 	tags := map[string]bool{}
 	for accepted, want := range map[string]string{
-		"": "", "identity": "", "gzip": "gzip", "gzip, br;q=0": "gzip", "gzip, br": "br", "gzip;q=0.5, br;q=0.4": "gzip", "zstd": "",
+		"": "", "identity": "", "gzip": "gzip", "gzip, br;q=0": "gzip", "gzip, br": "br",
+		"gzip;q=0.5, br;q=0.4": "gzip", "zstd": "",
 	} {
-		answer := ask(t, setup(t), http.MethodGet, "/assets/index-abcd.js", map[string]string{"Accept-Encoding": accepted})
+		answer := ask(t, setup(t), http.MethodGet, "/assets/index-abcd.js",
+			map[string]string{"Accept-Encoding": accepted})
 		require.Equal(t, want, answer.Header.Get("Content-Encoding"), accepted)
 		require.Equal(t, "Accept-Encoding", answer.Header.Get("Vary"))
 		tags[answer.Header.Get("ETag")] = true

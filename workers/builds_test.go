@@ -173,7 +173,8 @@ func (l *lab) endedAsTold(t *testing.T, s *script) {
 	l.none(`SELECT s.operation_id || ' ' || s.name || ' ' || s.state FROM operation_step s
 		JOIN operation o ON o.id = s.operation_id
 		WHERE o.ended_at IS NOT NULL AND s.state IN ('PENDING', 'RUNNING', 'UNDOING')`)
-	l.none(`SELECT o.id || ' has ' || count(e.id) FROM operation o LEFT JOIN app_instance_event e ON e.operation_id = o.id
+	l.none(`SELECT o.id || ' has ' || count(e.id) FROM operation o LEFT
+		JOIN app_instance_event e ON e.operation_id = o.id
 		AND e.type IN ('apps.operation.succeeded', 'apps.operation.failed', 'apps.operation.canceled') GROUP BY o.id
 		HAVING count(e.id) <> 1`)
 }

@@ -43,7 +43,8 @@ func TestCanceledLaunchIsLostForServiceAndKeepsWhatItBeganForATeardown(t *testin
 		dbmember.StatusEQ(lifecycle.MemberFailed)).CountX(t.Context()))
 	l.once(it, "apps.instance.failed", "apps.operation.canceled")
 	for _, step := range l.steps(it.create) {
-		require.Contains(t, []lifecycle.StepState{lifecycle.StepSucceeded, lifecycle.StepSkipped}, step.State, step.Name)
+		require.Contains(t, []lifecycle.StepState{lifecycle.StepSucceeded, lifecycle.StepSkipped},
+			step.State, step.Name)
 	}
 	down := l.decommission(it, time.Minute)
 	s.succeed(string(down), s.dispatched(string(down))[0].Attempt)

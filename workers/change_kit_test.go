@@ -50,14 +50,17 @@ func (c *cluster) furnish(name string) {
 	c.second, c.theirs, c.free = ids.New(ids.Node), ids.New(ids.Allocation), ids.New(ids.Allocation)
 	l.own.ComputeNode.Create().SetID(c.second).SetName("second-" +
 		name).SetAddress("10.0.0.2").SetStatus(lifecycle.NodeOnline).SetCpus(4).
-		SetMemoryMib(1000).SetGpus(0).SetIsolation("PROCESS").SetSealingKey("a2V5").SetLastSeenAt(time.Now().Add(time.Hour)).SaveX(l.Context())
+		SetMemoryMib(1000).SetGpus(0).SetIsolation("PROCESS").SetSealingKey("a2V5").
+		SetLastSeenAt(time.Now().Add(time.Hour)).SaveX(l.Context())
 	for _, id := range []ids.ID{c.theirs, c.free} {
-		l.own.Allocation.Create().SetID(id).SetTenantID(c.tenant).SetProjectID(c.project).SetShape(lifecycle.ShapeBaremetal).
+		l.own.Allocation.Create().SetID(id).SetTenantID(c.tenant).SetProjectID(c.project).
+			SetShape(lifecycle.ShapeBaremetal).
 			SetGpuCount(0).SetStatus(lifecycle.AllocationReady).SetNodeID(c.second).SaveX(l.Context())
 	}
 	l.own.Allocation.UpdateOneID(c.theirs).SetInstanceID(c.instance).ExecX(l.Context())
 	l.own.Member.UpdateOneID(c.members[1]).SetAllocationID(c.theirs).SetNodeID(c.second).ExecX(l.Context())
-	l.own.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).SetNumber(1).
+	l.own.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(c.tenant).SetProjectID(c.project).
+		SetInstanceID(c.instance).SetNumber(1).
 		SetManifestID(c.manifest).SetAppVersion("1.0.0").SetConfig(json.RawMessage(`{"a":2,"b":1}`)).SaveX(l.Context())
 }
 
@@ -115,9 +118,12 @@ func (c *cluster) ask(a asked) ids.ID {
 	change["platform"] = private
 	encoded, err := json.Marshal(change)
 	require.NoError(c.TB, err)
-	create := c.own.Operation.Create().SetID(c.op).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).SetKind(a.kind).
-		SetState(lifecycle.OperationPending).SetAdapterName(c.adapter).SetRequesterKind("USER").SetRequesterID("usr_1").SetCorrelationID("corr").
-		SetDesiredChange(encoded).SetDeadline(time.Now().Add(a.deadline)).SetCreatedAt(time.Now().Add(-a.age)).SetForce(a.force).SetOnDeadline(a.onDeadline)
+	create := c.own.Operation.Create().SetID(c.op).SetTenantID(c.tenant).SetProjectID(c.project).
+		SetInstanceID(c.instance).SetKind(a.kind).
+		SetState(lifecycle.OperationPending).SetAdapterName(c.adapter).SetRequesterKind("USER").SetRequesterID("usr_1").
+		SetCorrelationID("corr").
+		SetDesiredChange(encoded).SetDeadline(time.Now().Add(a.deadline)).SetCreatedAt(time.Now().Add(-a.age)).
+		SetForce(a.force).SetOnDeadline(a.onDeadline)
 	if targets != nil {
 		create.SetTargets(targets)
 	}
@@ -136,7 +142,8 @@ func (c *cluster) arrive(a asked, private map[string]any) ids.ID {
 		private["createdAllocations"] = []ids.ID{c.free}
 	}
 	bound.ExecX(c.Context())
-	c.own.Member.Create().SetID(c.newcomer).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).SetComponentKey("peer").
+	c.own.Member.Create().SetID(c.newcomer).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).
+		SetComponentKey("peer").
 		SetOrdinal(2).SetStatus(lifecycle.MemberPending).SetAllocationID(c.free).SetNodeID(node).SaveX(c.Context())
 	return c.newcomer
 }
@@ -152,7 +159,8 @@ func (c *cluster) want(desired int) {
 func (c *cluster) newVersion(change, private map[string]any) {
 	before := c.own.Manifest.GetX(c.Context(), c.manifest)
 	c.to = ids.New(ids.Manifest)
-	c.own.Manifest.Create().SetID(c.to).SetAppID(before.AppID).SetAppSlug(before.AppSlug).SetVersion("2.0.0").SetStage(lifecycle.StageCanary).
+	c.own.Manifest.Create().SetID(c.to).SetAppID(before.AppID).SetAppSlug(before.AppSlug).SetVersion("2.0.0").
+		SetStage(lifecycle.StageCanary).
 		SetDigest("sha256:2").SetDocument([]byte(strings.ReplaceAll(demo, `"answers"`,
 		`"answers-anew"`))).SetAdapterName(c.adapter).SaveX(c.Context())
 	old := map[string]any{"version": "1.0.0", "config": map[string]any{"a": 2, "b": 1}}
@@ -205,7 +213,8 @@ func (c *cluster) world() string {
 		out += " " + string(*op.Outcome)
 	}
 	out += strings.TrimRight(" "+op.ErrorCode, " ") + " |"
-	for _, member := range c.own.Member.Query().Where(dbmember.InstanceID(c.instance)).Order(dbmember.ByOrdinal()).AllX(ctx) {
+	for _, member := range c.own.Member.Query().Where(dbmember.InstanceID(c.instance)).
+		Order(dbmember.ByOrdinal()).AllX(ctx) {
 		out += " " + string(member.Status)
 		if member.Cordoned {
 			out += "+cordoned"

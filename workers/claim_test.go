@@ -32,7 +32,9 @@ func TestFormerHolderWritesNothing(t *testing.T) {
 	require.Empty(t, l.claim(two, 1), "it is held")
 	lock := func(held *queue.Held) error {
 		var locking *queue.Locking
-		return l.db.AsPipelined(t.Context(), authz.System("test"), func(batch *pgx.Batch) { locking = held.QueueLock(batch) },
+		return l.db.AsPipelined(t.Context(), authz.System("test"), func(batch *pgx.Batch) {
+			locking = held.QueueLock(batch)
+		},
 			func(context.Context, *tx.Tx, *pgx.Batch) error {
 				_, err := locking.Done()
 				return err
@@ -91,7 +93,8 @@ func TestBacklogOfOneTenantDelaysNobodyElse(t *testing.T) {
 		count int
 		ago   string // how long the first one has been due
 	}{{big, 700, "1 hour"}, {small, 2, "1 second"}} {
-		_, err := l.pool().Exec(t.Context(), `INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind,
+		_, err := l.pool().Exec(t.Context(), `INSERT INTO operation (id, tenant_id, project_id, kind, state,
+			requester_kind,
 			requester_id, correlation_id,
 			next_run_at, deadline, created_at, allocation_id)
 			SELECT 'op_' || $1 || n, $2, $3, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - $6::interval * (701 - n)

@@ -33,7 +33,8 @@ func TestAConfigThatDoesNotFitIsNeverSentAndStillTornDown(t *testing.T) {
 	w.manifest = ids.New(ids.Manifest)
 	document := strings.Replace(demo, `"configSchema":{"type":"object"}`,
 		`"configSchema":{"type":"object","properties":{"a":{"type":"string"}}}`, 1)
-	l.own.Manifest.Create().SetID(w.manifest).SetAppID(before.AppID).SetAppSlug(before.AppSlug).SetVersion("1.1.0").SetStage(lifecycle.StageStaged).
+	l.own.Manifest.Create().SetID(w.manifest).SetAppID(before.AppID).SetAppSlug(before.AppSlug).SetVersion("1.1.0").
+		SetStage(lifecycle.StageStaged).
 		SetDigest("sha256:1").SetDocument([]byte(document)).SetAdapterName("strict").SaveX(t.Context())
 	it := l.launch(w, time.Minute) // its config has a number at "a"
 	l.work()

@@ -193,7 +193,8 @@ func TestLeaseLostAtAnyMomentChangesNothing(t *testing.T) {
 		op := l.robbed(it.create)
 		require.Equal(t, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
 		require.Equal(t, 1, op.DispatchAttempt)
-		l.once(it, "apps.operation.started", "apps.instance.starting", "apps.instance.running", "apps.operation.succeeded")
+		l.once(it, "apps.operation.started", "apps.instance.starting", "apps.instance.running",
+			"apps.operation.succeeded")
 		gone := l.robbed(l.decommission(it, time.Minute))
 		require.Equal(t, lifecycle.OperationSucceeded, gone.State, gone.ErrorMessage)
 		l.once(it, "apps.instance.deleted")

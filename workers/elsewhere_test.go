@@ -205,7 +205,8 @@ func TestReplicasArePromotedWhileOperationsRun(t *testing.T) {
 				l.once(each, "apps.operation.started", "apps.instance.running", "apps.operation.succeeded")
 			}
 			stored := l.table(w.project)
-			require.Zero(t, l.count(`SELECT (SELECT sum(revision) FROM instance) - (SELECT count(*) FROM app_instance_event)`),
+			require.Zero(t, l.count(`SELECT (SELECT sum(revision) FROM instance) - (SELECT count(*)
+				FROM app_instance_event)`),
 				"no number of a timeline is missing")
 			require.Eventually(t, func() bool { return seen.length() >= len(stored) }, patience, 20*time.Millisecond)
 			stop()

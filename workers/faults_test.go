@@ -317,7 +317,8 @@ func TestADeadlineThatPassesWhileWorkRunsIsTheUsers(t *testing.T) {
 	for _, id := range []string{"4", "5", "6", "7"} {
 		jobs = append(jobs, adapter.Work{Kind: "job", ID: id, Since: time.Now()})
 	}
-	c.script.say(adapter.Status{OperationID: string(drain), Attempt: attempt, State: adapter.StateRunning, WaitsFor: jobs})
+	c.script.say(adapter.Status{OperationID: string(drain), Attempt: attempt, State: adapter.StateRunning,
+		WaitsFor: jobs})
 	op := c.end()
 	require.Equal(t, lifecycle.OperationFailed, op.State)
 	require.Equal(t, []any{"DEADLINE_EXCEEDED", "user",

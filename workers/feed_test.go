@@ -38,8 +38,10 @@ func TestAnOperationThatEndsAtOnceIsClaimedOnceForItsDispatchAndItsWord(t *testi
 	w := l.world("swift", s.url)
 	probed := l.own.Manifest.GetX(t.Context(), w.manifest)
 	w.manifest = ids.New(ids.Manifest) // the same without readiness probes, which take a claim of their own
-	l.own.Manifest.Create().SetID(w.manifest).SetAppID(probed.AppID).SetAppSlug(probed.AppSlug).SetVersion("1.0.1").SetStage(lifecycle.StageStaged).
-		SetDigest("sha256:1").SetDocument([]byte(`{"components":[{"key":"peer","displayName":"Peer","min":1,"max":8,"default":2}]}`)).
+	l.own.Manifest.Create().SetID(w.manifest).SetAppID(probed.AppID).SetAppSlug(probed.AppSlug).SetVersion("1.0.1").
+		SetStage(lifecycle.StageStaged).
+		SetDigest("sha256:1").SetDocument(
+		[]byte(`{"components":[{"key":"peer","displayName":"Peer","min":1,"max":8,"default":2}]}`)).
 		SetAdapterName(w.adapter).SaveX(t.Context())
 	l.work()
 	l.until("its feed is read", func() bool {
@@ -65,10 +67,12 @@ func TestAStatusThatCannotBeStoredLeavesTheOthersOfItsPage(t *testing.T) {
 	s.dispatched(string(bad.create))
 	// A number that JSON can say and jsonb cannot keep.
 	s.with(func() {
-		s.sayLocked(adapter.Status{OperationID: string(bad.create), Attempt: 1, State: adapter.StateRunning, Phase: "odd",
+		s.sayLocked(adapter.Status{OperationID: string(bad.create), Attempt: 1, State: adapter.StateRunning,
+			Phase:    "odd",
 			Evidence: map[string]json.RawMessage{"n": json.RawMessage(`1e999999`)}})
 		s.sayLocked(adapter.Status{OperationID: "op_unknown", Attempt: 1, State: adapter.StateRunning})
-		s.sayLocked(adapter.Status{OperationID: string(good.create), Attempt: 1, State: adapter.StateSucceeded, Percent: 100})
+		s.sayLocked(adapter.Status{OperationID: string(good.create), Attempt: 1, State: adapter.StateSucceeded,
+			Percent: 100})
 	})
 	op := l.ended(good.create)
 	require.Equal(t, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
@@ -82,7 +86,8 @@ func TestAStatusThatCannotBeStoredLeavesTheOthersOfItsPage(t *testing.T) {
 func TestWhatTheFeedBroughtIsThereAgainAfterACrashOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	server := alone{pgtest.NewCluster(t)}
-	server.Do("postgres", `ALTER SYSTEM SET wal_writer_delay = '10s'`) // nobody writes the log but those who wait for it
+	// nobody writes the log but those who wait for it
+	server.Do("postgres", `ALTER SYSTEM SET wal_writer_delay = '10s'`)
 	server.Do("postgres", `SELECT pg_reload_conf()`)
 	server.Migrated("app")
 	l := newLabOn(t, server)
@@ -90,10 +95,12 @@ func TestWhatTheFeedBroughtIsThereAgainAfterACrashOfTheDatabase(t *testing.T) {
 	s.with(func() {
 		s.onPut = func(d adapter.Dispatch) (int, any) {
 			if len(s.puts) == 0 {
-				s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateRunning, Percent: 50})
+				s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateRunning,
+					Percent: 50})
 			}
 			s.puts = append(s.puts, d)
-			return http.StatusAccepted, adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateAccepted}
+			return http.StatusAccepted, adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt,
+				State: adapter.StateAccepted}
 		}
 	})
 	w := l.world("crash", s.url)

@@ -79,7 +79,9 @@ func (f *firstContract) answers(r *http.Request) (string, bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	for path := range f.paths {
 		named := strings.Split(strings.Trim(path, "/"), "/")
-		if len(named) != len(parts) || !slices.EqualFunc(named, parts, func(a, b string) bool { return a == b || a[0] == '{' }) {
+		if len(named) != len(parts) || !slices.EqualFunc(named, parts, func(a, b string) bool {
+			return a == b || a[0] == '{'
+		}) {
 			continue
 		}
 		if _, has := f.paths[path].(map[string]any)[strings.ToLower(r.Method)]; !has {
@@ -136,7 +138,8 @@ func TestAnAdapterOfTheFirstContractRunsFromLaunchToTeardown(t *testing.T) {
 			first := newFirstContract(t)
 			c := l.clusterOf("first", &patientApp{front: first.before}) // launched
 			var target adapterclient.Target
-			require.NoError(t, c.pool().QueryRow(t.Context(), `SELECT name, url FROM adapter`).Scan(&target.Name, &target.URL))
+			require.NoError(t, c.pool().QueryRow(t.Context(), `SELECT name, url
+				FROM adapter`).Scan(&target.Name, &target.URL))
 			client := adapterclient.New(l.ring, dial.Loopback())
 			defer client.Close()
 			said, err := client.Describe(t.Context(), target)

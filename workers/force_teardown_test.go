@@ -26,7 +26,8 @@ func TestTeardownTakesThePlaceOfAnAdditionAndLeavesNothingOfIt(t *testing.T) {
 	require.Equal(t, "SUPERSEDED", l.op(add).ErrorCode)
 	c.says(adapter.StateSucceeded, "", "")
 	op := c.end()
-	require.Equal(t, "SUCCEEDED NORMAL | REMOVED REMOVED REMOVED | 0 of 3 | theirs ready free released | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	require.Equal(t, "SUCCEEDED NORMAL | REMOVED REMOVED REMOVED | 0 of 3 | theirs ready free released | generation "+
+		"1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 	c.script.with(func() { require.Contains(t, c.script.cancels, string(add)) })
 }
 
@@ -42,7 +43,8 @@ func TestATeardownThatFailsOnASilentNodeListsWhatItMayHaveLeft(t *testing.T) {
 	require.Equal(t, lifecycle.OperationFailed, op.State, op.ErrorMessage)
 	left := c.orphans()
 	require.Len(t, left, 1, "of the member on the silent node, and of no other")
-	require.Equal(t, []any{c.members[1], c.second, c.op}, []any{*left[0].MemberID, *left[0].NodeID, *left[0].OperationID})
+	require.Equal(t, []any{c.members[1], c.second, c.op}, []any{*left[0].MemberID, *left[0].NodeID,
+		*left[0].OperationID})
 	require.Contains(t, left[0].Message, "was silent at the deadline")
 	c.comesBack()
 	c.resolved()

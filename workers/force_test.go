@@ -76,7 +76,8 @@ func TestRemovalOfADeadMemberByForceIsUnverifiedAndCleanedWhenItsNodeReturns(t *
 	}
 	c.says(adapter.StateSucceeded, adapter.MemberRemoved, "")
 	op := c.end()
-	require.Equal(t, "SUCCEEDED UNVERIFIED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready bound free ready | generation 1 1.0.0 | orphans 1", c.world(), op.ErrorMessage)
+	require.Equal(t, "SUCCEEDED UNVERIFIED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready bound free ready | "+
+		"generation 1 1.0.0 | orphans 1", c.world(), op.ErrorMessage)
 	left := c.orphans()[0]
 	require.Equal(t, []any{lifecycle.OrphanNodeResidue, c.members[1], c.second, c.theirs, c.op, "node"},
 		[]any{left.Kind, *left.MemberID, *left.NodeID, *left.AllocationID, *left.OperationID, left.Owner})
@@ -92,7 +93,8 @@ func TestRemovalOfADeadMemberByForceIsUnverifiedAndCleanedWhenItsNodeReturns(t *
 	left = c.orphans()[0]
 	require.Equal(t, "the node's agent found that nothing of it is left", left.Resolution)
 	require.Equal(t, 1, left.Attempts)
-	require.Equal(t, "SUCCEEDED UNVERIFIED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready free ready | generation 1 1.0.0 | orphans 0", c.world())
+	require.Equal(t, "SUCCEEDED UNVERIFIED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready free ready | generation "+
+		"1 1.0.0 | orphans 0", c.world())
 	c.once(c.launched, "apps.orphan.resolved")
 }
 
@@ -132,7 +134,8 @@ func TestDeadlineThatForcesSendsAnewAndThenThePlatformFinishes(t *testing.T) {
 	torn := c.comesBack() // something is left of the member, and nobody but the platform takes it away
 	c.ask(asked{kind: lifecycle.MemberRemove, onDeadline: lifecycle.DeadlineForce, deadline: 2 * time.Second})
 	op := c.end()
-	require.Equal(t, "SUCCEEDED FORCED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready free ready | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	require.Equal(t, "SUCCEEDED FORCED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready free ready | generation 1 "+
+		"1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 	require.True(t, torn.Load())
 	require.NotNil(t, op.ForcedAt)
 	require.Equal(t, 2, op.DispatchAttempt)
@@ -156,7 +159,10 @@ func TestAdapterThatFinishesByForceInTimeIsBelievedAndChecked(t *testing.T) {
 	l.work()
 	c := l.cluster("inTime")
 	c.ask(asked{kind: lifecycle.MemberRemove, onDeadline: lifecycle.DeadlineForce, deadline: 2 * time.Second})
-	c.until("it is sent anew", func() bool { all := c.script.dispatched(string(c.op)); return all[len(all)-1].Attempt == 2 })
+	c.until("it is sent anew", func() bool {
+		all := c.script.dispatched(string(c.op))
+		return all[len(all)-1].Attempt == 2
+	})
 	c.says(adapter.StateSucceeded, adapter.MemberRemoved, "")
 	op := c.end()
 	require.Equal(t, lifecycle.OutcomeForced, *op.Outcome)
@@ -173,7 +179,8 @@ func TestForceGoesOnWithoutAnAdapterThatFails(t *testing.T) {
 	c.ask(asked{kind: lifecycle.MemberRemove, force: true})
 	c.says(adapter.StateFailed, "", "")
 	op := c.end()
-	require.Equal(t, "SUCCEEDED FORCED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready free ready | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	require.Equal(t, "SUCCEEDED FORCED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready free ready | generation 1 "+
+		"1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 	require.Contains(t, c.steps(c.op)[2].Message, "BROKEN")
 }
 
@@ -205,11 +212,15 @@ func TestDrainAtItsDeadlineByForce(t *testing.T) {
 	l.work()
 	c := l.cluster("patience")
 	c.ask(asked{kind: lifecycle.MemberDrain, onDeadline: lifecycle.DeadlineForce, deadline: 2 * time.Second})
-	c.until("it is sent anew", func() bool { all := c.script.dispatched(string(c.op)); return all[len(all)-1].Attempt == 2 })
+	c.until("it is sent anew", func() bool {
+		all := c.script.dispatched(string(c.op))
+		return all[len(all)-1].Attempt == 2
+	})
 	require.True(t, c.script.dispatched(string(c.op))[len(c.script.dispatched(string(c.op)))-1].Force)
 	c.says(adapter.StateSucceeded, adapter.MemberDrained, "")
 	op := c.end()
-	require.Equal(t, "SUCCEEDED FORCED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	require.Equal(t, "SUCCEEDED FORCED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | "+
+		"generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 }
 
 func TestSilenceIsNeverReadAsDrained(t *testing.T) {
@@ -265,7 +276,8 @@ func TestTaskThatComesAfterTheAgentsHaveLookedIsSeen(t *testing.T) {
 			IF nextval('late') = 1 THEN
 				INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, state,
 				timeout_seconds, idempotency_key, created_at)
-				VALUES ('`+string(ids.New(ids.NodeTask))[:4]+`zzzzzzzzzzzzzzzzzzzzzzzzzz', NEW.tenant_id, NEW.project_id, NEW.instance_id, NEW.id, NEW.node_id, 'RUN', '{}', 'x', 'PENDING', 60, 'late', now());
+				VALUES ('`+
+		string(ids.New(ids.NodeTask))[:4]+`zzzzzzzzzzzzzzzzzzzzzzzzzz', NEW.tenant_id, NEW.project_id, NEW.instance_id, NEW.id, NEW.node_id, 'RUN', '{}', 'x', 'PENDING', 60, 'late', now());
 			END IF;
 			RETURN NEW; END $$;
 		CREATE TRIGGER comes_late BEFORE UPDATE ON member FOR EACH ROW WHEN (NEW.status = 'REMOVED'

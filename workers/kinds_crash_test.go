@@ -126,7 +126,8 @@ func TestEveryKindDoesItsWorkOnceThoughTheAdaptersReplyIsLost(t *testing.T) {
 				}
 				lost = true
 				c.script.puts = append(c.script.puts, d)
-				c.script.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateRunning})
+				c.script.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt,
+					State: adapter.StateRunning})
 				return http.StatusBadGateway, adapter.ErrorBody{Code: "LOST", Message: "the reply is lost"}
 			}
 		})

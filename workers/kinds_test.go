@@ -43,27 +43,27 @@ var rules = []rule{
 		events:   []string{"apps.instance.member_added"}},
 	{kind: lifecycle.MemberDrain, second: adapter.MemberDrained, steps: 5,
 		late: "FAILED DEADLINE_EXCEEDED" + asBefore,
-		good: "SUCCEEDED NORMAL | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 " +
-			"| orphans 0",
+		good: "SUCCEEDED NORMAL | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 " +
+			"1.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + halfway, rejected: "FAILED ADAPTER_REJECTED" + asBefore,
 		canceled: "CANCELED CANCELED" + asBefore,
 		events:   []string{"apps.instance.member_drained"}},
 	{kind: lifecycle.MemberCordon, steps: 4,
 		late: "FAILED DEADLINE_EXCEEDED" + asBefore,
-		good: "SUCCEEDED NORMAL | ACTIVE ACTIVE+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | " +
-			"orphans 0",
+		good: "SUCCEEDED NORMAL | ACTIVE ACTIVE+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 " +
+			"1.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + asBefore, rejected: "FAILED ADAPTER_REJECTED" + asBefore,
 		canceled: "CANCELED CANCELED" + asBefore},
 	{kind: lifecycle.MemberUncordon, steps: 4,
 		late: "FAILED DEADLINE_EXCEEDED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | " +
 			"generation 1 1.0.0 | orphans 0",
 		good: "SUCCEEDED NORMAL" + asBefore,
-		failed: "FAILED ADAPTER_FAILED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 " +
-			"1.0.0 | orphans 0",
-		rejected: "FAILED ADAPTER_REJECTED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation " +
-			"1 1.0.0 | orphans 0",
-		canceled: "CANCELED CANCELED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation 1 " +
-			"1.0.0 | orphans 0"},
+		failed: "FAILED ADAPTER_FAILED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | " +
+			"generation 1 1.0.0 | orphans 0",
+		rejected: "FAILED ADAPTER_REJECTED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | " +
+			"generation 1 1.0.0 | orphans 0",
+		canceled: "CANCELED CANCELED | ACTIVE DRAINED+cordoned | 2 of 2 | theirs ready bound free ready | generation " +
+			"1 1.0.0 | orphans 0"},
 	{kind: lifecycle.MemberLabel, steps: 4,
 		late:   "FAILED DEADLINE_EXCEEDED" + asBefore,
 		good:   "SUCCEEDED NORMAL" + asBefore,
@@ -78,36 +78,39 @@ var rules = []rule{
 		events:   []string{"apps.instance.member_removed"}},
 	{kind: lifecycle.MemberReplace, second: adapter.MemberRemoved, newcomer: adapter.MemberActive, steps: 6,
 		late: "FAILED DEADLINE_EXCEEDED" + takenOff,
-		good: "SUCCEEDED NORMAL | ACTIVE REMOVED ACTIVE | 2 of 2 | theirs ready free ready bound | generation 1 1.0.0 | " +
-			"orphans 0",
+		good: "SUCCEEDED NORMAL | ACTIVE REMOVED ACTIVE | 2 of 2 | theirs ready free ready bound | generation 1 " +
+			"1.0.0 | orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + takenOff, rejected: "FAILED ADAPTER_REJECTED" + takenOff,
 		canceled: "CANCELED CANCELED" + takenOff,
 		events:   []string{"apps.instance.member_added", "apps.instance.member_removed"}},
 	{kind: lifecycle.MemberRecover, second: adapter.MemberActive, steps: 5,
-		late: "FAILED DEADLINE_EXCEEDED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 1.0.0 " +
-			"| orphans 0",
+		late: "FAILED DEADLINE_EXCEEDED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 " +
+			"1.0.0 | orphans 0",
 		good: "SUCCEEDED NORMAL" + asBefore,
-		failed: "FAILED ADAPTER_FAILED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 1.0.0 | " +
-			"orphans 0",
-		rejected: "FAILED ADAPTER_REJECTED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 1.0.0 | " +
-			"orphans 0",
+		failed: "FAILED ADAPTER_FAILED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 1.0.0 " +
+			"| orphans 0",
+		rejected: "FAILED ADAPTER_REJECTED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 " +
+			"1.0.0 | orphans 0",
 		canceled: "CANCELED CANCELED | ACTIVE FAILED | 1 of 2 | theirs ready bound free ready | generation 1 1.0.0 | " +
 			"orphans 0",
 		events: []string{"apps.instance.member_added"}},
 	{kind: lifecycle.InstanceUpgrade, steps: 5,
-		late:   "FAILED DEADLINE_EXCEEDED" + asBefore,
-		good:   "SUCCEEDED NORMAL | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 2 2.0.0 | orphans 0",
+		late: "FAILED DEADLINE_EXCEEDED" + asBefore,
+		good: "SUCCEEDED NORMAL | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 2 2.0.0 | " +
+			"orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + asBefore, rejected: "FAILED ADAPTER_REJECTED" + asBefore,
 		canceled: "CANCELED CANCELED" + asBefore,
 		events:   []string{"apps.instance.upgraded"}},
 	{kind: lifecycle.InstanceRollback, steps: 5,
-		late:   "FAILED DEADLINE_EXCEEDED" + asBefore,
-		good:   "SUCCEEDED NORMAL | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 2 2.0.0 | orphans 0",
+		late: "FAILED DEADLINE_EXCEEDED" + asBefore,
+		good: "SUCCEEDED NORMAL | ACTIVE ACTIVE | 2 of 2 | theirs ready bound free ready | generation 2 2.0.0 | " +
+			"orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + asBefore, rejected: "FAILED ADAPTER_REJECTED" + asBefore,
 		canceled: "CANCELED CANCELED" + asBefore,
 		events:   []string{"apps.instance.rolled_back"}},
 	{kind: lifecycle.InstanceDecommission, steps: 5, late: "FAILED DEADLINE_EXCEEDED" + stopping,
-		good:   "SUCCEEDED NORMAL | REMOVED REMOVED | 0 of 2 | theirs ready free ready | generation 1 1.0.0 | orphans 0",
+		good: "SUCCEEDED NORMAL | REMOVED REMOVED | 0 of 2 | theirs ready free ready | generation 1 1.0.0 | " +
+			"orphans 0",
 		failed: "FAILED ADAPTER_FAILED" + stopping, rejected: "FAILED ADAPTER_REJECTED" + stopping,
 		events: []string{"apps.instance.deleted"}},
 }

@@ -18,7 +18,8 @@ func (l *lab) kit(name string, create adapter.OperationFunc) (url string) {
 		Name: name, Build: "test", StateDir: l.TempDir(), Issuer: l.platform.URL,
 		Keys: adapter.NewKeySet(l.platform.URL+"/.well-known/jwks.json", http.DefaultClient),
 		Apps: []adapter.App{{
-			Slug: "demo", Components: []adapter.Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8, Default: 2}},
+			Slug: "demo", Components: []adapter.Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8,
+				Default: 2}},
 			ConfigSchema: json.RawMessage(`{"type":"object"}`),
 			Observe: func(context.Context, *adapter.Call) (adapter.Observation, error) {
 				return adapter.Observation{Health: adapter.Healthy, Message: "well"}, nil

@@ -253,14 +253,18 @@ func (l *lab) world(name, url string) world {
 	l.own.Project.Create().SetID(w.project).SetTenantID(w.tenant).SetDisplayName(name).SetSlug(name).SaveX(ctx)
 	l.own.App.Create().SetID(app).SetSlug(slug).SetPermissionFamily("apps").SaveX(ctx)
 	l.own.Adapter.Create().SetID(ids.New(ids.Adapter)).SetName(name).SetURL(url).SaveX(ctx)
-	l.own.Manifest.Create().SetID(w.manifest).SetAppID(app).SetAppSlug(slug).SetVersion("1.0.0").SetStage(lifecycle.StageActive).
+	l.own.Manifest.Create().SetID(w.manifest).SetAppID(app).SetAppSlug(slug).SetVersion("1.0.0").
+		SetStage(lifecycle.StageActive).
 		SetDigest("sha256:0").SetDocument([]byte(demo)).SetAdapterName(name).SaveX(ctx)
 	l.own.ComputeNode.Create().SetID(w.node).SetName("node-" +
 		name).SetAddress("10.0.0.1").SetStatus(lifecycle.NodeOnline).SetCpus(4).
-		SetMemoryMib(1000).SetGpus(0).SetIsolation("PROCESS").SetSealingKey("a2V5").SetLastSeenAt(time.Now().Add(time.Hour)).SaveX(ctx)
-	l.own.Allocation.Create().SetID(w.allocation).SetTenantID(w.tenant).SetProjectID(w.project).SetShape(lifecycle.ShapeBaremetal).
+		SetMemoryMib(1000).SetGpus(0).SetIsolation("PROCESS").SetSealingKey("a2V5").
+		SetLastSeenAt(time.Now().Add(time.Hour)).SaveX(ctx)
+	l.own.Allocation.Create().SetID(w.allocation).SetTenantID(w.tenant).SetProjectID(w.project).
+		SetShape(lifecycle.ShapeBaremetal).
 		SetGpuCount(0).SetStatus(lifecycle.AllocationReady).SetNodeID(w.node).SaveX(ctx)
-	l.own.Entitlement.Create().SetID(ids.New(ids.Entitlement)).SetTenantID(w.tenant).SetProjectID(w.project).SetAppSlug(slug).SaveX(ctx)
+	l.own.Entitlement.Create().SetID(ids.New(ids.Entitlement)).SetTenantID(w.tenant).SetProjectID(w.project).
+		SetAppSlug(slug).SaveX(ctx)
 	return w
 }
 
@@ -278,15 +282,18 @@ func (l *lab) launch(w world, deadline time.Duration) launched {
 	out := launched{world: w, instance: ids.New(ids.Instance), create: ids.New(ids.Operation)}
 	l.own.Instance.Create().SetID(out.instance).SetTenantID(w.tenant).SetProjectID(w.project).SetName("it-" +
 		string(out.instance[len(out.instance)-8:])).
-		SetAppSlug("demo").SetAppVersion("1.0.0").SetPermissionFamily("apps").SetManifestID(w.manifest).SetStatus(lifecycle.InstanceCreated).
+		SetAppSlug("demo").SetAppVersion("1.0.0").SetPermissionFamily("apps").SetManifestID(w.manifest).
+		SetStatus(lifecycle.InstanceCreated).
 		SetBoundCapacityShape(lifecycle.ShapeBaremetal).SetRuntimeBackend(w.adapter).SetCorrelationID("corr").
-		SetRoles(json.RawMessage(`[{"componentKey":"peer","displayName":"Peer","desired":2,"current":0,"healthy":0,"summary":""}]`)).
+		SetRoles(json.RawMessage(
+			`[{"componentKey":"peer","displayName":"Peer","desired":2,"current":0,"healthy":0,"summary":""}]`)).
 		SetConfig(json.RawMessage(`{"b": 1, "a": 2}`)).SaveX(ctx)
 	l.own.Allocation.UpdateOneID(w.allocation).SetInstanceID(out.instance).ExecX(ctx)
 	for i := range 2 {
 		id := ids.New(ids.Member)
 		out.members = append(out.members, id)
-		l.own.Member.Create().SetID(id).SetTenantID(w.tenant).SetProjectID(w.project).SetInstanceID(out.instance).SetComponentKey("peer").
+		l.own.Member.Create().SetID(id).SetTenantID(w.tenant).SetProjectID(w.project).SetInstanceID(out.instance).
+			SetComponentKey("peer").
 			SetOrdinal(i).SetStatus(lifecycle.MemberPending).SetAllocationID(w.allocation).SetNodeID(w.node).SaveX(ctx)
 	}
 	l.operate(out, out.create, lifecycle.InstanceCreate, deadline, `{}`)
@@ -295,8 +302,10 @@ func (l *lab) launch(w world, deadline time.Duration) launched {
 }
 
 func (l *lab) operate(on launched, id ids.ID, kind lifecycle.OperationKind, deadline time.Duration, change string) {
-	l.own.Operation.Create().SetID(id).SetTenantID(on.tenant).SetProjectID(on.project).SetInstanceID(on.instance).SetKind(kind).
-		SetState(lifecycle.OperationPending).SetAdapterName(on.adapter).SetRequesterKind("USER").SetRequesterID("usr_1").SetCorrelationID("corr").
+	l.own.Operation.Create().SetID(id).SetTenantID(on.tenant).SetProjectID(on.project).SetInstanceID(on.instance).
+		SetKind(kind).
+		SetState(lifecycle.OperationPending).SetAdapterName(on.adapter).SetRequesterKind("USER").
+		SetRequesterID("usr_1").SetCorrelationID("corr").
 		SetDesiredChange(json.RawMessage(change)).SetDeadline(time.Now().Add(deadline)).SaveX(l.Context())
 }
 

@@ -26,7 +26,9 @@ func TestInstanceComesUpAndLeavesNothing(t *testing.T) {
 	instance := l.own.Instance.GetX(t.Context(), it.instance)
 	require.Equal(t, lifecycle.InstanceRunning, instance.Status)
 	require.Equal(t, lifecycle.HealthHealthy, instance.Health, "the adapter's word on its members")
-	require.JSONEq(t, `[{"componentKey":"peer","displayName":"Peer","desired":2,"current":2,"healthy":2,"summary":"2 of 2 active"}]`, string(instance.Roles))
+	require.JSONEq(t,
+		`[{"componentKey":"peer","displayName":"Peer","desired":2,"current":2,"healthy":2,"summary":"2 of 2 active"}]`,
+		string(instance.Roles))
 	var evidence struct {
 		Probes  []struct{ Task, Member, Probe string }
 		Adapter map[string]any
@@ -60,7 +62,8 @@ func TestInstanceComesUpAndLeavesNothing(t *testing.T) {
 // told lists the types of the instance's events, in order, without mere progress.
 func (l *lab) told(it launched) []string {
 	var types []string
-	for i, one := range l.own.Event.Query().Where(dbevent.InstanceID(it.instance)).Order(dbevent.BySeq()).AllX(l.Context()) {
+	for i, one := range l.own.Event.Query().Where(dbevent.InstanceID(it.instance)).Order(dbevent.BySeq()).
+		AllX(l.Context()) {
 		require.Equal(l.TB, i+1, one.Seq, "no gaps")
 		if one.Type != string(lifecycle.EventOperationProgress) {
 			types = append(types, one.Type)

@@ -29,7 +29,8 @@ func counted(t testing.TB, set *metrics.Set, name string, values ...string) floa
 		}
 		for _, one := range family.GetMetric() {
 			if same(one.GetLabel(), values) {
-				return one.GetCounter().GetValue() + one.GetGauge().GetValue() + float64(one.GetHistogram().GetSampleCount())
+				return one.GetCounter().GetValue() + one.GetGauge().
+					GetValue() + float64(one.GetHistogram().GetSampleCount())
 			}
 		}
 	}
@@ -65,7 +66,8 @@ func TestWhatAWorkerMeetsIsCounted(t *testing.T) {
 			return
 		case 2:
 			_, _ = l.pool().Exec(context.WithoutCancel(r.Context()),
-				`UPDATE operation SET claimed_by = 'wrk_dead', claim_epoch = claim_epoch + 1 WHERE adapter_name = 'fenced'`)
+				`UPDATE operation SET claimed_by = 'wrk_dead', claim_epoch = claim_epoch + 1
+					WHERE adapter_name = 'fenced'`)
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
@@ -81,7 +83,9 @@ func TestWhatAWorkerMeetsIsCounted(t *testing.T) {
 		{"breakers_open"}, {"breaker_open", "away"}, {"adapter_calls_total", "dispatch", "conflict"},
 		{"adapter_calls_total", "dispatch", "unavailable"}, {"engine_claim_latency_seconds"}, {"engine_claim_seconds"},
 	} {
-		l.until(series[0]+" "+series[len(series)-1], func() bool { return counted(t, l.metrics, series[0], series[1:]...) > 0 })
+		l.until(series[0]+" "+series[len(series)-1], func() bool {
+			return counted(t, l.metrics, series[0], series[1:]...) > 0
+		})
 	}
 	require.InDelta(t, 1, counted(t, l.metrics, "fence_refusals_total", "claim"), 0)
 	require.InDelta(t, 2, counted(t, l.metrics, "engine_claim_latency_seconds"), 0, "of first claims alone")

@@ -21,8 +21,10 @@ func TestSilentNodeGoesOfflineAndItsLostTasksEnd(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	l.own.ComputeNode.UpdateOneID(w.node).SetLastSeenAt(old).ExecX(t.Context())
 	task := ids.New(ids.NodeTask)
-	l.own.NodeTask.Create().SetID(task).SetTenantID(w.tenant).SetProjectID(w.project).SetInstanceID(it.instance).SetMemberID(it.members[0]).
-		SetNodeID(w.node).SetKind(lifecycle.TaskRun).SetSpecDigest([]byte{1}).SetState(lifecycle.TaskPending).SetTimeoutSeconds(1).
+	l.own.NodeTask.Create().SetID(task).SetTenantID(w.tenant).SetProjectID(w.project).SetInstanceID(it.instance).
+		SetMemberID(it.members[0]).
+		SetNodeID(w.node).SetKind(lifecycle.TaskRun).SetSpecDigest([]byte{1}).SetState(lifecycle.TaskPending).
+		SetTimeoutSeconds(1).
 		SetIdempotencyKey("k").SetCreatedAt(old).SaveX(t.Context())
 	l.work()
 	l.until("the node is OFFLINE", func() bool {
@@ -71,7 +73,8 @@ func TestSecretsThatAreOverAreForgotten(t *testing.T) {
 	person := ids.New(ids.User)
 	l.own.User.Create().SetID(person).SetEmail("a@example.com").SetDisplayName("a").SaveX(t.Context())
 	for i, ends := range []time.Time{time.Now().Add(-48 * time.Hour), time.Now().Add(-time.Hour)} {
-		l.own.LoginCode.Create().SetID(ids.New(ids.LoginLink)).SetUserID(person).SetSecretHash([]byte{byte(i)}).SetExpiresAt(ends).SaveX(t.Context())
+		l.own.LoginCode.Create().SetID(ids.New(ids.LoginLink)).SetUserID(person).SetSecretHash([]byte{byte(i)}).
+			SetExpiresAt(ends).SaveX(t.Context())
 	}
 	l.work()
 	l.until("the older one is gone", func() bool { return l.own.LoginCode.Query().CountX(t.Context()) == 1 })

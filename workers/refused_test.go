@@ -20,7 +20,8 @@ func (l *lab) refuses(name, on, when string) {
 	l.Helper()
 	l.owner(fmt.Sprintf(`CREATE FUNCTION refuse_%s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION
 		'never: %s'; END $$;
-		CREATE TRIGGER refuse_%s %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION refuse_%s()`, name, name, name, on, when, name))
+		CREATE TRIGGER refuse_%s %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION
+		refuse_%s()`, name, name, name, on, when, name))
 }
 
 // takes lets the database take again what it refused.
@@ -52,7 +53,8 @@ func (c *cluster) barelyEnded(as lifecycle.OperationState, why ...string) {
 		require.Contains(c.TB, op.ErrorMessage, word)
 	}
 	c.closed()
-	c.none(`SELECT id FROM node_task WHERE ended_at IS NULL AND NOT cancel_requested AND operation_id = '` + string(c.op) +
+	c.none(`SELECT id FROM node_task WHERE ended_at IS NULL AND NOT cancel_requested
+		AND operation_id = '` + string(c.op) +
 		`'`)
 }
 
@@ -65,8 +67,8 @@ func TestAnAdditionThatCannotBeTurnedBackEndsWithItsOrphansListed(t *testing.T) 
 	c.ask(asked{kind: lifecycle.MembersAdd})
 	c.says(adapter.StateFailed, "", "")
 	c.barelyEnded(lifecycle.OperationFailed, "COMPENSATING", "3 tries", "P0001", "ADAPTER_FAILED", "it broke")
-	require.Equal(t, "FAILED UNVERIFIED END_REFUSED | ACTIVE ACTIVE FAILED | 2 of 3 | theirs ready bound free ready bound | "+
-		"generation 1 1.0.0 | orphans 1", c.world())
+	require.Equal(t, "FAILED UNVERIFIED END_REFUSED | ACTIVE ACTIVE FAILED | 2 of 3 | theirs ready bound free ready "+
+		"bound | generation 1 1.0.0 | orphans 1", c.world())
 	orphan := c.own.Orphan.Query().OnlyX(t.Context())
 	require.Equal(t, []any{c.newcomer, c.op}, []any{*orphan.MemberID, *orphan.OperationID})
 	require.Contains(t, orphan.Message, "could not record it as COMPENSATING")
@@ -93,7 +95,8 @@ func TestAnAdapterThatWorksOnWhatEndsBareIsAskedToStop(t *testing.T) {
 func TestEveryKindEndsThoughAStateIsRefusedForGood(t *testing.T) {
 	t.Parallel()
 	for refused, as := range map[lifecycle.OperationState]lifecycle.OperationState{
-		lifecycle.OperationFailed: lifecycle.OperationCanceled, lifecycle.OperationCompensating: lifecycle.OperationFailed} {
+		lifecycle.OperationFailed:       lifecycle.OperationCanceled,
+		lifecycle.OperationCompensating: lifecycle.OperationFailed} {
 		for _, r := range rules {
 			t.Run(string(r.kind)+" never "+string(refused), func(t *testing.T) {
 				t.Parallel()
@@ -104,7 +107,8 @@ func TestEveryKindEndsThoughAStateIsRefusedForGood(t *testing.T) {
 				c.ask(asked{kind: r.kind})
 				c.says(adapter.StateFailed, "", "")
 				op := c.end()
-				if refused == lifecycle.OperationCompensating && r.kind == lifecycle.InstanceDecommission { // is never turned back
+				// is never turned back
+				if refused == lifecycle.OperationCompensating && r.kind == lifecycle.InstanceDecommission {
 					require.Equal(t, "ADAPTER_FAILED", op.ErrorCode)
 					return
 				}
@@ -153,7 +157,8 @@ func TestAnEndLeavesOutTheRowsThatAreRefused(t *testing.T) {
 				l := newRefusing(t)
 				l.work()
 				if late {
-					l.owner(fmt.Sprintf(`CREATE FUNCTION refuse_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION
+					l.owner(fmt.Sprintf(`CREATE FUNCTION refuse_late() RETURNS trigger LANGUAGE plpgsql
+						AS $$ BEGIN RAISE EXCEPTION
 						'late'; END $$;
 						CREATE CONSTRAINT TRIGGER refuse_late AFTER %s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (%s)
 						EXECUTE FUNCTION refuse_late()`, refused.on[len("BEFORE "):], refused.when))
@@ -165,7 +170,8 @@ func TestAnEndLeavesOutTheRowsThatAreRefused(t *testing.T) {
 				s.dispatched(string(it.create))
 				s.say(failedStatus(string(it.create)))
 				op := l.ended(it.create)
-				require.Equal(t, []any{lifecycle.OperationFailed, ending.Refused}, []any{op.State, op.ErrorCode}, op.ErrorMessage)
+				require.Equal(t, []any{lifecycle.OperationFailed, ending.Refused}, []any{op.State, op.ErrorCode},
+					op.ErrorMessage)
 				require.Contains(t, op.ErrorMessage, "P0001")
 				failed := l.own.Member.Query().Where(dbmember.StatusEQ(lifecycle.MemberFailed)).CountX(t.Context())
 				require.Equal(t, map[bool]int{true: 0, false: 2}[name == "members"], failed)

@@ -45,7 +45,8 @@ func TestReportsAreFencedByTheDispatchAndTheToken(t *testing.T) {
 		"a member of another instance is left alone")
 
 	less := 20
-	view, err = operation.Report(caller, l.db, operation.ReportInput{OperationID: it.create, Attempt: 1, Percent: &less})
+	view, err = operation.Report(caller, l.db, operation.ReportInput{OperationID: it.create, Attempt: 1,
+		Percent: &less})
 	require.NoError(t, err)
 	require.Equal(t, operation.AdapterPercent(50), view.Percent, "never back")
 

@@ -32,8 +32,8 @@ func (a alone) OwnerDSN() string { return a.RoleDSN("app_owner", "app") }
 // moved is the same platform, adapters and keys over another server's copy of its database.
 func (l *lab) moved(to place) *lab {
 	l.Helper()
-	m := &lab{TB: l.TB, pace: l.pace, pg: to, asked: make(map[ids.ID]int), answer: healthy, keyDir: l.keyDir, ring: l.ring,
-		platform: l.platform, log: l.log}
+	m := &lab{TB: l.TB, pace: l.pace, pg: to, asked: make(map[ids.ID]int), answer: healthy, keyDir: l.keyDir,
+		ring: l.ring, platform: l.platform, log: l.log}
 	var err error
 	m.db, err = tx.Open(l.Context(), to.AdminDSN(), tx.Options{Connections: fewConnections})
 	require.NoError(l.TB, err)
@@ -71,7 +71,8 @@ func (l *lab) read(project ids.ID, after event.Position) (found []ids.ID, end ev
 var copies = map[string]func(here *pgtest.Cluster) (mark func(), restore func() *pgtest.Cluster){
 	"a dump": func(here *pgtest.Cluster) (func(), func() *pgtest.Cluster) {
 		there := pgtest.NewCluster(here.TB())
-		here.Do("app", `DO $$ BEGIN FOR i IN 1..5000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`) // its numbers are far ahead
+		// its numbers are far ahead
+		here.Do("app", `DO $$ BEGIN FOR i IN 1..5000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
 		return func() { here.Dump("app", there) }, func() *pgtest.Cluster { return there }
 	},
 	"a point in time": func(here *pgtest.Cluster) (func(), func() *pgtest.Cluster) {
@@ -95,7 +96,8 @@ func TestOperationsUnderWayEndWhereTheirDatabaseIsRestored(t *testing.T) {
 			stop := l.work()
 			kept := l.fleetOf(w, 12)
 			l.until("some have ended, all are sent", func() bool {
-				return l.count(`SELECT count(*) FROM operation WHERE ended_at IS NOT NULL`) == 4 && l.sent(s.script) == 12
+				return l.count(`SELECT count(*) FROM operation
+					WHERE ended_at IS NOT NULL`) == 4 && l.sent(s.script) == 12
 			})
 			_, place, err := l.read(w.project, event.Position{})
 			require.NoError(t, err)

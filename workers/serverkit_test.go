@@ -80,8 +80,8 @@ func (l *lab) serverKit(name string, app *patientApp) string {
 	kit, err := adapter.New(adapter.Config{
 		Name: name, Build: "test", StateDir: l.TempDir(), Issuer: l.platform.URL,
 		Keys: adapter.NewKeySet(l.platform.URL+"/.well-known/jwks.json", http.DefaultClient),
-		Apps: []adapter.App{{Slug: "demo", Components: []adapter.Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8,
-			Default: 2}},
+		Apps: []adapter.App{{Slug: "demo", Components: []adapter.Component{{Key: "peer", DisplayName: "Peer",
+			Min: 1, Max: 8, Default: 2}},
 			ConfigSchema: json.RawMessage(`{"type":"object"}`), Operations: operations}},
 	})
 	require.NoError(l.TB, err)

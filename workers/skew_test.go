@@ -86,7 +86,8 @@ func TestATaskThatWasAskedForAfterAProofIsLaterWhateverItsIDSays(t *testing.T) {
 	task := func(id ids.ID, key string) {
 		l.own.NodeTask.Create().SetID(id).SetTenantID(it.tenant).SetProjectID(it.project).SetInstanceID(it.instance).
 			SetMemberID(it.members[0]).SetNodeID(it.node).SetKind(lifecycle.TaskRun).SetSpecDigest([]byte("x")).
-			SetState(lifecycle.TaskSucceeded).SetTimeoutSeconds(1).SetIdempotencyKey(key).SetEndedAt(time.Now()).SaveX(t.Context())
+			SetState(lifecycle.TaskSucceeded).SetTimeoutSeconds(1).SetIdempotencyKey(key).SetEndedAt(time.Now()).
+			SaveX(t.Context())
 	}
 	later := func() bool {
 		found, err := parts.LaterThan(t.Context(), l.pool(), &db.Operation{ID: it.create},

@@ -121,9 +121,12 @@ func TestNothingIsProvedWhileAnEarlierTaskCouldBringTheMemberBack(t *testing.T) 
 		}
 	})
 	member := l.own.Member.GetX(t.Context(), it.members[0])
-	l.own.NodeTask.Create().SetID(lagging).SetTenantID(member.TenantID).SetProjectID(member.ProjectID).SetInstanceID(it.instance).
-		SetMemberID(member.ID).SetNodeID(it.node).SetOperationID(it.create).SetKind(lifecycle.TaskRun).SetSpec(json.RawMessage(`{}`)).
-		SetSpecDigest([]byte("x")).SetState(lifecycle.TaskRunning).SetTimeoutSeconds(60).SetIdempotencyKey("k").SetCreatedAt(time.Now()).
+	l.own.NodeTask.Create().SetID(lagging).SetTenantID(member.TenantID).SetProjectID(member.ProjectID).
+		SetInstanceID(it.instance).
+		SetMemberID(member.ID).SetNodeID(it.node).SetOperationID(it.create).SetKind(lifecycle.TaskRun).
+		SetSpec(json.RawMessage(`{}`)).
+		SetSpecDigest([]byte("x")).SetState(lifecycle.TaskRunning).SetTimeoutSeconds(60).SetIdempotencyKey("k").
+		SetCreatedAt(time.Now()).
 		SaveX(t.Context())
 	down := l.decommission(it, time.Minute)
 	select {
@@ -259,9 +262,11 @@ func TestUnusedAllocationIsReleasedAtOnce(t *testing.T) {
 func (l *lab) release(w world) ids.ID {
 	l.Helper()
 	id := ids.New(ids.Operation)
-	l.own.Allocation.UpdateOneID(w.allocation).SetStatus(lifecycle.AllocationReleasing).SetReleaseOperationID(id).ExecX(l.Context())
+	l.own.Allocation.UpdateOneID(w.allocation).SetStatus(lifecycle.AllocationReleasing).SetReleaseOperationID(id).
+		ExecX(l.Context())
 	l.own.Operation.Create().SetID(id).SetTenantID(w.tenant).SetProjectID(w.project).SetAllocationID(w.allocation).
-		SetKind(lifecycle.AllocationRelease).SetState(lifecycle.OperationPending).SetRequesterKind("USER").SetRequesterID("usr_1").
+		SetKind(lifecycle.AllocationRelease).SetState(lifecycle.OperationPending).SetRequesterKind("USER").
+		SetRequesterID("usr_1").
 		SetCorrelationID("corr").SetDeadline(time.Now().Add(time.Minute)).SaveX(l.Context())
 	l.hub.Wake(event.QueueTopic)
 	return id

@@ -81,7 +81,9 @@ func TestAnAttemptIsATraceLinkedToItsOperation(t *testing.T) {
 	for _, name := range []string{"observe", "feed"} {
 		span, spans := received.Await(name)
 		require.Empty(t, span.GetParentSpanId())
-		require.Condition(t, func() bool { return spans["adapter observe"] != nil || spans["adapter changes"] != nil }, name)
+		require.Condition(t, func() bool {
+			return spans["adapter observe"] != nil || spans["adapter changes"] != nil
+		}, name)
 	}
 
 	require.Equal(t, tasks[0].AppSlug, otlptest.Attribute(attempt, "app_slug"))
@@ -89,9 +91,11 @@ func TestAnAttemptIsATraceLinkedToItsOperation(t *testing.T) {
 	require.Equal(t, "done", stepped["outcome"])
 	dispatched := lines.one(t, "adapter call", "call", "dispatch")
 	for _, line := range []map[string]any{stepped, dispatched} {
-		require.Equal(t, []any{op.CorrelationID, string(op.TenantID), string(op.ProjectID), tasks[0].AppSlug, string(it.instance),
+		require.Equal(t, []any{op.CorrelationID, string(op.TenantID), string(op.ProjectID), tasks[0].AppSlug,
+			string(it.instance),
 			string(op.ID)}, []any{line["correlation_id"], line["org_id"], line["project_id"], line["app_slug"],
-			line["app_instance_id"], line["operation_id"]}, "whose a line is and what it is about, spelled as everywhere")
+			line["app_instance_id"], line["operation_id"]},
+			"whose a line is and what it is about, spelled as everywhere")
 	}
 	require.Equal(t, hex.EncodeToString(call.GetTraceId()), dispatched["trace_id"])
 	require.Equal(t, op.CorrelationID, dispatched["correlation_id"])

@@ -95,7 +95,8 @@ func TestEveryMoveThatEndsOrTurnsBackIsTripped(t *testing.T) {
 			if op.State.Terminal() && move.to.Terminal() {
 				require.Equal(t, move.to, op.State)
 			}
-			c.none(`SELECT name FROM operation_step WHERE state IN ('PENDING', 'RUNNING', 'UNDOING') AND operation_id = '` +
+			c.none(`SELECT name FROM operation_step WHERE state IN ('PENDING', 'RUNNING', 'UNDOING')
+				AND operation_id = '` +
 				string(op.ID) + `'`)
 		})
 	}

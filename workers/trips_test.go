@@ -82,7 +82,8 @@ func (l *lab) tripped(m transition) (times int) {
 func (c *cluster) closed() {
 	c.Helper()
 	for _, step := range c.steps(c.op) {
-		require.NotContains(c.TB, []lifecycle.StepState{lifecycle.StepPending, lifecycle.StepRunning, lifecycle.StepUndoing},
+		require.NotContains(c.TB, []lifecycle.StepState{lifecycle.StepPending, lifecycle.StepRunning,
+			lifecycle.StepUndoing},
 			step.State, step.Name)
 	}
 }

@@ -264,8 +264,8 @@ func TestTeardownWaitsForWhatAnEarlierOperationLeft(t *testing.T) {
 	c.ask(asked{kind: lifecycle.InstanceDecommission})
 	c.says(adapter.StateSucceeded, "", "")
 	c.until("it says what it waits for", func() bool {
-		return c.operation().Message == "waits for what earlier operations have left (1): something of peer 1 may be left "+
-			"on its node: the agent of its node does not report"
+		return c.operation().Message == "waits for what earlier operations have left (1): something of peer 1 may be "+
+			"left on its node: the agent of its node does not report"
 	})
 	c.comesBack()
 	op := c.end()
@@ -282,7 +282,8 @@ func TestOfAnAdditionThatKeepsFailuresThoseThatJoinedServe(t *testing.T) {
 	stop()
 	c.ask(asked{kind: lifecycle.MembersAdd, keep: true})
 	other := ids.New(ids.Member)
-	l.own.Member.Create().SetID(other).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).SetComponentKey("peer").
+	l.own.Member.Create().SetID(other).SetTenantID(c.tenant).SetProjectID(c.project).SetInstanceID(c.instance).
+		SetComponentKey("peer").
 		SetOrdinal(3).SetStatus(lifecycle.MemberPending).SetAllocationID(c.free).SetNodeID(c.second).SaveX(t.Context())
 	l.own.Operation.UpdateOneID(c.op).SetTargets([]ids.ID{c.newcomer, other}).ExecX(t.Context())
 	c.want(4)

@@ -41,10 +41,12 @@ func (c *cluster) asker() *asker {
 	ctx := c.Context()
 	user := ids.New(ids.User)
 	c.own.User.Create().SetID(user).SetTenantID(c.tenant).SetEmail("ada@example.test").SetDisplayName("Ada").SaveX(ctx)
-	c.own.RoleBinding.Create().SetID(ids.New(ids.RoleBinding)).SetUserID(user).SetRole(string(authz.ProjectAdmin)).SetTenantID(c.tenant).
+	c.own.RoleBinding.Create().SetID(ids.New(ids.RoleBinding)).SetUserID(user).SetRole(string(authz.ProjectAdmin)).
+		SetTenantID(c.tenant).
 		SetProjectID(c.project).SaveX(ctx)
 	text, secret := token.Mint(token.Session)
-	c.own.Session.Create().SetID(secret.ID).SetUserID(user).SetSecretHash(secret.Hash).SetExpiresAt(time.Now().Add(time.Hour)).ExecX(ctx)
+	c.own.Session.Create().SetID(secret.ID).SetUserID(user).SetSecretHash(secret.Hash).
+		SetExpiresAt(time.Now().Add(time.Hour)).ExecX(ctx)
 	credential, err := tx.ParseCredential(text, c.ring, time.Now())
 	require.NoError(c.TB, err)
 	// A launch by hand names no app that is there, and no config.
@@ -58,9 +60,11 @@ func (c *cluster) asker() *asker {
 func (a *asker) newer() {
 	before := a.own.Manifest.GetX(a.Context(), a.manifest)
 	a.own.Manifest.Update().Where(dbmanifest.ID(a.manifest)).SetStage(lifecycle.StageDeprecated).ExecX(a.Context())
-	a.own.Manifest.Create().SetID(ids.New(ids.Manifest)).SetAppID(before.AppID).SetAppSlug(before.AppSlug).SetVersion("2.0.0").
-		SetStage(lifecycle.StageActive).SetDigest("sha256:2").SetDocument([]byte(strings.ReplaceAll(string(before.Document),
-		`"version":"1.0.0"`, `"version":"2.0.0"`))).
+	a.own.Manifest.Create().SetID(ids.New(ids.Manifest)).SetAppID(before.AppID).SetAppSlug(before.AppSlug).
+		SetVersion("2.0.0").
+		SetStage(lifecycle.StageActive).SetDigest("sha256:2").
+		SetDocument([]byte(strings.ReplaceAll(string(before.Document),
+			`"version":"1.0.0"`, `"version":"2.0.0"`))).
 		SetAdapterName(a.adapter).SaveX(a.Context())
 }
 

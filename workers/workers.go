@@ -27,6 +27,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/meter"
 	"github.com/gpuaas/app-platform/workers/parts"
 	"github.com/gpuaas/app-platform/workers/reconcile"
+	"github.com/gpuaas/app-platform/workers/reconcile/stats"
 	"github.com/gpuaas/app-platform/workers/steps"
 	"github.com/gpuaas/app-platform/workers/webhook"
 )
@@ -56,7 +57,7 @@ type Config struct {
 	// Pace is how often things are polled whose changes also wake the platform; zero for the product's.
 	Pace parts.Pace
 	// Stats counts what the reconcilers find and mend; nil makes its own.
-	Stats *reconcile.Stats
+	Stats *stats.Stats
 	// MeterStats counts what is metered; nil makes its own.
 	MeterStats *meter.Stats
 	// NodeGrace is how long a silent node's members may come back before they are lost; 0 is 5 minutes.
@@ -89,8 +90,8 @@ func Run(ctx context.Context, config Config) error {
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
 		Traces: config.Traces, Metrics: config.Metrics,
 		Grace: config.Pace.Grace, Undo: config.Pace.Undo, Refusals: config.Pace.Refusals, Away: breakers.Away,
-		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log,
-			Pace: config.Pace, Breakers: breakers}),
+		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL,
+			Log: config.Log, Pace: config.Pace, Breakers: breakers}),
 	})
 	if err := process.Register(ctx); err != nil { // with what the engine knows
 		return err

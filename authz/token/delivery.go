@@ -43,7 +43,8 @@ type delivered struct {
 // it: it has an audience and a type of its own.
 func (r *Keyring) SignDelivery(of Delivery, now time.Time) (string, error) {
 	if of.ExpiresAt.Sub(now) > MaxDeliveryLife {
-		return "", fmt.Errorf("sign a delivery token: a life of %s is more than %s", of.ExpiresAt.Sub(now), MaxDeliveryLife)
+		return "", fmt.Errorf("sign a delivery token: a life of %s is more than %s", of.ExpiresAt.Sub(now),
+			MaxDeliveryLife)
 	}
 	said := delivered{Node: of.Node, Artifact: of.Artifact, Credential: of.Credential, registered: jwt.Claims{
 		Issuer: r.issuer, Audience: jwt.Audience{deliveryAudience}, ID: string(ids.New(ids.Session)),

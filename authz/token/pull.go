@@ -44,7 +44,8 @@ func (r *Keyring) SignPull(pull Pull, now time.Time) (string, error) {
 		return "", fmt.Errorf("sign a pull token: a life of %s is more than %s", pull.ExpiresAt.Sub(now), MaxPullLife)
 	}
 	registered := jwt.Claims{
-		Issuer: r.Issuer(), Audience: jwt.Audience{pull.Registry}, ID: string(pull.Secret), Subject: string(pull.Subject),
+		Issuer: r.Issuer(), Audience: jwt.Audience{pull.Registry}, ID: string(pull.Secret),
+		Subject:  string(pull.Subject),
 		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)),
 		Expiry: jwt.NewNumericDate(pull.ExpiresAt),
 	}

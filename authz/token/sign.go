@@ -11,7 +11,8 @@ import (
 // sign signs the claims together as a token of a sort; what names it in an error.
 func (r *Keyring) sign(what, sort string, claims ...any) (string, error) {
 	private, kid := r.SigningKey()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: kid}},
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA,
+		Key: jose.JSONWebKey{Key: private, KeyID: kid}},
 		(&jose.SignerOptions{}).WithType(jose.ContentType(sort)))
 	if err != nil {
 		return "", fmt.Errorf("sign %s: %w", what, err)

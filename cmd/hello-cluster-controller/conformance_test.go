@@ -30,7 +30,8 @@ func TestControllerConformsToTheContract(t *testing.T) {
 		Name: name, Manifest: manifest,
 		Work: &conformance.Work{Action: "work.start", Input: json.RawMessage(`{"seconds":600,"member":"{member}"}`)},
 		Launcher: &conformance.Command{
-			Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
+			Line: program +
+				` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 			Name: name, StateDir: t.TempDir(),
 		},
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},

@@ -61,7 +61,8 @@ func TestYesterdaysAdapterRunsOnTodaysSDK(t *testing.T) {
 		report := conformance.Test(t, conformance.Options{
 			Name: name,
 			Launcher: &conformance.Command{
-				Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
+				Line: program +
+					` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 				Name: name, StateDir: t.TempDir(),
 			},
 			Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},

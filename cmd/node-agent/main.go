@@ -30,7 +30,8 @@ import (
 var version = ""
 
 func main() {
-	memberinit.Dispatch(os.Args) // does not return when this process is a part of a member; a shim has not even come here
+	// does not return when this process is a part of a member; a shim has not even come here
+	memberinit.Dispatch(os.Args)
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {
@@ -75,8 +76,9 @@ func command() *cobra.Command {
 	options := agent.Options{Version: buildVersion(), EnrolToken: os.Getenv("NODE_AGENT_ENROL_TOKEN")}
 	var level string
 	cmd := &cobra.Command{
-		Use: "node-agent", Short: "The agent of an enrolled node", Long: long, Example: example, Version: options.Version,
-		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		Use: "node-agent", Short: "The agent of an enrolled node", Long: long, Example: example,
+		Version: options.Version,
+		Args:    cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), options, level) },
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
@@ -86,7 +88,8 @@ func command() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&options.PlatformURL, "platform-url", os.Getenv("NODE_AGENT_PLATFORM_URL"),
 		"address of the platform, http or https (env NODE_AGENT_PLATFORM_URL)")
-	flags.StringVar(&options.StateDir, "state-dir", "/var/lib/node-agent", "directory for credential, journal and members")
+	flags.StringVar(&options.StateDir, "state-dir", "/var/lib/node-agent",
+		"directory for credential, journal and members")
 	flags.StringVar(&options.EnrolTokenFile, "enrol-token-file", "",
 		"file with the one-time enrolment token (else env NODE_AGENT_ENROL_TOKEN)")
 	flags.StringVar(&options.Name, "name", hostname, "name of the node, unique on the platform")
@@ -106,9 +109,11 @@ func command() *cobra.Command {
 	flags.Int64Var(&options.LogBytes, "log-bytes", agent.DefaultLogBytes,
 		"how much the node keeps of what all processes of its members print, in bytes")
 	flags.StringVar(&options.ChecksDir, "checks-dir", "",
-		"folder of executables that check this node once a minute, 16 at most, 10 seconds each; they exit with 0 (good), 1 (warning) or 2 (bad) and print one line")
+		"folder of executables that check this node once a minute, 16 at most, 10 seconds each; they exit with 0 "+
+			"(good), 1 (warning) or 2 (bad) and print one line")
 	flags.StringArrayVar(&options.Storages, "storage", nil,
-		"storage that volumes are served from, NAME=KIND:DIR with KIND shared or local; may be repeated, 16 times at most")
+		"storage that volumes are served from, NAME=KIND:DIR with KIND shared or local; may be repeated, "+
+			"16 times at most")
 	flags.StringVar(&options.Runtime, "runtime", "",
 		"OCI runtime of members: crun, runc, or the path of one; empty takes crun, or else runc")
 	flags.StringVar(&options.SandboxRuntime, "sandbox-runtime", "",
@@ -122,7 +127,8 @@ func command() *cobra.Command {
 	flags.StringVar(&options.CgroupParent, "cgroup-parent", "",
 		"parent of the members' cgroups; empty names one by the state directory")
 	flags.BoolVar(&options.MemberNetwork, "member-network", true,
-		"as root, give members networks of their own, with rules on the node; --address must be an IPv4 address of the node")
+		"as root, give members networks of their own, with rules on the node; --address must be an IPv4 address of "+
+			"the node")
 	flags.BoolVar(&options.ForceProcess, "no-namespaces", false, "keep members as plain processes even as root")
 	flags.BoolVar(&options.SingleTenant, "single-tenant", false,
 		"offer slices of this node although its members are plain processes: all of them belong to one tenant")

@@ -37,8 +37,8 @@ func pullCommand() *cobra.Command {
 	limit := int64(agent.DefaultCacheBytes)
 	cmd := &cobra.Command{
 		Use: "pull", Short: "Fetch an artifact into a cache, to measure it", Args: cobra.NoArgs, Hidden: true,
-		Long: "Reads an answer of openArtifactDelivery, as JSON, from standard input, fetches the artifact into a cache of " +
-			"its own, and prints how much came in which time.",
+		Long: "Reads an answer of openArtifactDelivery, as JSON, from standard input, fetches the artifact into a " +
+			"cache of its own, and prints how much came in which time.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done, err := pull(cmd.Context(), cmd.InOrStdin(), dir, limit)
 			if err != nil {

@@ -36,8 +36,8 @@ func rootCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&store.Dir, "dir", "/var/cache/node-agent/roots", "folder of the versions")
 	cmd.Flags().BoolVar(&store.Link, "link", false,
-		"hard-link the node's files instead of copying them: quick, but what is edited in place on the node changes in "+
-			"members")
+		"hard-link the node's files instead of copying them: quick, but what is edited in place on the node changes "+
+			"in members")
 	cmd.Flags().BoolVar(&prune, "prune", false, "delete the other versions that no process uses")
 	return cmd
 }

@@ -37,8 +37,8 @@ func (n nodes) Do(ctx context.Context, task sandbox.Task) sandbox.Outcome {
 		if err := json.Unmarshal(task.Spec, &spec); err != nil {
 			return sandbox.Outcome{State: adapter.TaskFailed, Message: err.Error()}
 		}
-		return n.as(ctx, task, adapter.TaskWriteFile, adapter.WriteFile{Path: spec.Path + "/digest", Content: spec.Digest,
-			MakeDirs: true})
+		return n.as(ctx, task, adapter.TaskWriteFile, adapter.WriteFile{Path: spec.Path + "/digest",
+			Content: spec.Digest, MakeDirs: true})
 	case adapter.TaskCloudInit:
 		return n.boot(ctx, task)
 	}
@@ -73,7 +73,8 @@ func (n nodes) boot(ctx context.Context, task sandbox.Task) sandbox.Outcome {
 	files = append(files, adapter.WriteFile{Path: "/tools/podman", Mode: "0755", Content: standIn})
 	for _, file := range files {
 		file.MakeDirs = true
-		file.Content = strings.Replace(file.Content, "set -eu\n", "set -eu\nPATH=\"$GPUAAS_MEMBER_ROOT/tools:$PATH\"\n", 1)
+		file.Content = strings.Replace(file.Content, "set -eu\n",
+			"set -eu\nPATH=\"$GPUAAS_MEMBER_ROOT/tools:$PATH\"\n", 1)
 		if out := n.as(ctx, task, adapter.TaskWriteFile, file); out.State != adapter.TaskSucceeded {
 			return out
 		}
@@ -123,11 +124,13 @@ func TestControllerConformsToTheContract(t *testing.T) {
 	const name = "oci-launch"
 	report := conformance.Test(t, conformance.Options{
 		Name: name, Runner: nodes{plain}, Members: map[string]int{"replica": 2},
-		RuntimeProfile: json.RawMessage(`{"image":"image","args":["$(PORT_HTTP)"],"ports":[{"name":"http","port":28800}]}`),
+		RuntimeProfile: json.RawMessage(
+			`{"image":"image","args":["$(PORT_HTTP)"],"ports":[{"name":"http","port":28800}]}`),
 		Artifacts: []adapter.Artifact{{Name: "image", Digest: "sha256:" + strings.Repeat("a", 64),
 			MediaType: "application/vnd.oci.image.manifest.v1+json"}},
 		Launcher: &conformance.Command{
-			Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
+			Line: program +
+				` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 			Name: name, StateDir: t.TempDir(),
 		},
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},

@@ -79,8 +79,9 @@ func TestControllerConformsToTheContract(t *testing.T) {
 		},
 		// A certificate is signed for a request of the caller's own key, which the suite does not make, nor has it a
 		// snapshot or an image.
-		Refusable: []string{"snapshot.restore", "image.bring", "kubeconfig.viewer", "kubeconfig.member", "kubeconfig.admin"},
-		Bounds:    conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
+		Refusable: []string{"snapshot.restore", "image.bring", "kubeconfig.viewer", "kubeconfig.member",
+			"kubeconfig.admin"},
+		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
 	})
 	conformance.CommittedBoth(t, report, *update)
 }

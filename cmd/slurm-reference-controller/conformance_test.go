@@ -45,7 +45,8 @@ func TestControllerConformsToTheContractOnRealClusters(t *testing.T) {
 			Name: name, StateDir: t.TempDir(),
 		},
 		Refusable: []string{"ssh.account"}, // a cluster has no login unless somebody adds one
-		Bounds:    conformance.Bounds{Settle: 300 * time.Millisecond, Operation: 3 * time.Minute, Clause: 6 * time.Minute},
+		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Operation: 3 * time.Minute,
+			Clause: 6 * time.Minute},
 	})
 	conformance.CommittedBoth(t, report, *update)
 }

@@ -22,7 +22,8 @@ func Catalogue() string {
 	}
 	for _, rule := range rules {
 		fmt.Fprintf(&out, "\n### %s\n\n> %s\n\nListed when %s. Since: %s. Cleared when %s.\n",
-			rule.Code, strings.NewReplacer("{", "*", "}", "*").Replace(rule.Message), rule.When, rule.Since, rule.Clears)
+			rule.Code, strings.NewReplacer("{", "*", "}", "*").Replace(rule.Message), rule.When, rule.Since,
+			rule.Clears)
 	}
 	return out.String()
 }

@@ -224,7 +224,8 @@ func stepRunning(f *Facts) []finding {
 	if op.State == lifecycle.OperationCompensating || op.State == lifecycle.OperationCanceling || f.onAdapter() {
 		return nil
 	}
-	found := finding{since: f.began(), next: f.next(), owner: OwnerPlatform, words: []string{"step", "waits for its turn"}}
+	found := finding{since: f.began(), next: f.next(), owner: OwnerPlatform,
+		words: []string{"step", "waits for its turn"}}
 	if op.Step != nil {
 		found.subject = op.Step.Name
 		found.words = []string{"step", op.Step.Message}

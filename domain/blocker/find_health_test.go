@@ -25,7 +25,8 @@ func TestTheWorstConditionOfANodeIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	bad := func() *Facts {
 		return onTwo(func(n *Node) {
-			n.Barring = []nodehealth.Condition{{Name: "gpu", State: nodehealth.Bad, Message: "an error", Since: ago(time.Hour)},
+			n.Barring = []nodehealth.Condition{{Name: "gpu", State: nodehealth.Bad, Message: "an error",
+				Since: ago(time.Hour)},
 				{Name: "disk"}}
 		})
 	}

@@ -28,11 +28,14 @@ func TestAnInstanceAtRestIsJudgedByItsState(t *testing.T) {
 	judged(t, instanceFailed, with(stands(lifecycle.InstanceFailed)), change{"failed", nothing, true}, none, open,
 		change{"running", stands(lifecycle.InstanceRunning), false})
 	judged(t, memberFailed, with(func(f *Facts) {
-		f.Members = []Member{{ID: "mem_1", Status: lifecycle.MemberActive}, {ID: "mem_2", Status: lifecycle.MemberFailed}}
+		f.Members = []Member{{ID: "mem_1", Status: lifecycle.MemberActive},
+			{ID: "mem_2", Status: lifecycle.MemberFailed}}
 	}), change{"a member failed", nothing, true}, none, open,
 		change{"the instance stops", stands(lifecycle.InstanceStopping), false},
 		change{"none failed", func(f *Facts) { f.Members = f.Members[:1] }, false})
-	judged(t, unhealthy, with(func(f *Facts) { f.Instance.Health, f.Instance.Observed = lifecycle.HealthUnhealthy, true }),
+	judged(t, unhealthy, with(func(f *Facts) {
+		f.Instance.Health, f.Instance.Observed = lifecycle.HealthUnhealthy, true
+	}),
 		change{"unhealthy", nothing, true}, none,
 		change{"it stops", stands(lifecycle.InstanceStopping), false},
 		change{"healthy", func(f *Facts) { f.Instance.Health = lifecycle.HealthHealthy }, false},
@@ -88,7 +91,8 @@ func TestARepairThatHasStoppedIsToldWhileTheInstanceRuns(t *testing.T) {
 		change{"no instance", func(f *Facts) { f.Instance = nil }, false},
 		change{"it goes on", func(f *Facts) { f.Instance.RepairStopped = "" }, false},
 		change{"the instance stops", func(f *Facts) { f.Instance.Status = lifecycle.InstanceStopping }, false})
-	require.Equal(t, finding{subject: "ins_1", since: ago(time.Minute), words: []string{"reason", "the budget is spent"}},
+	require.Equal(t, finding{subject: "ins_1", since: ago(time.Minute),
+		words: []string{"reason", "the budget is spent"}},
 		only(t, repairStopped(stopped())))
 }
 
@@ -106,8 +110,8 @@ func TestAFailedOperationIsToldUnlessTheInstanceSaysSoItself(t *testing.T) {
 	t.Parallel()
 	failed := func() *Facts {
 		f := alone()
-		f.Instance.Last = &Last{ID: "op_9", Kind: lifecycle.MembersAdd, State: lifecycle.OperationFailed, Code: "TIMEOUT",
-			Message: "too late", Owner: OwnerUser, Ended: ago(time.Minute)}
+		f.Instance.Last = &Last{ID: "op_9", Kind: lifecycle.MembersAdd, State: lifecycle.OperationFailed,
+			Code: "TIMEOUT", Message: "too late", Owner: OwnerUser, Ended: ago(time.Minute)}
 		return f
 	}
 	judged(t, operationFailed, failed,
@@ -130,8 +134,8 @@ func TestAnOrphanSaysWhatItIsAndWhoOwnsIt(t *testing.T) {
 	f := alone()
 	f.Orphans = []Orphan{
 		{ID: "orp_1", Kind: lifecycle.OrphanAllocation, Message: "not released", Created: ago(2), Next: now.Add(1)},
-		{ID: "orp_2", Kind: lifecycle.OrphanNodeResidue, Owner: OwnerNode, Message: "not torn down", LastError: "silent",
-			Created: ago(1), Next: now},
+		{ID: "orp_2", Kind: lifecycle.OrphanNodeResidue, Owner: OwnerNode, Message: "not torn down",
+			LastError: "silent", Created: ago(1), Next: now},
 	}
 	require.Equal(t, []finding{
 		{subject: "orp_1", since: ago(2), next: pointer(now.Add(1)), owner: OwnerPlatform,

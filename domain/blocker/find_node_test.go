@@ -80,7 +80,8 @@ func TestAllocationsAreToldByTheirStatusWithWhoLivesInThem(t *testing.T) {
 		"failed": {allocationFailed, "alc_1", 1, "worker 1"}, "lost": {allocationLost, "alc_2", 2, ""},
 		"releasing": {allocationReleasing, "alc_3", 3, "worker 3"}, "pending": {allocationPending, "alc_4", 4, ""},
 	} {
-		require.Equal(t, finding{subject: c.id, since: ago(c.since), words: []string{"allocation", c.id, "member", c.member}},
+		require.Equal(t, finding{subject: c.id, since: ago(c.since),
+			words: []string{"allocation", c.id, "member", c.member}},
 			only(t, c.rule(f)), name)
 	}
 }

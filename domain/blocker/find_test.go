@@ -112,7 +112,8 @@ func TestALostWorkersOperationIsTakenOverFifteenSecondsAfterItsLastHeartbeat(t *
 		change{"not claimed", func(f *Facts) { f.Operation.Claimed = false }, false},
 		change{"it lives", func(f *Facts) { f.Operation.Holder.Alive = true }, false},
 		change{"no worker lives", func(f *Facts) { f.Workers.Alive = false }, false})
-	require.Equal(t, finding{since: ago(time.Minute), next: pointer(ago(45 * time.Second))}, only(t, workerLost(lost())))
+	require.Equal(t, finding{since: ago(time.Minute), next: pointer(ago(45 * time.Second))},
+		only(t, workerLost(lost())))
 	never := lost()
 	never.Operation.Holder.Heard, never.Operation.Step.Started = nil, ago(time.Hour)
 	require.Equal(t, ago(time.Hour), only(t, workerLost(never)).since)
@@ -213,7 +214,8 @@ func TestThePlatformsOwnTroubleIsWhatFailsForIt(t *testing.T) {
 	failing := func() *Facts {
 		f := working(lifecycle.MemberDrain)
 		f.Operation.Failures = 1
-		f.Operation.Step.Troubled, f.Operation.Step.WaitOwner, f.Operation.Step.Message = true, OwnerPlatform, "it broke"
+		f.Operation.Step.Troubled, f.Operation.Step.WaitOwner, f.Operation.Step.Message = true,
+			OwnerPlatform, "it broke"
 		return f
 	}
 	judged(t, platformTrouble, failing,

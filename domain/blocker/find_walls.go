@@ -9,7 +9,8 @@ import (
 
 // wallCodes are the codes with which a node agent refuses a member before it starts anything of it.
 var wallCodes = []fault.Code{
-	fault.RuntimeMissing, fault.RuntimeTooOld, fault.ClassUnavailable, fault.ProfileUnavailable, fault.DeviceNotAllocated,
+	fault.RuntimeMissing, fault.RuntimeTooOld, fault.ClassUnavailable, fault.ProfileUnavailable,
+	fault.DeviceNotAllocated,
 	fault.DeviceMissing, fault.MemberIDsExhausted, fault.VolumeUnavailable,
 }
 

@@ -27,7 +27,9 @@ func TestANodeWithoutARuntimeIsNamedForWhatWaits(t *testing.T) {
 		change{"a node that is not heard is lost", func(f *Facts) { f.Members[0].Node.Status = lifecycle.NodeOffline },
 			false},
 		change{"it works again", func(f *Facts) { f.Members[0].Node.Startless = "" }, false},
-		change{"another member is touched", func(f *Facts) { f.Operation.Targets = append(f.Operation.Targets, "c") }, false})
+		change{"another member is touched", func(f *Facts) {
+			f.Operation.Targets = append(f.Operation.Targets, "c")
+		}, false})
 }
 
 func TestATaskThatTheNodeRefusedNamesTheRemedy(t *testing.T) {
@@ -35,7 +37,8 @@ func TestATaskThatTheNodeRefusedNamesTheRemedy(t *testing.T) {
 	refused := func() *Facts {
 		f := working(lifecycle.MembersAdd)
 		f.Ended = []Task{{ID: "k1", Kind: lifecycle.TaskRun, State: lifecycle.TaskFailed, Code: fault.DeviceMissing,
-			Node: node("n1", lifecycle.NodeOnline, 0), Ended: ago(time.Second), Detail: "what the adapter's task printed"}}
+			Node: node("n1", lifecycle.NodeOnline, 0), Ended: ago(time.Second),
+			Detail: "what the adapter's task printed"}}
 		return f
 	}
 	require.Contains(t, only(t, nodeRefuses(refused())).words, fault.Lookup(fault.DeviceMissing).Text)

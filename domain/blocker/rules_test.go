@@ -58,7 +58,8 @@ func TestEveryOpenOperationHasABlockerInEveryStateAndStep(t *testing.T) {
 			for _, claimed := range []bool{false, true} {
 				for _, adapter := range []string{"it", ""} {
 					f := working(lifecycle.MemberRemove)
-					f.Operation.State, f.Operation.Claimed, f.Operation.Holder.Alive, f.AdapterName = state, claimed, true, adapter
+					f.Operation.State, f.Operation.Claimed, f.Operation.Holder.Alive, f.AdapterName = state, claimed,
+						true, adapter
 					f.Operation.Step.Name = step
 					if step == "" {
 						f.Operation.Step = nil
@@ -166,8 +167,8 @@ func TestListsAreBoundedAndTellOfASubjectOnce(t *testing.T) {
 	}
 	require.Len(t, Of(f), 16, "fifteen nodes, and the adapter")
 	other := *f
-	require.Len(t, OfInstance(&Facts{Now: now, Instance: f.Instance, Family: "apps", AdapterName: "it", Adapter: f.Adapter,
-		Members: f.Members}, []*Facts{f, &other}), 16)
+	require.Len(t, OfInstance(&Facts{Now: now, Instance: f.Instance, Family: "apps", AdapterName: "it",
+		Adapter: f.Adapter, Members: f.Members}, []*Facts{f, &other}), 16)
 	for i := range 30 {
 		f.Members = append(f.Members, Member{ID: "mem",
 			Node: &Node{ID: fmt.Sprintf("other_%d", i), Status: lifecycle.NodeOffline, Seen: ago(time.Hour)}})
@@ -178,9 +179,10 @@ func TestListsAreBoundedAndTellOfASubjectOnce(t *testing.T) {
 func TestAnInstanceInOrderHasNoBlockers(t *testing.T) {
 	t.Parallel()
 	seen := ago(time.Second)
-	f := &Facts{Now: now, Workers: Pulse{}, Family: "apps", AdapterName: "it", Adapter: &Adapter{Name: "it", Seen: &seen},
-		Instance: &Instance{ID: "ins_1", Status: lifecycle.InstanceRunning, Health: lifecycle.HealthHealthy, Observed: true,
-			Last: &Last{ID: "op_1", State: lifecycle.OperationCanceled, Kind: lifecycle.MemberDrain}}}
+	f := &Facts{Now: now, Workers: Pulse{}, Family: "apps", AdapterName: "it",
+		Adapter: &Adapter{Name: "it", Seen: &seen},
+		Instance: &Instance{ID: "ins_1", Status: lifecycle.InstanceRunning, Health: lifecycle.HealthHealthy,
+			Observed: true, Last: &Last{ID: "op_1", State: lifecycle.OperationCanceled, Kind: lifecycle.MemberDrain}}}
 	require.Empty(t, OfInstance(f, nil))
 	f.Instance.Last.State = lifecycle.OperationFailed
 	require.Equal(t, []string{"OPERATION_FAILED"}, codes(OfInstance(f, nil)))

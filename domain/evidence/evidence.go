@@ -48,14 +48,16 @@ func (s Summary) OK() bool { return s.Failed == 0 && len(s.Missing) == 0 && s.Pa
 // has no actions skips those on actions; none may fail.
 var required = map[lifecycle.EvidenceKind][]string{
 	lifecycle.EvidenceConformance: {
-		"crash.once", "decommission.clean", "describe.schemas", "describe.valid", "describe.versions", "dispatch.completes",
+		"crash.once", "decommission.clean", "describe.schemas", "describe.valid", "describe.versions",
+		"dispatch.completes",
 		"dispatch.repeat",
 		"secret.answers", "secret.log", "signature.audience", "signature.body", "signature.expired", "signature.issuer",
 		"signature.key",
 		"signature.method", "signature.missing", "signature.none", "signature.target",
 	},
 	lifecycle.EvidenceTenancy: {
-		"tenancy.answers", "tenancy.audience", "tenancy.instance", "tenancy.names", "tenancy.operation", "tenancy.token",
+		"tenancy.answers", "tenancy.audience", "tenancy.instance", "tenancy.names", "tenancy.operation",
+		"tenancy.token",
 	},
 }
 
@@ -113,8 +115,9 @@ func (d *digested) sum(kind lifecycle.EvidenceKind) (Summary, error) {
 	out := Summary{Adapter: d.Adapter.Name, Build: d.Adapter.Build, App: d.App, Suite: d.Suite, Missing: []string{}}
 	for _, word := range []string{out.Adapter, out.Build, out.App, out.Suite} {
 		if word == "" || len(word) > maxWord {
-			return Summary{}, bad("must name the adapter, its build, the app and the suite's version, each in at most %d bytes",
-				maxWord)
+			return Summary{},
+				bad("must name the adapter, its build, the app and the suite's version, each in at most %d bytes",
+					maxWord)
 		}
 	}
 	if len(d.Clauses) > maxClauses {

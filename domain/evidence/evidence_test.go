@@ -48,8 +48,8 @@ func TestAReportPassesWhenNothingFailedAndNothingRequiredIsMissing(t *testing.T)
 	whole := all(kind, "passed")
 	got, err := Parse(kind, written(t, append(whole, "action.input skipped", "crash.once not_run")...))
 	require.NoError(t, err)
-	require.Equal(t, Summary{Adapter: "a<b", Build: "7", App: "x", Suite: "1.1", Passed: len(whole), Skipped: 1, NotRun: 1,
-		Missing: []string{}}, got)
+	require.Equal(t, Summary{Adapter: "a<b", Build: "7", App: "x", Suite: "1.1", Passed: len(whole),
+		Skipped: 1, NotRun: 1, Missing: []string{}}, got)
 	require.True(t, got.OK())
 
 	got, err = Parse(kind, written(t, append(whole, "action.input failed")...))

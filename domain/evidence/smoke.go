@@ -112,7 +112,8 @@ func (r *SmokeReport) Of(kind lifecycle.ArtifactKind, digest string) error {
 		return fault.New(fault.InvalidArgument, "the report is of %s, and the artifact is %s", r.Artifact, digest).
 			At("input.report")
 	case r.Kind != kind:
-		return fault.New(fault.InvalidArgument, "the report is of kind %s, and the artifact is of kind %s", r.Kind, kind).
+		return fault.New(fault.InvalidArgument, "the report is of kind %s, and the artifact is of kind %s",
+			r.Kind, kind).
 			At("input.report")
 	}
 	return nil

@@ -233,7 +233,8 @@ var catalogue = []Entry{
 			"--member-addresses or --member-ranges."},
 	{PriceOverlap, 409, false,
 		"Another price for the same thing is valid within these times; the message names when. Choose other times."},
-	{PriceMissing, 422, false, "The price book has no price in this currency: set one first, or name another currency."},
+	{PriceMissing, 422, false, "The price book has no price in this currency: set one first, or name another " +
+		"currency."},
 	{PriceRetroactive, 422, false,
 		"A price for a past time changes what is already booked: plan it as a rerate and send the plan's hash."},
 	{BudgetExceeded, 422, false,
@@ -285,9 +286,10 @@ var catalogue = []Entry{
 	{CapacityUnit, 0, false, "The dimension counts capacity, which the platform meters itself: declare it of kind " +
 		"showback, or count something else."},
 	{DimensionUnknown, 0, false, "No manifest that the instance has run declares this usage dimension."},
-	{DimensionRetired, 0, false, "The manifest that the instance ran at that time did not declare this usage dimension " +
-		"any more."},
-	{UsageQuantity, 0, false, "The quantity is not a decimal number in its bounds, or its sign does not fit the record."},
+	{DimensionRetired, 0, false, "The manifest that the instance ran at that time did not declare this usage " +
+		"dimension any more."},
+	{UsageQuantity, 0, false, "The quantity is not a decimal number in its bounds, or its sign does not fit the " +
+		"record."},
 	{UsageInFuture, 0, false, "The record is in the future: report usage after it has ended."},
 	{UsageBeforeInstance, 0, false, "The record begins before its instance was created."},
 	{UsageIDReused, 0, false, "A record with this id is stored with other content, and is kept: derive ids from what " +

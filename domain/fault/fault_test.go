@@ -81,8 +81,8 @@ func rows(out io.Writer, keep func(Entry) bool) {
 		case e.HTTP == 0:
 			fmt.Fprintf(out, "| `%s` | %s |\n", e.Code, e.Text)
 		default:
-			fmt.Fprintf(out, "| `%s` | %d | %s | %s |\n", e.Code, e.HTTP, map[bool]string{true: "yes", false: "no"}[e.Retryable],
-				e.Text)
+			fmt.Fprintf(out, "| `%s` | %d | %s | %s |\n", e.Code, e.HTTP,
+				map[bool]string{true: "yes", false: "no"}[e.Retryable], e.Text)
 		}
 	}
 }
@@ -165,7 +165,8 @@ func TestFaultIsFoundInAChain(t *testing.T) {
 	require.True(t, ok)
 	require.Same(t, inner, found)
 	require.True(t, Is(wrapped, NotFound))
-	require.False(t, Is(New(Internal, "outer").Because(inner), NotFound), "the outermost fault is what the caller is told")
+	require.False(t, Is(New(Internal, "outer").Because(inner), NotFound),
+		"the outermost fault is what the caller is told")
 	require.False(t, Is(nil, NotFound))
 	_, ok = As(io.EOF)
 	require.False(t, ok)

@@ -100,7 +100,8 @@ var kindNames = map[Kind]string{
 	ArtifactSource: "artifact source", SignerKey: "signer key", Evidence: "evidence", Promotion: "promotion",
 	ArtifactPart: "artifact part", Runner: "runner", ArtifactSmoke: "artifact smoke",
 	QuarantinedUsage: "quarantined usage record",
-	PriceVersion:     "price", BillingPeriod: "billing period", BillingRun: "billing run", LedgerTx: "ledger transaction",
+	PriceVersion:     "price", BillingPeriod: "billing period", BillingRun: "billing run",
+	LedgerTx:    "ledger transaction",
 	CreditGrant: "credit grant", Budget: "budget", Opening: "opening of an endpoint",
 	Onboarding: "onboarding record", Gap: "gap", StorageClass: "storage class", Volume: "volume",
 }

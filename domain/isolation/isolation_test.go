@@ -61,8 +61,8 @@ func TestAProfileThatTheNodeLacksIsAReason(t *testing.T) {
 	node.Profiles = []isolation.Profile{isolation.Service}
 	_, reasons := node.Grant(isolation.Want{Profile: isolation.Nesting, Class: isolation.VM}, false, "a")
 	require.Equal(t, []fault.Code{fault.ProfileUnavailable, fault.ClassUnavailable}, codes(reasons))
-	require.Equal(t, "the node does not offer the profile NESTING; it offers CONTAINER, SERVICE: request an allocation "+
-		"that demands it", reasons[0].Message)
+	require.Equal(t, "the node does not offer the profile NESTING; it offers CONTAINER, SERVICE: request an "+
+		"allocation that demands it", reasons[0].Message)
 }
 
 func TestANodeSaysWhyItStartsNoMember(t *testing.T) {

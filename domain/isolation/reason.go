@@ -34,7 +34,8 @@ func (v *Walls) Startless() string {
 // lacks is that the node does not offer something.
 func (v *Walls) lacks(code fault.Code, path, what string) fault.Reason {
 	return fault.Reason{Code: code, Path: path,
-		Message: "the node does not offer " + what + "; it offers " + v.offers() + ": request an allocation that demands it"}
+		Message: "the node does not offer " + what + "; it offers " + v.offers() +
+			": request an allocation that demands it"}
 }
 
 // offers lists what the node offers.

@@ -235,7 +235,8 @@ func TestEveryKindHasItsEffects(t *testing.T) {
 
 func TestEventTypesAreUniqueAndNamedAlike(t *testing.T) {
 	t.Parallel()
-	form := regexp.MustCompile(`^apps\.(instance|operation|allocation|orphan|artifact|budget|volume)\.[a-z]+(_[a-z]+)*$`)
+	form := regexp.MustCompile(
+		`^apps\.(instance|operation|allocation|orphan|artifact|budget|volume)\.[a-z]+(_[a-z]+)*$`)
 	types := EventTypes()
 	for _, event := range types {
 		require.Regexp(t, form, string(event))

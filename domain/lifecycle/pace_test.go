@@ -17,7 +17,8 @@ func TestWhatIsNewerIsToldSooner(t *testing.T) {
 	}{
 		{phase: true, message: true, want: 50 * time.Millisecond}, {phase: true, want: 50 * time.Millisecond},
 		{message: true, want: 250 * time.Millisecond}, {want: time.Second},
-		{phase: true, message: true, failedTry: true, want: time.Second}, {message: true, failedTry: true, want: time.Second},
+		{phase: true, message: true, failedTry: true, want: time.Second},
+		{message: true, failedTry: true, want: time.Second},
 	} {
 		require.Equal(t, c.want, lifecycle.Pause(c.phase, c.message, c.failedTry), "%+v", c)
 	}

@@ -9,7 +9,8 @@ import (
 func TestARefusedMoveSaysWhereItStands(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, InstanceRunning.CanMove(InstanceRunning), "the instance is RUNNING already")
-	require.ErrorContains(t, InstanceStopped.CanMove(InstanceRunning), "the instance is STOPPED and cannot become RUNNING")
+	require.ErrorContains(t, InstanceStopped.CanMove(InstanceRunning),
+		"the instance is STOPPED and cannot become RUNNING")
 }
 
 func TestTheListsThatAreOnlyAnsweredReadThemselvesToo(t *testing.T) {

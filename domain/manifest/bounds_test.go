@@ -69,7 +69,8 @@ func TestWhatIsNotReadIsRefusedForWhatItIs(t *testing.T) {
 		_, err := ApplyDefaults(json.RawMessage(`{}`), json.RawMessage(config))
 		require.True(t, fault.Is(err, fault.ConfigInvalid), config)
 		require.Equal(t, []string{want}, reasonsOf(t, err), config)
-		require.Equal(t, []string{want}, named(Validate(json.RawMessage(`{}`), json.RawMessage(config), "config")), config)
+		require.Equal(t, []string{want}, named(Validate(json.RawMessage(`{}`), json.RawMessage(config),
+			"config")), config)
 	}
 	_, err := ApplyDefaults(json.RawMessage(`{`), json.RawMessage(`{}`))
 	require.Equal(t, []string{"BAD_VALUE configSchema"}, reasonsOf(t, err))
@@ -108,7 +109,8 @@ func TestAWholeNumberThatIsWrittenWithAPointIsNotRead(t *testing.T) {
 	require.Equal(t, []string{"BAD_VALUE "}, reasonsOf(t, err))
 	require.ErrorContains(t, err, "cannot be read as a manifest")
 	_, err = Parse(launching(t, `{"image": "nginx", "ports": [{"name": "a", "port": 80.0}]}`))
-	require.Equal(t, []string{"BAD_VALUE runtimeProfile"}, reasonsOf(t, err), "what cannot be read is not judged further")
+	require.Equal(t, []string{"BAD_VALUE runtimeProfile"}, reasonsOf(t, err),
+		"what cannot be read is not judged further")
 }
 
 func TestASchemaThatIsNotReadIsTheOnlyFinding(t *testing.T) {
@@ -156,8 +158,10 @@ func TestASchemaCostsItsSubschemasWithReferencesWrittenOut(t *testing.T) {
 	t.Parallel()
 	many := func(n int) string { return `{"allOf": [` + strings.Repeat(`{},`, n-1) + `{}]}` }
 	for schema, want := range map[string]int{
-		`{}`: 1, `{"minimum": 1}`: 2, `{"allOf": []}`: 1, `{"allOf": [{}, {}]}`: 3, `{"allOf": [true, {"minimum": 1}]}`: 4,
-		`{"properties": {}}`: 2, `{"properties": {"a": {}, "b": true}}`: 4, `{"enum": [1, 2], "default": {"a": 1}}`: 1,
+		`{}`: 1, `{"minimum": 1}`: 2, `{"allOf": []}`: 1, `{"allOf": [{}, {}]}`: 3,
+		`{"allOf": [true, {"minimum": 1}]}`: 4,
+		`{"properties": {}}`:                2, `{"properties": {"a": {}, "b": true}}`: 4,
+		`{"enum": [1, 2], "default": {"a": 1}}`:     1,
 		`{"$defs": {"a": {}, "b": {"minimum": 1}}}`: 1, `{"$ref": "#/$defs/a", "$defs": {"a": {"minimum": 1}}}`: 3,
 		`{"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {}}}`: 5,
 		many(1999): 2000, many(2000): 2001, many(3000): 2001, `{"items": ` + many(3000) + `}`: 2001,

@@ -19,7 +19,8 @@ func TestTheGateOfTheReferenceClusterNamesTheMissingClass(t *testing.T) {
 	text, err := os.ReadFile("../../cmd/rke2-self-managed-controller/manifest.json")
 	require.NoError(t, err)
 	digest := "sha256:" + strings.Repeat("0", 64)
-	m, err := Parse([]byte(strings.NewReplacer(`"ref": ""`, `"ref": "registry.test/controller@`+digest+`"`, `"digest": ""`,
+	m, err := Parse([]byte(strings.NewReplacer(`"ref": ""`, `"ref": "registry.test/controller@`+digest+`"`,
+		`"digest": ""`,
 		`"digest": "`+digest+`"`).Replace(string(text))))
 	require.NoError(t, err)
 	offers := func(shape lifecycle.CapacityShape, classes ...isolation.Class) AllocationShape {

@@ -105,7 +105,8 @@ func allocationReasons(c Compatibility, allocation AllocationShape, path string)
 	}
 	shape := lifecycle.Wire(allocation.Shape)
 	if !slices.Contains(c.RequiresCapacityShape, shape) {
-		add(fault.ShapeUnsupported, "the app runs on %s, not on %s", strings.Join(c.RequiresCapacityShape, " or "), shape)
+		add(fault.ShapeUnsupported, "the app runs on %s, not on %s",
+			strings.Join(c.RequiresCapacityShape, " or "), shape)
 	}
 	if allocation.GPUs < c.MinGPUCount {
 		add(fault.GPUCountTooLow, "the app needs %d GPUs in each allocation, and this one has %d", c.MinGPUCount,

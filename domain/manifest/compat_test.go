@@ -48,7 +48,8 @@ var profiles = []struct {
 func TestThePublishedBlockIsTakenAsItIs(t *testing.T) {
 	t.Parallel()
 	for shapes, want := range map[string]NetworkSpan{
-		`["baremetal", "gpu_slice"]`: SpanAllocation, `["gpu_slice"]`: SpanAllocation, `["baremetal"]`: SpanMultiAllocation,
+		`["baremetal", "gpu_slice"]`: SpanAllocation, `["gpu_slice"]`: SpanAllocation,
+		`["baremetal"]`: SpanMultiAllocation,
 	} {
 		var document map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal(full(t), &document))
@@ -120,8 +121,8 @@ func TestEveryRuleInTheWayIsNamedAtOnce(t *testing.T) {
 	}{
 		"fits": {strict, []AllocationShape{bare, bare}, map[string]int{"main": 4}, nil},
 		"slice of a strict": {strict, []AllocationShape{bare, slice}, nil,
-			[]string{"SHAPE_UNSUPPORTED allocations.1", "GPU_COUNT_TOO_LOW allocations.1", "NODE_NOT_EXCLUSIVE allocations.1",
-				"NETWORK_SPAN_UNSUPPORTED allocations.1"}},
+			[]string{"SHAPE_UNSUPPORTED allocations.1", "GPU_COUNT_TOO_LOW allocations.1",
+				"NODE_NOT_EXCLUSIVE allocations.1", "NETWORK_SPAN_UNSUPPORTED allocations.1"}},
 		"none": {strict, nil, nil, []string{"CAPACITY_MISSING allocations"}},
 		"two for one": {anyShape(SpanAllocation), []AllocationShape{bare, bare}, nil,
 			[]string{"NETWORK_SPAN_UNSUPPORTED allocations"}},

@@ -34,7 +34,8 @@ func ApplyDefaults(schema, config json.RawMessage) (json.RawMessage, error) {
 		return nil, fault.New(fault.ConfigInvalid, "the configuration cannot be written as JSON").Because(err)
 	}
 	if len(filled) > MaxConfig {
-		return nil, configInvalid(fault.Reason{Code: fault.TooLong, Message: "is too long with its defaults", Path: "config"})
+		return nil, configInvalid(fault.Reason{Code: fault.TooLong, Message: "is too long with its defaults",
+			Path: "config"})
 	}
 	return filled, nil
 }

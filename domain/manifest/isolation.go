@@ -62,6 +62,7 @@ func (l *linter) isolation(m *Manifest) {
 	}
 	if !slices.Contains(m.Compatibility.RequiresCapacityShape, lifecycle.Wire(lifecycle.ShapeBaremetal)) {
 		l.add(fault.BadValue, "isolation.class",
-			"whole_node needs baremetal among compatibility.requires_capacity_shape: only such an allocation has no other tenant")
+			"whole_node needs baremetal among compatibility.requires_capacity_shape: only such an allocation has no "+
+				"other tenant")
 	}
 }

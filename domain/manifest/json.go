@@ -29,7 +29,8 @@ const (
 // numbers. Numbers stay json.Number, so that nothing is rounded. A finding names its path below root.
 func decode(data []byte, limit int, root string) (any, *fault.Reason) {
 	if len(data) > limit {
-		return nil, &fault.Reason{Code: fault.TooLong, Message: fmt.Sprintf("must be at most %d bytes", limit), Path: root}
+		return nil, &fault.Reason{Code: fault.TooLong, Message: fmt.Sprintf("must be at most %d bytes", limit),
+			Path: root}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -50,7 +51,8 @@ func decodeValue(decoder *json.Decoder, path string, depth int) (any, *fault.Rea
 		return nil, notJSON(path)
 	}
 	if depth > MaxDepth {
-		return nil, &fault.Reason{Code: fault.TooDeep, Message: fmt.Sprintf("nests deeper than %d", MaxDepth), Path: path}
+		return nil, &fault.Reason{Code: fault.TooDeep, Message: fmt.Sprintf("nests deeper than %d", MaxDepth),
+			Path: path}
 	}
 	switch token := token.(type) {
 	case json.Delim:

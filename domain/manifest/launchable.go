@@ -50,7 +50,8 @@ func (l *linter) profile(m *Manifest) {
 		l.add(fault.UnknownValue, "runtimeProfile.image", text)
 	}
 	l.unique(len(p.Ports), func(i int) string { return p.Ports[i].Name }, at("runtimeProfile.ports", "name"))
-	l.unique(len(p.Ports), func(i int) string { return strconv.Itoa(p.Ports[i].Port) }, at("runtimeProfile.ports", "port"))
+	l.unique(len(p.Ports), func(i int) string { return strconv.Itoa(p.Ports[i].Port) },
+		at("runtimeProfile.ports", "port"))
 	l.unique(len(p.Volumes), func(i int) string { return p.Volumes[i].Name }, at("runtimeProfile.volumes", "name"))
 	l.unique(len(p.Volumes), func(i int) string { return p.Volumes[i].Path }, at("runtimeProfile.volumes", "path"))
 	for i, volume := range p.Volumes {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
 // SchemaV1 is the value of a manifest's member "schema".
@@ -183,46 +185,20 @@ type Readiness struct {
 }
 
 // Probe is a check with its tries and times; exactly one of Exec, TCP and HTTP is set. Its JSON is the spec of a
-// node task of kind PROBE.
+// node task of kind PROBE, within narrower bounds than a task's.
 type Probe struct {
 	// Exec runs a command in the member; exit code 0 passes.
-	Exec *ExecProbe `json:"exec,omitempty"`
+	Exec *nodetask.ExecProbe `json:"exec,omitempty"`
 	// TCP connects to a port.
-	TCP *TCPProbe `json:"tcp,omitempty"`
+	TCP *nodetask.TCPProbe `json:"tcp,omitempty"`
 	// HTTP requests a path by GET.
-	HTTP *HTTPProbe `json:"http,omitempty"`
+	HTTP *nodetask.HTTPProbe `json:"http,omitempty"`
 	// Attempts is how often it is tried, 1 to 120.
 	Attempts int `json:"attempts"`
 	// IntervalSeconds is the pause between tries, 1 to 60.
 	IntervalSeconds int `json:"intervalSeconds"`
 	// TimeoutSeconds bounds one try, 1 to 60.
 	TimeoutSeconds int `json:"timeoutSeconds"`
-}
-
-// ExecProbe is a command.
-type ExecProbe struct {
-	// Command is the program and its arguments.
-	Command []string `json:"command"`
-}
-
-// TCPProbe is a connection.
-type TCPProbe struct {
-	// Port is 1 to 65535.
-	Port int `json:"port"`
-	// Host is empty for the member itself.
-	Host string `json:"host,omitempty"`
-}
-
-// HTTPProbe is a GET request.
-type HTTPProbe struct {
-	// Port is 1 to 65535.
-	Port int `json:"port"`
-	// Path begins with a slash.
-	Path string `json:"path"`
-	// Host is empty for the member itself.
-	Host string `json:"host,omitempty"`
-	// ExpectStatus is the status that passes; 0 for any of 200 to 399. Redirects are not followed.
-	ExpectStatus int `json:"expectStatus,omitempty"`
 }
 
 // UsageDimension is something the app's use is metered in.

@@ -67,7 +67,8 @@ var findings = map[string]struct {
 	"unknown field": {`"docs": "# Demo"`, `"docs": "", "colour": "red"`, fault.UnknownField, "colour"},
 	"unknown nested field": {`"key": "head",`, `"key": "head", "role": "x",`, fault.UnknownField,
 		"components.0.role"},
-	"field in other case":     {`"app": "demo-cluster"`, `"app": "demo-cluster", "App": "x"`, fault.UnknownField, "App"},
+	"field in other case": {`"app": "demo-cluster"`, `"app": "demo-cluster", "App": "x"`,
+		fault.UnknownField, "App"},
 	"missing field":           {`"adapter": "demo-controller",`, ``, fault.Required, "adapter"},
 	"NUL in a text":           {`"docs": "# Demo"`, `"docs": "\u0000"`, fault.BadValue, "docs"},
 	"NUL in a name":           {`"key": "head",`, `"key": "head", "a\u0000": 1,`, fault.BadValue, "components.0.a"},
@@ -149,11 +150,12 @@ var findings = map[string]struct {
 	"runbook twice": {`https://runbooks.example/start`, `https://runbooks.example/slow?from=manifest`,
 		fault.Duplicate, "runbooks.1.url"},
 	"triage by nothing known": {`"by": "event"`, `"by": "guess"`, fault.UnknownValue, "runbooks.1.triage.1.by"},
-	"triage without a step":   {`"do": "Ask for triage of the id."`, `"do": ""`, fault.BadValue, "runbooks.1.triage.0.do"},
-	"blob with a fragment":    {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `https://blobs.example/a#b`, fault.BadValue, "artifacts.0.ref"},
-	"blob in a file":          {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `file:///etc/passwd`, fault.BadValue, "artifacts.0.ref"},
-	"text after the end":      {"\"docs\": \"# Demo\"\n}", "\"docs\": \"\"\n} {}", fault.BadValue, ""},
-	"cut short":               {"\"docs\": \"# Demo\"\n}", `"docs": `, fault.BadValue, "docs"},
+	"triage without a step": {`"do": "Ask for triage of the id."`, `"do": ""`, fault.BadValue,
+		"runbooks.1.triage.0.do"},
+	"blob with a fragment": {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `https://blobs.example/a#b`, fault.BadValue, "artifacts.0.ref"},
+	"blob in a file":       {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `file:///etc/passwd`, fault.BadValue, "artifacts.0.ref"},
+	"text after the end":   {"\"docs\": \"# Demo\"\n}", "\"docs\": \"\"\n} {}", fault.BadValue, ""},
+	"cut short":            {"\"docs\": \"# Demo\"\n}", `"docs": `, fault.BadValue, "docs"},
 }
 
 func TestEveryFindingNamesItsCodeAndPath(t *testing.T) {

@@ -34,7 +34,8 @@ func TestAnAppDeclaresThatItActsAsPeople(t *testing.T) {
 		require.NoError(t, err, requires)
 		require.Equal(t, acts, m.ActsAsPeople(), requires)
 	}
-	for requires, path := range map[string]string{`{"identities": "ldap"}`: "requires.identities", `{"uid": 0}`: "requires.uid"} {
+	for requires, path := range map[string]string{`{"identities": "ldap"}`: "requires.identities",
+		`{"uid": 0}`: "requires.uid"} {
 		_, err := parse(requires, true)
 		require.Equal(t, path, fault.From(err).Reasons[0].Path, requires)
 	}

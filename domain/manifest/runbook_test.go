@@ -14,7 +14,8 @@ func TestTriageBeginsFromTheCorrelationIDAndGoesOn(t *testing.T) {
 		want  bool
 		steps []TriageStep
 	}{
-		{true, []TriageStep{first, then}}, {false, nil}, {false, []TriageStep{first}}, {false, []TriageStep{then, first}},
+		{true, []TriageStep{first, then}}, {false, nil}, {false, []TriageStep{first}},
+		{false, []TriageStep{then, first}},
 	} {
 		require.Equal(t, c.want, Runbook{Triage: c.steps}.CorrelationFirst(), "%v", c.steps)
 	}

@@ -68,8 +68,8 @@ func leaves(reasons []fault.Reason, invalid *jsonschema.ValidationError, root st
 	}
 	switch k := invalid.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
-		return append(reasons, fault.Reason{Code: fault.BadValue, Message: "fits none, or more than one, of its alternatives",
-			Path: path})
+		return append(reasons, fault.Reason{Code: fault.BadValue,
+			Message: "fits none, or more than one, of its alternatives", Path: path})
 	case *kind.Required:
 		return each(reasons, k.Missing, path, fault.Required, "must be given")
 	case *kind.AdditionalProperties:

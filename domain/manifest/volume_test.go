@@ -27,7 +27,8 @@ func TestSlotsThatDoNotHoldTogether(t *testing.T) {
 func TestASlotBindsAVolume(t *testing.T) {
 	t.Parallel()
 	slot := VolumeSlot{Name: "data", Path: "/srv", Access: volume.ReadOnly, Components: []string{"head"}}
-	require.Equal(t, volume.Binding{Slot: "data", VolumeID: "vol_1", Path: "/srv", ReadOnly: true, Components: []string{"head"}},
+	require.Equal(t, volume.Binding{Slot: "data", VolumeID: "vol_1", Path: "/srv", ReadOnly: true,
+		Components: []string{"head"}},
 		slot.Bind(volume.Binding{VolumeID: "vol_1"}))
 	open := VolumeSlot{Name: "data", Path: "/srv"}
 	require.Equal(t, []string{}, open.Bind(volume.Binding{}).Components)

@@ -39,7 +39,8 @@ func working(t *testing.T, change func(work, cancel map[string]any)) []byte {
 		action("runs.list", "read", ".queue.read", `{"type": "object", "properties": {"limit": {"type": "integer"}}}`,
 			`{"type": "object", "properties": {"runs": {"type": "array", "items": {"type": "object",
 				"properties": {"run": {"type": "integer"}, "state": {"type": "string"}}}}}}`),
-		action("runs.output", "read", ".queue.read", id, `{"type": "object", "properties": {"text": {"type": "string"}}}`),
+		action("runs.output", "read", ".queue.read", id,
+			`{"type": "object", "properties": {"text": {"type": "string"}}}`),
 		action("runs.begin", "write", ".queue.submit", `{"type": "object"}`, id))
 	raw, err = json.Marshal(document)
 	require.NoError(t, err)
@@ -77,7 +78,8 @@ func TestWorkIsWhatItsActionsAnswer(t *testing.T) {
 		require.Equal(t, fault.BadValue, found.Reasons[0].Code, path)
 	}
 	_, err = manifest.Parse(working(t, func(_, cancel map[string]any) {
-		cancel["inputSchema"] = json.RawMessage(`{"type": "object", "properties": {"run": {"type": ["string", "null"]}}}`)
+		cancel["inputSchema"] = json.RawMessage(
+			`{"type": "object", "properties": {"run": {"type": ["string", "null"]}}}`)
 	}))
 	require.ErrorContains(t, err, "the manifest is not valid")
 }

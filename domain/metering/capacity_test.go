@@ -29,8 +29,8 @@ func state(at float64, status, instance string) metering.Fact {
 func lines(records []metering.Record) []string {
 	out := make([]string, len(records))
 	for i, r := range records {
-		out[i] = fmt.Sprintf("%s %g-%g %s %s%s", r.Meter, r.From.Sub(noon).Seconds(), r.To.Sub(noon).Seconds(), r.Quantity,
-			r.BorneBy, r.BorneReason)
+		out[i] = fmt.Sprintf("%s %g-%g %s %s%s", r.Meter, r.From.Sub(noon).Seconds(), r.To.Sub(noon).Seconds(),
+			r.Quantity, r.BorneBy, r.BorneReason)
 	}
 	return out
 }
@@ -74,8 +74,8 @@ func TestSilenceIsResolvedByProofOrWrittenOff(t *testing.T) {
 	require.Empty(t, a.Meter(time.Time{}, after(1000), 100).Records)
 
 	a.Proof = metering.Proof{At: after(121), Gaps: []metering.Gap{{From: after(30), To: after(100)}}}
-	require.Equal(t, []string{"gpu_seconds 0-30 60 TENANT", "gpu_seconds 30-60 60 TENANT", "gpu_seconds 60-100 80 TENANT",
-		"gpu_seconds 100-120 40 TENANT"}, lines(a.Meter(time.Time{}, after(122),
+	require.Equal(t, []string{"gpu_seconds 0-30 60 TENANT", "gpu_seconds 30-60 60 TENANT",
+		"gpu_seconds 60-100 80 TENANT", "gpu_seconds 100-120 40 TENANT"}, lines(a.Meter(time.Time{}, after(122),
 		100).Records), "the same boot answers for it")
 
 	a.Proof.Gaps[0].Rebooted = true
@@ -141,7 +141,8 @@ func history(random *rand.Rand) *metering.Allocation {
 		step := time.Duration(5+random.Float64()) * time.Second
 		if random.IntN(40) == 0 {
 			step = time.Duration(random.IntN(7000)+16) * time.Second
-			a.Proof.Gaps = append(a.Proof.Gaps, metering.Gap{From: beat, To: beat.Add(step), Rebooted: random.IntN(2) == 0})
+			a.Proof.Gaps = append(a.Proof.Gaps, metering.Gap{From: beat, To: beat.Add(step),
+				Rebooted: random.IntN(2) == 0})
 		}
 		beat = beat.Add(step)
 		a.Proof.At = beat

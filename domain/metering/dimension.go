@@ -38,8 +38,9 @@ func words(text string) string {
 }
 
 // ofCapacity is a machine, or a part of one, for a time: what the platform itself meters.
-var ofCapacity = regexp.MustCompile(`(^|_)(gpus?|nodes?|machines?|hosts?|servers?|allocations?|accelerators?|devices?|instances?)` +
-	`_?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?)($|_)`)
+var ofCapacity = regexp.MustCompile(
+	`(^|_)(gpus?|nodes?|machines?|hosts?|servers?|allocations?|accelerators?|devices?|instances?)` +
+		`_?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?)($|_)`)
 
 // CountsCapacity reports whether a name or unit is one of capacity: gpu_seconds, node-hours, GPUh.
 func CountsCapacity(text string) bool { return ofCapacity.MatchString(words(text)) }

@@ -81,8 +81,9 @@ func (m *Metering) Record(sent *Sent, now time.Time) (*Record, *fault.Reason) {
 	}
 	return &Record{Source: m.InstanceID, Meter: dimension.Name, UsageID: sent.ID, Basis: dimension.Basis(),
 		TenantID: m.TenantID, ProjectID: m.ProjectID, InstanceID: m.InstanceID, AllocationID: member.AllocationID,
-		MemberID: sent.MemberID, ComponentKey: member.ComponentKey, Session: first(sent.Session, sent.MemberID, m.InstanceID),
-		Unit: dimension.Unit, Quantity: Decimal(sent.Quantity), From: sent.From.UTC().Truncate(time.Microsecond),
+		MemberID: sent.MemberID, ComponentKey: member.ComponentKey,
+		Session: first(sent.Session, sent.MemberID, m.InstanceID),
+		Unit:    dimension.Unit, Quantity: Decimal(sent.Quantity), From: sent.From.UTC().Truncate(time.Microsecond),
 		To: sent.To.UTC().Truncate(time.Microsecond), Retracts: sent.Retracts, BorneBy: Tenant}, nil
 }
 

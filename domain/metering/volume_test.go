@@ -55,8 +55,10 @@ func TestFactsOfOneSecondAreTheLastOfThem(t *testing.T) {
 	t.Parallel()
 	v := stored(kept(10.1, metering.VolumePresent, 2), kept(10.2, metering.VolumePresent, 3),
 		kept(10.9, metering.VolumePresent, 4))
-	require.Equal(t, []string{"volume_gib_seconds 10-600 2360 TENANT"}, lines(v.Meter(time.Time{}, after(600), 9).Records))
-	gone := stored(kept(10.1, metering.VolumePresent, 2), kept(10.2, metering.VolumeLost, 0)).Meter(time.Time{}, after(11), 9)
+	require.Equal(t, []string{"volume_gib_seconds 10-600 2360 TENANT"},
+		lines(v.Meter(time.Time{}, after(600), 9).Records))
+	gone := stored(kept(10.1, metering.VolumePresent, 2), kept(10.2, metering.VolumeLost, 0)).
+		Meter(time.Time{}, after(11), 9)
 	require.Empty(t, gone.Records)
 	require.True(t, gone.Ended)
 }

@@ -120,7 +120,8 @@ func Barring(conditions []Condition) []Condition {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Condition) int {
-		return cmp.Or(cmp.Compare(slices.Index(states, b.State), slices.Index(states, a.State)), a.Since.Compare(b.Since))
+		return cmp.Or(cmp.Compare(slices.Index(states, b.State), slices.Index(states, a.State)),
+			a.Since.Compare(b.Since))
 	})
 	return found
 }

@@ -33,7 +33,8 @@ func TestEveryFieldOfEveryKindIsReadAndKept(t *testing.T) {
 		{"WRITE_FILE", `{"path":"/x"}`},
 		{"WRITE_FILE", `{"path":"/x","secretRef":"sec_01m80dgy6neg6set4gc3064arw"}`},
 		{"RUN", `{"command":["x"],"env":[{"name":"A","secretRef":"sec_01m80dgy6neg6set4gc3064arw"}]}`},
-		{"START_PROCESS", `{"name":"main.d-1_x","command":["/usr/bin/appd","-D"],"env":[{"name":"A","value":"1"}],"workDir":"/","user":"0","restart":{"policy":"on_failure","maxRestarts":3,"backoffSeconds":0.5},"stopSignal":"SIGINT","stopTimeoutSeconds":30}`},
+		{"START_PROCESS",
+			`{"name":"main.d-1_x","command":["/usr/bin/appd","-D"],"env":[{"name":"A","value":"1"}],"workDir":"/","user":"0","restart":{"policy":"on_failure","maxRestarts":3,"backoffSeconds":0.5},"stopSignal":"SIGINT","stopTimeoutSeconds":30}`},
 		{"START_PROCESS", `{"name":"a","command":["a"]}`},
 		{"STOP_PROCESS", `{"name":"a"}`},
 		{"INSPECT_PROCESS", `{"name":"a"}`},
@@ -191,7 +192,8 @@ func FuzzParse(f *testing.F) {
 	kinds := []string{"RUN", "WRITE_FILE", "START_PROCESS", "STOP_PROCESS", "INSPECT_PROCESS", "PROBE", "RESIDUE",
 		"TEARDOWN"}
 	for i, spec := range []string{
-		`{"command":["ls"],"env":[{"name":"A","value":"x"}]}`, `{"path":"/x","content":"y"}`, `{"name":"x","command":["y"]}`,
+		`{"command":["ls"],"env":[{"name":"A","value":"x"}]}`, `{"path":"/x","content":"y"}`,
+		`{"name":"x","command":["y"]}`,
 		`{"name":"x"}`,
 		`{"name":"x"}`, `{"http":{"port":80,"path":"/"}}`, `{}`, `{}`,
 	} {
@@ -226,14 +228,16 @@ func TestFormsOfIdsAndDigestsAreThoseOfThePlatform(t *testing.T) {
 		string(ids.New(ids.Member)),
 	} {
 		_, want := ids.Parse(ids.RuntimeSecret, ref)
-		_, got := nodetask.Parse(lifecycle.TaskWriteFile, json.RawMessage(fmt.Sprintf(`{"path":"/x","secretRef":%q}`, ref)))
+		_, got := nodetask.Parse(lifecycle.TaskWriteFile,
+			json.RawMessage(fmt.Sprintf(`{"path":"/x","secretRef":%q}`, ref)))
 		require.Equal(t, want == nil, got == nil, "%q: %v", ref, got)
 	}
 	for _, text := range []string{
 		sum, "", "sha256:", sum[7:], sum + "0", sum[:70], sum + "\n", strings.ToUpper(sum), "sha512:" + sum[7:],
 		sum[:70] + "A", sum[:70] + "g",
 	} {
-		_, got := nodetask.Parse(lifecycle.TaskFetchArtifact, json.RawMessage(fmt.Sprintf(`{"digest":%q,"path":"/x"}`, text)))
+		_, got := nodetask.Parse(lifecycle.TaskFetchArtifact,
+			json.RawMessage(fmt.Sprintf(`{"digest":%q,"path":"/x"}`, text)))
 		require.Equal(t, digest.Valid(text), got == nil, "%q: %v", text, got)
 	}
 }
@@ -249,5 +253,7 @@ func TestFractionsOfAnAdapterAreAccepted(t *testing.T) {
 	require.NoError(t, err)
 	stored, err := nodetask.Encode(spec)
 	require.NoError(t, err)
-	require.Equal(t, `{"name":"a","command":["x"],"restart":{"policy":"always","backoffSeconds":0.25},"stopTimeoutSeconds":1.5}`, string(stored))
+	require.Equal(t,
+		`{"name":"a","command":["x"],"restart":{"policy":"always","backoffSeconds":0.25},"stopTimeoutSeconds":1.5}`,
+		string(stored))
 }

@@ -104,75 +104,22 @@ func boundary(f *Facts) *Check {
 	switch {
 	case !last.Passed:
 		evidence[0].State = "failed"
-		return verdict(TenantBoundary, Failed, evidence, remedy, "the newest report has not passed: %s failed; required and not passed: %s",
+		return verdict(TenantBoundary, Failed, evidence, remedy,
+			"the newest report has not passed: %s failed; required and not passed: %s",
 			count(last.Failed, "clause"), strings.Join(last.Missing, ", "))
 	case last.Runner == "":
 		evidence[0].State = "not signed"
-		return verdict(TenantBoundary, Failed, evidence, remedy, "the newest report has passed, and no registered runner has signed it")
+		return verdict(TenantBoundary, Failed, evidence, remedy,
+			"the newest report has passed, and no registered runner has signed it")
 	}
-	return verdict(TenantBoundary, Passed, evidence, remedy, "the tests between tenants have passed, signed by runner %s", last.Runner)
-}
-
-// required are the events that every instance's timeline has, each with when it is due.
-var required = []struct {
-	of  lifecycle.EventType
-	due func(*Instance) bool
-}{
-	{lifecycle.EventInstanceRequested, func(*Instance) bool { return true }},
-	{lifecycle.EventInstanceRunning, func(i *Instance) bool { return i.Ran }},
-	{lifecycle.EventInstanceDeleting, func(i *Instance) bool { return i.Gone }},
-	{lifecycle.EventInstanceDeleted, func(i *Instance) bool { return i.Gone }},
-}
-
-// RequiredEvents are the types that a timeline is read for: those that are always due, and the one of a failure.
-func RequiredEvents() []string {
-	out := []string{string(lifecycle.EventInstanceFailed)}
-	for _, one := range required {
-		out = append(out, string(one.of))
-	}
-	return out
-}
-
-// events checks the timelines of the version's instances against what is required of them.
-func events(f *Facts) *Check {
-	const remedy = "launch the version, let it run and decommission it; where an event of a timeline lacks a field, raise a gap"
-	var bad, good []*Evidence
-	complete := 0
-	for _, instance := range f.Instances {
-		for _, one := range instance.Events {
-			if len(one.Lacks) > 0 {
-				bad = append(bad, &Evidence{ID: &one.ID, What: one.Type, State: "lacks " + strings.Join(one.Lacks, ", "), At: one.At,
-					Of: instance.Of})
-			}
-		}
-		for _, need := range required {
-			has := slices.ContainsFunc(instance.Events, func(e *Event) bool { return e.Type == string(need.of) })
-			if need.due(instance) && !has {
-				bad = append(bad, &Evidence{ID: &instance.ID, What: string(need.of), State: "missing", At: instance.At, Of: instance.Of})
-			}
-		}
-		if !instance.Ran || !instance.Gone {
-			continue
-		}
-		if complete++; complete == 1 {
-			for _, one := range instance.Events {
-				good = append(good, &Evidence{ID: &one.ID, What: one.Type, At: one.At, Of: instance.Of})
-			}
-		}
-	}
-	switch {
-	case len(bad) > 0:
-		return verdict(LifecycleEvents, Failed, bad, remedy, "%s missing or without a field of context", count(len(bad), "required event"))
-	case complete == 0:
-		return verdict(LifecycleEvents, NotKnown, nil, remedy, "no instance of this version has run and been deleted")
-	}
-	return verdict(LifecycleEvents, Passed, good, remedy, "every required event of %s that ran and was deleted has "+
-		"correlation_id, org_id, project_id, app_slug and app_instance_id", count(complete, "instance"))
+	return verdict(TenantBoundary, Passed, evidence, remedy,
+		"the tests between tenants have passed, signed by runner %s", last.Runner)
 }
 
 // sources checks each pinned artifact against where it comes from.
 func sources(f *Facts) *Check {
-	const remedy = "publish each artifact from a registered source whose signatures are checked (appctl source list), and pin " +
+	const remedy = "publish each artifact from a registered source whose signatures are checked (appctl source " +
+		"list), and pin " +
 		"that in a version"
 	var bad, good []*Evidence
 	for _, one := range f.Artifacts {
@@ -214,9 +161,15 @@ type way struct {
 }
 
 var ways = []way{
-	{"upgrade", lifecycle.InstanceUpgrade, "upgrade.completes", func(l *manifest.Lifecycle) string { return l.Upgrade.Mode }},
-	{"rollback", lifecycle.InstanceRollback, "rollback.completes", func(l *manifest.Lifecycle) string { return l.Rollback.Mode }},
-	{"delete", lifecycle.InstanceDecommission, "decommission.clean", func(l *manifest.Lifecycle) string { return l.Delete.Mode }},
+	{"upgrade", lifecycle.InstanceUpgrade, "upgrade.completes", func(l *manifest.Lifecycle) string {
+		return l.Upgrade.Mode
+	}},
+	{"rollback", lifecycle.InstanceRollback, "rollback.completes", func(l *manifest.Lifecycle) string {
+		return l.Rollback.Mode
+	}},
+	{"delete", lifecycle.InstanceDecommission, "decommission.clean", func(l *manifest.Lifecycle) string {
+		return l.Delete.Mode
+	}},
 }
 
 // unsupported is the mode of a way that the manifest says there is not. It is defined then, and cannot be walked.
@@ -224,10 +177,12 @@ const unsupported = "unsupported"
 
 // walked looks for each declared way among what was carried out, and else among what the suite has proved.
 func walked(f *Facts) *Check {
-	const remedy = "declare lifecycle.upgrade, rollback and delete in the manifest, and carry each out on an instance of the " +
+	const remedy = "declare lifecycle.upgrade, rollback and delete in the manifest, and carry each out on an " +
+		"instance of the " +
 		"version (appctl instances upgrade, instances rollback, decommission), or submit a conformance report with them"
 	if f.Lifecycle == nil {
-		return verdict(LifecycleWalked, Failed, nil, remedy, "the manifest declares no behaviour of upgrade, rollback and deletion")
+		return verdict(LifecycleWalked, Failed, nil, remedy,
+			"the manifest declares no behaviour of upgrade, rollback and deletion")
 	}
 	var done, failed []*Evidence
 	var missing, broken []string
@@ -253,8 +208,9 @@ func walked(f *Facts) *Check {
 	case len(missing) > 0:
 		return verdict(LifecycleWalked, NotKnown, done, remedy, "not carried out yet: %s", strings.Join(missing, ", "))
 	}
-	return verdict(LifecycleWalked, Passed, done, remedy, "upgrade, rollback and deletion are declared, and each that is supported was "+
-		"carried out")
+	return verdict(LifecycleWalked, Passed, done, remedy,
+		"upgrade, rollback and deletion are declared, and each that is supported was "+
+			"carried out")
 }
 
 // evidence is what shows that the way was walked; false with the newest failure, or with nothing, where none does.
@@ -310,7 +266,8 @@ func runbooks(f *Facts) *Check {
 	}
 	switch {
 	case len(first) > 0:
-		return verdict(SupportRunbook, Passed, first, remedy, "%s with correlation-first triage", count(len(first), "runbook"))
+		return verdict(SupportRunbook, Passed, first, remedy, "%s with correlation-first triage",
+			count(len(first), "runbook"))
 	case len(other) > 0:
 		return verdict(SupportRunbook, Failed, other, remedy,
 			"none of its runbooks has triage that begins with the correlation id")

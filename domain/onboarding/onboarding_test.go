@@ -46,9 +46,11 @@ func ready() *Facts {
 		Accounts: []*Account{{ID: "sa_2", Name: "operator", What: "operates ins_1", Live: true, At: at(1), Of: of}},
 		Reports: []*Report{
 			{ID: "evd_2", Kind: "TENANCY", Passed: true, Runner: "bench", At: at(0)},
-			{ID: "evd_1", Kind: "CONFORMANCE", Passed: true, Runner: "bench", At: at(0), Clauses: []string{"rollback.completes"}},
+			{ID: "evd_1", Kind: "CONFORMANCE", Passed: true, Runner: "bench", At: at(0),
+				Clauses: []string{"rollback.completes"}},
 		},
-		Artifacts: []*Artifact{{ID: "art_1", Name: "controller", Source: "team", Signed: "VERIFIED", Needed: true, At: at(0)}},
+		Artifacts: []*Artifact{{ID: "art_1", Name: "controller", Source: "team", Signed: "VERIFIED", Needed: true,
+			At: at(0)}},
 		Walks: []*Walk{
 			{ID: "op_3", Kind: "INSTANCE_DECOMMISSION", Succeeded: true, At: at(9), Of: of},
 			{ID: "op_2", Kind: "INSTANCE_UPGRADE", Succeeded: true, From: "1.0.0", To: "1.1.0", At: at(5), Of: of},
@@ -127,7 +129,8 @@ func TestWhatIsReadyPassesAndWhateverSpoilsItTurnsItsConditionAlone(t *testing.T
 
 func TestVerdictsAreTheGoldenOnes(t *testing.T) {
 	t.Parallel()
-	all := map[string][]*Check{"ready": Judge(ready()), "nothing": Judge(&Facts{App: "demo", Version: "1.0.0", Adapter: "demo"})}
+	all := map[string][]*Check{"ready": Judge(ready()),
+		"nothing": Judge(&Facts{App: "demo", Version: "1.0.0", Adapter: "demo"})}
 	for _, c := range spoiled {
 		facts := ready()
 		c.spoil(facts)
@@ -141,7 +144,8 @@ func TestVerdictsAreTheGoldenOnes(t *testing.T) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, string(want), string(encoded)+"\n", "run go test ./domain/onboarding -update and read the difference")
+	require.Equal(t, string(want), string(encoded)+"\n",
+		"run go test ./domain/onboarding -update and read the difference")
 }
 
 func TestWhatIsSupportedIsWalkedAndWhatIsNotIsSaid(t *testing.T) {

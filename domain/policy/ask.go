@@ -61,8 +61,9 @@ func (e *Effective) Source(ref, path string) error {
 	shown, _, _ := strings.Cut(ref, "@")
 	if !ok {
 		return fault.New(fault.PolicyDenied, "policy cannot tell where the artifact comes from").
-			With(fault.Reason{Code: fault.SourceDenied, Message: fmt.Sprintf("%.200q is neither host/repository nor an address",
-				shown), Path: path})
+			With(fault.Reason{Code: fault.SourceDenied,
+				Message: fmt.Sprintf("%.200q is neither host/repository nor an address",
+					shown), Path: path})
 	}
 	return e.from(from, shown, path)
 }
@@ -112,8 +113,8 @@ func (e *Effective) ask(of list, word, path string, holds func(t *tables) (allow
 			reason.Message = fmt.Sprintf("%s %q is denied by %s (%s)", listNouns[of], word, level.ref(),
 				rulePath(listNames[of], "deny"))
 		case !allowed:
-			reason.Message = fmt.Sprintf("%s %q is not among those that %s allows (%s)", listNouns[of], word, level.ref(),
-				rulePath(listNames[of], "allow"))
+			reason.Message = fmt.Sprintf("%s %q is not among those that %s allows (%s)", listNouns[of], word,
+				level.ref(), rulePath(listNames[of], "allow"))
 		default:
 			continue
 		}
@@ -179,7 +180,8 @@ func (e *Effective) below(of ceiling, n int, path string) error {
 // Counts reports whether anything of a project is counted: members, GPUs, instances or money. When nothing is, the
 // caller need not read what the project has.
 func (e *Effective) Counts() bool {
-	return e.ceilings[members].value >= 0 || e.ceilings[gpus].value >= 0 || e.ceilings[instances].value >= 0 || e.Spends()
+	return e.ceilings[members].value >= 0 || e.ceilings[gpus].value >= 0 ||
+		e.ceilings[instances].value >= 0 || e.Spends()
 }
 
 // Spends reports whether there is a spending ceiling.
@@ -207,7 +209,8 @@ func (e *Effective) HourlyCost(spent Spending, path string) error {
 		}
 		refuse := func(format string, args ...any) {
 			reasons = append(reasons, fault.Reason{Code: fault.SpendingCeiling, Path: path,
-				Message: fmt.Sprintf("%s allows %s an hour, and ", level.ref(), most) + fmt.Sprintf(format, args...) + " (" +
+				Message: fmt.Sprintf("%s allows %s an hour, and ", level.ref(), most) +
+					fmt.Sprintf(format, args...) + " (" +
 					hourlyCost + ")"})
 		}
 		for _, currency := range slices.Sorted(maps.Keys(spent.Hourly)) {

@@ -157,11 +157,12 @@ func TestAnOverlayWidensWhatIsHigherOrNotLetThrough(t *testing.T) {
 		`{}`: nil, `{"maxGpus":0}`: nil, `{"maxGpus":1}`: {"maxGpus"},
 		`{"maxMembers":5}`: nil, `{"maxMembers":6,"maxGpus":1}`: {"maxMembers", "maxGpus"},
 		`{"maxInstances":1000}`: nil, `{"skus":{"allow":["any"]}}`: nil,
-		`{"regions":{"allow":["a1","b1"]}}`:                                      {"regions.allow.1"},
-		`{"versions":{"allow":["hello@1.2","hello@>=1","hello@2","unruled@*"]}}`: {"versions.allow.1", "versions.allow.2"},
-		`{"versions":{"allow":["other@1.2","other@*","other@2"]}}`:               {"versions.allow.0"},
-		`{"versions":{"allow":["gone@0.5","gone@*","gone@1"]}}`:                  {"versions.allow.0"},
-		`{"maxHourlyCost":{"amountMicros":5,"currency":"EUR"}}`:                  nil,
+		`{"regions":{"allow":["a1","b1"]}}`: {"regions.allow.1"},
+		`{"versions":{"allow":["hello@1.2","hello@>=1","hello@2","unruled@*"]}}`: {"versions.allow.1",
+			"versions.allow.2"},
+		`{"versions":{"allow":["other@1.2","other@*","other@2"]}}`: {"versions.allow.0"},
+		`{"versions":{"allow":["gone@0.5","gone@*","gone@1"]}}`:    {"versions.allow.0"},
+		`{"maxHourlyCost":{"amountMicros":5,"currency":"EUR"}}`:    nil,
 	} {
 		document, err := Parse(lifecycle.PolicyTenant, []byte(text))
 		require.NoError(t, err, text)
@@ -170,7 +171,8 @@ func TestAnOverlayWidensWhatIsHigherOrNotLetThrough(t *testing.T) {
 	below := at(t, lifecycle.PolicyTenant, `{"maxGpus":0,"maxMembers":9,"versions":{"allow":["hello@>2 <1"]}}`).Document
 	require.Empty(t, Widens(Merge(), below), "nothing is above it, and no version is in no rule")
 	for code, text := range map[fault.Code]string{
-		fault.PlatformFinal: `{"versions":{"allow":["gone@0.5"]}}`, fault.VersionDenied: `{"versions":{"allow":["hello@3"]}}`,
+		fault.PlatformFinal: `{"versions":{"allow":["gone@0.5"]}}`,
+		fault.VersionDenied: `{"versions":{"allow":["hello@3"]}}`,
 	} {
 		require.Equal(t, code, Widens(above, at(t, lifecycle.PolicyTenant, text).Document)[0].Code)
 	}

@@ -10,7 +10,8 @@ import (
 
 func TestFilesAndWholeSourcesEndAtTheSameBoundaries(t *testing.T) {
 	t.Parallel()
-	e := platform(t, `{"artifactSources":{"allow":["files.example/pub","files.example:8443"],"deny":["files.example/pub/old"]}}`)
+	e := platform(t,
+		`{"artifactSources":{"allow":["files.example/pub","files.example:8443"],"deny":["files.example/pub/old"]}}`)
 	for ref, ok := range map[string]bool{
 		"https://files.example/pub/Model%20(1).bin": true,
 		"https://files.example:443/pub/a/b@c.bin":   true,

@@ -119,7 +119,8 @@ func TestNoLowerOverlayEverWidens(t *testing.T) {
 		above := p.real.and(n.real)
 		all := above.and(j.real)
 		want := p.admits() & n.admits() & j.admits()
-		if got := left(all); got != want || got&^left(above) != 0 || left(above)&^left(p.real) != 0 || got&p.final != 0 {
+		if got := left(all); got != want || got&^left(above) != 0 || left(above)&^left(p.real) != 0 ||
+			got&p.final != 0 {
 			require.Failf(t, "widened", "%+v %+v %+v: %b, want %b", p, n, j, got, want)
 		}
 		other := p.real.and(n.real.and(j.real))

@@ -55,14 +55,16 @@ func TestEveryFaultOfADocumentIsNamedAndNothingElse(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{"region":{"x":[1,{"y":[2]}]},"maxGpus":-1}`: {"UNKNOWN_FIELD region", "BAD_VALUE maxGpus"},
 		`{"regions":{"allow":["a1",{"z":[[]]},"b 1",7,""],"deny":{"x":[]},"else":[{}]},"maxGpus":-1}`: {
-			"BAD_VALUE regions.allow.1", "BAD_VALUE regions.allow.2", "BAD_VALUE regions.allow.3", "BAD_VALUE regions.allow.4",
+			"BAD_VALUE regions.allow.1", "BAD_VALUE regions.allow.2", "BAD_VALUE regions.allow.3",
+			"BAD_VALUE regions.allow.4",
 			"BAD_VALUE regions.deny", "UNKNOWN_FIELD regions.else", "BAD_VALUE maxGpus",
 		},
 		`{"skus":[["a"],{"b":1}],"maxGpus":{"x":[1]},"maxMembers":[1,[2]],"maxInstances":-1}`: {
 			"BAD_VALUE skus", "BAD_VALUE maxGpus", "BAD_VALUE maxMembers", "BAD_VALUE maxInstances",
 		},
 		`{"maxHourlyCost":{"per":{"x":1},"amountMicros":[1],"currency":{"a":"EUR"}},"maxGpus":-1}`: {
-			"UNKNOWN_FIELD maxHourlyCost.per", "BAD_VALUE maxHourlyCost.amountMicros", "BAD_VALUE maxHourlyCost.currency",
+			"UNKNOWN_FIELD maxHourlyCost.per", "BAD_VALUE maxHourlyCost.amountMicros",
+			"BAD_VALUE maxHourlyCost.currency",
 			"BAD_VALUE maxGpus",
 		},
 		`{"maxHourlyCost":[{}],"maxGpus":-1}`: {
@@ -132,4 +134,30 @@ func TestADocumentMayReachEachBound(t *testing.T) {
 	require.True(t, Constraint(strings.Repeat(">=1 ", 8)))
 	require.Len(t, wrong(t, lifecycle.PolicyPlatform, `{"regions":{"allow":[`+strings.Repeat(`1,`, 60)+`1]}}`),
 		fault.MaxReasons)
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"regions":{"allow":["a1"],"deny":[]},"maxGpus":4}`,
+		`{"final":{"apps":["hello"]},"versions":{"deny":["hello@>=1 <2"]}}`,
+		`{"artifactSources":{"allow":["[::1]:5000/a/b"]},"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`,
+		`{"a":{"b":[[[`} {
+		f.Add(seed, "r.example/a@sha256:0", "1.2.3")
+	}
+	f.Fuzz(func(t *testing.T, text, ref, version string) {
+		document, err := Parse(lifecycle.PolicyPlatform, []byte(text))
+		if err != nil {
+			require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+			require.NotEmpty(t, fault.From(err).Reasons)
+			return
+		}
+		e := Merge(Level{Scope: lifecycle.PolicyPlatform, Document: document})
+		for _, answer := range []error{e.Source(ref, "x"), e.Location(ref, "x"), e.Version("hello", version, "x"),
+			e.Region(ref, "x")} {
+			require.True(t, answer == nil || fault.Is(answer, fault.PolicyDenied), "%v", answer)
+		}
+		require.LessOrEqual(t, len(e.Rules()), 3_000)
+		for _, reason := range Widens(e, document) { // nothing is wider than itself but for what it denies
+			require.NotEmpty(t, reason.Path)
+		}
+	})
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // sourcePattern is host, port and path of a registry or of repositories in it, lower case.
-var sourcePattern = regexp.MustCompile(`^([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?((?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*)$`)
+var sourcePattern = regexp.MustCompile(
+	`^([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::([0-9]{1,5}))?((?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*)$`)
 
 // source is where artifacts come from.
 type source struct {

@@ -16,7 +16,8 @@ type span struct {
 }
 
 // comparator is one part of a constraint: an operator and a version, of which the last numbers may be left out.
-var comparator = regexp.MustCompile(`^(>=|<=|>|<|=|)(0|[1-9][0-9]{0,8})(?:\.(0|[1-9][0-9]{0,8}))?(?:\.(0|[1-9][0-9]{0,8}))?(-[0-9A-Za-z.-]+)?$`)
+var comparator = regexp.MustCompile(
+	`^(>=|<=|>|<|=|)(0|[1-9][0-9]{0,8})(?:\.(0|[1-9][0-9]{0,8}))?(?:\.(0|[1-9][0-9]{0,8}))?(-[0-9A-Za-z.-]+)?$`)
 
 // parseSpan reads a constraint: comparators with spaces between, all of which must hold, or * for every
 // version. A comparator that names no pre-release compares the release alone, so that 2.0.0-rc.1 is not
@@ -92,7 +93,7 @@ func exactly(operator, version string) span {
 func edges(numbers []string, given int) (first, next string) {
 	var from, beyond [3]int
 	for i := range given {
-		from[i], _ = strconv.Atoi(numbers[i]) // #nosec G602 -- a version has at most three numbers, each of at most nine digits
+		from[i], _ = strconv.Atoi(numbers[i]) // #nosec G602 -- there are at most three numbers, of nine digits each
 	}
 	beyond = from
 	beyond[given-1]++ // #nosec G602 -- one to three numbers are given

@@ -54,7 +54,8 @@ func (e *Effective) widened(of list, word string) (fault.Code, string) {
 			return fault.PlatformFinal, fmt.Sprintf("the platform forbids %q for everyone (%s)", word,
 				rulePath(finalWords, listNames[of]))
 		case denied:
-			return listCodes[of], fmt.Sprintf("%q is denied by %s (%s)", word, level.ref(), rulePath(listNames[of], "deny"))
+			return listCodes[of], fmt.Sprintf("%q is denied by %s (%s)", word, level.ref(),
+				rulePath(listNames[of], "deny"))
 		case !allowed:
 			return listCodes[of], fmt.Sprintf("%q is not among those that %s allows (%s)", word, level.ref(),
 				rulePath(listNames[of], "allow"))
@@ -71,7 +72,8 @@ func (t *tables) contains(of list, word string) (allowed, denied, final bool) {
 		slug, text, _ := strings.Cut(word, "@")
 		wanted, _ := parseSpan(text) // the parser has read it before
 		named := t.allowed[slug]
-		return len(named) == 0 || wanted.covered(named), covers(t.denied[slug], wanted), covers(t.forbidden[slug], wanted)
+		return len(named) == 0 || wanted.covered(named), covers(t.denied[slug], wanted),
+			covers(t.forbidden[slug], wanted)
 	case sources:
 		from, _ := parseSource(word)
 		in := func(words map[string]bool) bool { return from.within(func(word string) bool { return words[word] }) }

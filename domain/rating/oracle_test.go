@@ -32,7 +32,8 @@ func towardZero(r *big.Rat) *big.Rat {
 func bankers(r *big.Rat, places int) *big.Rat {
 	unit := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil))
 	scaled := new(big.Rat).Mul(r, unit)
-	floor := new(big.Int).Div(scaled.Num(), scaled.Denom()) // Euclidean: toward minus infinity, as the divisor is positive
+	// Euclidean: toward minus infinity, as the divisor is positive
+	floor := new(big.Int).Div(scaled.Num(), scaled.Denom())
 	rest := new(big.Rat).Sub(scaled, new(big.Rat).SetInt(floor))
 	switch rest.Cmp(big.NewRat(1, 2)) {
 	case 1:

@@ -29,11 +29,13 @@ type history struct {
 }
 
 func decimal(t *rapid.T, name string, most int) money.Decimal {
-	return money.Shift(int64(rapid.IntRange(0, most).Draw(t, name)), int32(rapid.IntRange(0, 6).Draw(t, name+" places")))
+	return money.Shift(int64(rapid.IntRange(0, most).Draw(t, name)),
+		int32(rapid.IntRange(0, 6).Draw(t, name+" places")))
 }
 
 func terms(t *rapid.T) rating.Terms {
-	out := rating.Terms{Measure: rapid.SampledFrom([]rating.Measure{rating.Quantity, rating.Quantity, rating.Time}).Draw(t,
+	out := rating.Terms{Measure: rapid.SampledFrom([]rating.Measure{rating.Quantity, rating.Quantity,
+		rating.Time}).Draw(t,
 		"measure"), Per: money.Int(rapid.SampledFrom([]int64{1, 7, 3600}).Draw(t, "per")),
 		Minimum:   decimal(t, "minimum", 900),
 		RoundUpTo: money.Int(rapid.SampledFrom([]int64{0, 0, 60, 3600}).Draw(t, "round"))}
@@ -51,7 +53,8 @@ func terms(t *rapid.T) rating.Terms {
 func book(t *rapid.T, currency string) (prices []rating.Price) {
 	shelves := []rating.Price{{Meter: "node.seconds", Scope: rating.Platform},
 		{Meter: "node.seconds", SKU: "h100", Scope: rating.Platform},
-		{Meter: "node.seconds", Scope: rating.Tenant, Owner: "ten"}, {Meter: "tokens", Scope: rating.Project, Owner: "prj1"},
+		{Meter: "node.seconds", Scope: rating.Tenant, Owner: "ten"},
+		{Meter: "tokens", Scope: rating.Project, Owner: "prj1"},
 		{Meter: "tokens", Scope: rating.Platform},
 		{Meter: rating.AnyCapacity, SKU: "a10", Scope: rating.Platform}}
 	for n, shelf := range shelves {
@@ -269,7 +272,8 @@ func TestSharesSumToTheirLine(t *testing.T) {
 		for _, line := range rate(t, h.engine, h.arrivals).Lines {
 			var amount, quantity, billed money.Decimal
 			for _, share := range line.Shares {
-				amount, quantity, billed = amount.Add(share.Amount), quantity.Add(share.Quantity), billed.Add(share.Billed)
+				amount, quantity, billed = amount.Add(share.Amount), quantity.Add(share.Quantity),
+					billed.Add(share.Billed)
 			}
 			require.Equal(t, line.Amount.String(), amount.String())
 			require.Equal(t, line.Quantity.String(), quantity.String())

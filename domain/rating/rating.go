@@ -141,8 +141,10 @@ func (e *Engine) Rate(records []Record) (*Result, error) {
 // Digest is the SHA-256 of what the record says, in hex.
 func (r *Record) Digest() string {
 	sum := sha256.New()
-	for _, text := range []string{r.Source, r.Meter, r.ID, string(r.Basis), r.Project, r.Instance, r.Allocation, r.Member,
-		r.Component, r.Operation, r.SKU, r.Region, r.Unit, r.Session, r.Quantity.String(), instant(r.From), instant(r.To),
+	for _, text := range []string{r.Source, r.Meter, r.ID, string(r.Basis), r.Project, r.Instance,
+		r.Allocation, r.Member,
+		r.Component, r.Operation, r.SKU, r.Region, r.Unit, r.Session, r.Quantity.String(), instant(r.From),
+		instant(r.To),
 		r.Borne} {
 		sum.Write([]byte(text))
 		sum.Write([]byte{0})

@@ -70,7 +70,8 @@ var cases = []struct {
 	{"two recoveries that did not help", repair.Automatic, 2, []repair.Member{
 		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true,
 			Tries: tries(lifecycle.MemberRecover, 2*time.Minute, time.Minute)}}},
-	{"the budget is spent", repair.Automatic, 3, []repair.Member{{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true}}},
+	{"the budget is spent", repair.Automatic, 3, []repair.Member{{Name: "worker 0", Failure: "INIT_GONE",
+		NodeUp: true}}},
 	{"more members than budget", repair.Automatic, 1, []repair.Member{
 		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true}, {Name: "worker 1", Failure: "INIT_GONE", NodeUp: true},
 		{Name: "worker 2", Failure: "INIT_GONE", NodeUp: true}}},

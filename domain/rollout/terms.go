@@ -83,8 +83,8 @@ func (t Terms) LacksActive(canary Canary) (lacks []string) {
 			cmp.Or(words[canary.Whose], words[OfAll]), t.MinLaunches))
 	}
 	if least := time.Duration(t.MinMinutes) * time.Minute; canary.Age < least {
-		lacks = append(lacks, fmt.Sprintf("it has been the canary for %s, and %s are needed", canary.Age.Round(time.Second),
-			least))
+		lacks = append(lacks, fmt.Sprintf("it has been the canary for %s, and %s are needed",
+			canary.Age.Round(time.Second), least))
 	}
 	if t.SecondApprover && canary.Same {
 		lacks = append(lacks, "someone other than the one who staged it or started the canary must take this step")

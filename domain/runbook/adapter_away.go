@@ -78,8 +78,9 @@ var adapterAway = Runbook{
 					When:  []runbook.Condition{runbook.Is("code", "ADAPTER_REFUSES_PLATFORM")},
 					Seen:  "`ADAPTER_REFUSES_PLATFORM`",
 					Means: "it does not accept the platform's signature: its issuer, name or clock is wrong",
-					Do:    "start it with the platform's `--platform-url` and its own registered `--name`; set its clock",
-					Act:   runbook.Outside("start it with the right issuer and name"),
+					Do: "start it with the platform's `--platform-url` and its own registered `--name`; " +
+						"set its clock",
+					Act: runbook.Outside("start it with the right issuer and name"),
 				},
 				{
 					Key:   "invalid",

@@ -68,8 +68,8 @@ var database = Runbook{
 					When:  []runbook.Condition{runbook.Has("server.log", "SQLSTATE 53100", "No space left on device")},
 					Seen:  "reads work, writes are `INTERNAL`, and the log has SQLSTATE 53100",
 					Means: "the disk of the database has no space",
-					Do: "give it space: a larger disk, or delete what is not the database's. Never delete below its data " +
-						"directory. Nothing is lost: what was refused was not written, and steps are tried again",
+					Do: "give it space: a larger disk, or delete what is not the database's. Never delete below its " +
+						"data directory. Nothing is lost: what was refused was not written, and steps are tried again",
 					Act: runbook.Outside("free or add space on the database's disk"),
 				},
 			},
@@ -80,10 +80,11 @@ var database = Runbook{
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []Edge{
 				{
-					Key:   "new-generation",
-					When:  []runbook.Condition{runbook.Has("server.log", "a new generation begins")},
-					Seen:  "the log has `a new generation begins`; cursors of clients are `CURSOR_EXPIRED`",
-					Means: "it is another server or timeline than before, and some of what was written last may be lost",
+					Key:  "new-generation",
+					When: []runbook.Condition{runbook.Has("server.log", "a new generation begins")},
+					Seen: "the log has `a new generation begins`; cursors of clients are `CURSOR_EXPIRED`",
+					Means: "it is another server or timeline than before, and some of what was written last may be " +
+						"lost",
 					Do: "follow the five steps of [restore and promotion](../operations.md#restore-and-promotion); " +
 						"clients whose cursor is refused start again without one",
 					Act: runbook.Outside("follow the five steps after a restore", "revokeServiceAccountKey",
@@ -118,15 +119,17 @@ var database = Runbook{
 					When:  []runbook.Condition{runbook.Above("answer.seconds", 2), runbook.Is("ready", "yes")},
 					Seen:  "some requests take seconds or end as `UNAVAILABLE`, and `/readyz` answers at once",
 					Means: "a session keeps a lock that they wait for: `pg_blocking_pids` names it",
-					Do:    "end it: `select pg_terminate_backend(PID)`; a person's `psql`, a backup or a migration by hand",
-					Act:   runbook.Outside("end the session that keeps the lock"),
+					Do: "end it: `select pg_terminate_backend(PID)`; a person's `psql`, a backup or a migration " +
+						"by hand",
+					Act: runbook.Outside("end the session that keeps the lock"),
 				},
 				{
 					Key: "lease",
 					When: []runbook.Condition{
 						runbook.Has("server.log", "the worker's lease could not be kept")},
-					Seen:  "the log has `the worker's lease could not be kept`",
-					Means: "statements of the heartbeat take seconds: the machine, its disk or the network is overloaded",
+					Seen: "the log has `the worker's lease could not be kept`",
+					Means: "statements of the heartbeat take seconds: the machine, its disk or the network is " +
+						"overloaded",
 					Do: "find what uses its processors and disk: `pg_stat_activity`, `iostat`; other workers take " +
 						"over meanwhile",
 					Act: runbook.Outside("reduce the load on the database's machine"),

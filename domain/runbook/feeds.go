@@ -26,16 +26,18 @@ var feeds = Runbook{
 			Columns: []string{"metric", "means", "do"},
 			Edges: []Edge{
 				{
-					Key:   "prepared",
-					When:  []runbook.Condition{runbook.Is("metric.feed_holder", "prepared"), runbook.Above("metric.feed_lag", 5)},
+					Key: "prepared",
+					When: []runbook.Condition{runbook.Is("metric.feed_holder", "prepared"),
+						runbook.Above("metric.feed_lag", 5)},
 					Seen:  "`app_platform_feed_holder_seconds` with `kind=\"prepared\"`",
 					Means: "a prepared transaction, which has no connection and survives restarts",
 					Do:    "in its own database: `rollback prepared 'GID'`; the metric's `name` is the GID",
 					Act:   runbook.Outside("roll the prepared transaction back"),
 				},
 				{
-					Key:  "session",
-					When: []runbook.Condition{runbook.Is("metric.feed_holder", "backend"), runbook.Above("metric.feed_lag", 5)},
+					Key: "session",
+					When: []runbook.Condition{runbook.Is("metric.feed_holder", "backend"),
+						runbook.Above("metric.feed_lag", 5)},
 					Seen: "`app_platform_feed_holder_seconds` with `kind=\"backend\"`",
 					Means: "a session that has written and stays open: usually a person's `psql`; the metric " +
 						"names process and user",
@@ -59,9 +61,10 @@ var feeds = Runbook{
 				},
 				{
 					Key: "right-gone",
-					When: []runbook.Condition{runbook.Is("feed.code", "PERMISSION_REVOKED", "FORBIDDEN", "NOT_FOUND", "UNAUTHENTICATED",
-						"TOKEN_EXPIRED")},
-					Seen:  "its feed ends with `PERMISSION_REVOKED`, or cannot be opened again: `FORBIDDEN`, `NOT_FOUND`",
+					When: []runbook.Condition{runbook.Is("feed.code", "PERMISSION_REVOKED", "FORBIDDEN", "NOT_FOUND",
+						"UNAUTHENTICATED", "TOKEN_EXPIRED")},
+					Seen: "its feed ends with `PERMISSION_REVOKED`, or cannot be opened again: `FORBIDDEN`, " +
+						"`NOT_FOUND`",
 					Means: "its role, account, key or session ended",
 					Do:    "grant the role again, or give it a new key",
 					Act:   runbook.Calls("grantRole", "updateServiceAccount", "createServiceAccountKey"),

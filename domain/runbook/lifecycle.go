@@ -151,8 +151,9 @@ var lifecycle = Runbook{
 			Columns: []string{"step", "waits for", "do"},
 			Edges: []Edge{
 				{
-					Key:   "dispatch-await-drains",
-					When:  []runbook.Condition{runbook.Is("code", "ADAPTER_WORKING"), runbook.Is("asked", "INSTANCE_DECOMMISSION")},
+					Key: "dispatch-await-drains",
+					When: []runbook.Condition{runbook.Is("code", "ADAPTER_WORKING"),
+						runbook.Is("asked", "INSTANCE_DECOMMISSION")},
 					Act:   runbook.Outside("start the adapter", "registerAdapter", "decommissionInstance"),
 					Seen:  "`dispatch`, `await`",
 					Means: "the adapter drains and stops",
@@ -205,8 +206,9 @@ var lifecycle = Runbook{
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []Edge{
 				{
-					Key:   "stop-failed",
-					When:  []runbook.Condition{runbook.Is("asked", "ALLOCATION_RELEASE"), runbook.Is("state", "FAILED")},
+					Key: "stop-failed",
+					When: []runbook.Condition{runbook.Is("asked", "ALLOCATION_RELEASE"),
+						runbook.Is("state", "FAILED")},
 					Seen:  "the release is FAILED",
 					Means: "the stop of its instance failed",
 					Do:    "decommission the instance again, then release the allocation again",
@@ -304,8 +306,9 @@ var lifecycle = Runbook{
 					Do:    "read the agent's log on that node; the platform ends the task 10 minutes later",
 				},
 				{
-					Key:   "work-running",
-					Act:   runbook.Action{Calls: []string{"invokeAction", "drainMember", "removeMember"}, Wait: "the work ends"},
+					Key: "work-running",
+					Act: runbook.Action{Calls: []string{"invokeAction", "drainMember", "removeMember"},
+						Wait: "the work ends"},
 					On:    []string{"WORK_RUNNING"},
 					Seen:  "`WORK_RUNNING`",
 					Means: "the adapter waits for work that runs on a member",

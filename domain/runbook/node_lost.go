@@ -31,8 +31,8 @@ var nodeLost = Runbook{
 					When:  []runbook.Condition{runbook.Is("blocker", "NODE_RETIRED")},
 					Seen:  "an instance has the blocker `NODE_RETIRED`",
 					Means: "the node was retired as lost; its members can only be replaced or removed by force",
-					Do: "`appctl members replace MEMBER --force --reason …`, or remove it by force: what it may have left " +
-						"is an orphan",
+					Do: "`appctl members replace MEMBER --force --reason …`, or remove it by force: what it may have " +
+						"left is an orphan",
 					Act: runbook.Calls("replaceMember", "removeMember", "decommissionInstance"),
 				},
 				{
@@ -97,8 +97,9 @@ var nodeLost = Runbook{
 					Act: runbook.Outside("repair what the check found", "drainNode"),
 				},
 				{
-					Key:   "runtime",
-					When:  []runbook.Condition{runbook.Is("code", "RUNTIME_MISSING", "RUNTIME_TOO_OLD", "NODE_RUNTIME_MISSING")},
+					Key: "runtime",
+					When: []runbook.Condition{
+						runbook.Is("code", "RUNTIME_MISSING", "RUNTIME_TOO_OLD", "NODE_RUNTIME_MISSING")},
 					Seen:  "`RUNTIME_MISSING`, or it reports no isolation class",
 					Means: "no container runtime answers there",
 					Do:    "install crun or runc; its agent reports it by itself",

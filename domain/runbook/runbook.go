@@ -81,7 +81,9 @@ func first(wanted func(Edge) bool) (Branch, bool) {
 
 // only reports whether an edge is for the request alone; for an empty request, whether it is for any.
 func only(edge Edge, asked string) bool {
-	i := slices.IndexFunc(edge.When, func(c runbook.Condition) bool { return c.Fact == "asked" && c.Op == runbook.OpIs })
+	i := slices.IndexFunc(edge.When, func(c runbook.Condition) bool {
+		return c.Fact == "asked" && c.Op == runbook.OpIs
+	})
 	if i < 0 {
 		return asked == ""
 	}
@@ -101,7 +103,8 @@ func branch(book Runbook, check Check, edge Edge) Branch {
 func List() string {
 	lines := []string{"| runbook | incident | when |", "|---|---|---|"}
 	for _, book := range All() {
-		lines = append(lines, runbook.Row(fmt.Sprintf("[%s](%s.md)", book.Title, book.Name), book.Incident, book.Symptom))
+		lines = append(lines, runbook.Row(fmt.Sprintf("[%s](%s.md)", book.Title, book.Name), book.Incident,
+			book.Symptom))
 	}
 	return strings.Join(lines, "\n")
 }

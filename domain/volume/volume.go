@@ -69,7 +69,8 @@ const (
 var namePattern = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
 // NameRule says in words what a name is.
-const NameRule = "must be 1 to 40 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen"
+const NameRule = "must be 1 to 40 lower-case letters, digits and hyphens, starting with a letter and not ending with " +
+	"a hyphen"
 
 // ValidName reports whether a text names a storage, a storage class or a volume.
 func ValidName(name string) bool { return namePattern.MatchString(name) }
@@ -118,10 +119,12 @@ type Mount struct {
 }
 
 // reserved are folders of a member that the platform mounts things in.
-var reserved = []string{"/proc", "/sys", "/dev", "/run", "/scratch", "/tmp", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot"}
+var reserved = []string{"/proc", "/sys", "/dev", "/run", "/scratch", "/tmp", "/etc", "/usr", "/bin", "/sbin", "/lib",
+	"/lib64", "/boot"}
 
 // PathRule says in words where a volume may be mounted.
-const PathRule = "must be an absolute path of at most 200 characters without empty, . or .. parts, and not / nor one of the system's folders"
+const PathRule = "must be an absolute path of at most 200 characters without empty, . or .. parts, and not / nor one " +
+	"of the system's folders"
 
 // pathPattern is an absolute path of parts that need no quoting.
 var pathPattern = regexp.MustCompile(`^(/[A-Za-z0-9_][A-Za-z0-9._-]*)+$`)
@@ -156,7 +159,8 @@ func (b Binding) Of(component string) bool {
 
 // Equal reports whether two bindings are the same.
 func (b Binding) Equal(other Binding) bool {
-	return b.Slot == other.Slot && b.VolumeID == other.VolumeID && b.Path == other.Path && b.ReadOnly == other.ReadOnly &&
+	return b.Slot == other.Slot && b.VolumeID == other.VolumeID && b.Path == other.Path &&
+		b.ReadOnly == other.ReadOnly &&
 		slices.Equal(b.Components, other.Components)
 }
 

@@ -12,7 +12,8 @@ import (
 func TestNamesOfVolumes(t *testing.T) {
 	t.Parallel()
 	for name, valid := range map[string]bool{
-		"a": true, "home": true, "team-data-2": true, strings.Repeat("a", 40): true, "": false, "2nd": false, "Home": false,
+		"a": true, "home": true, "team-data-2": true, strings.Repeat("a", 40): true, "": false, "2nd": false,
+		"Home":  false,
 		"home-": false, "ho me": false, "../x": false, strings.Repeat("a", 41): false,
 	} {
 		require.Equal(t, valid, volume.ValidName(name), name)
@@ -22,8 +23,10 @@ func TestNamesOfVolumes(t *testing.T) {
 func TestPathsThatAVolumeMayBeMountedAt(t *testing.T) {
 	t.Parallel()
 	for path, valid := range map[string]bool{
-		"/home": true, "/srv/data": true, "/var/lib/state.d": true, "/procedures": true, "/" + strings.Repeat("a", 199): true,
-		"": false, "/": false, "home": false, "/home/": false, "/home/../etc": false, "/home//x": false, "/.ssh": false, "/proc": false,
+		"/home": true, "/srv/data": true, "/var/lib/state.d": true, "/procedures": true,
+		"/" + strings.Repeat("a", 199): true,
+		"":                             false, "/": false, "home": false, "/home/": false, "/home/../etc": false,
+		"/home//x": false, "/.ssh": false, "/proc": false,
 		"/etc/x": false, "/run/gpuaas": false, "/usr": false, "/a b": false, "/" + strings.Repeat("a", 200): false,
 	} {
 		require.Equal(t, valid, volume.ValidPath(path), path)
@@ -32,7 +35,8 @@ func TestPathsThatAVolumeMayBeMountedAt(t *testing.T) {
 
 func TestWhatANodeServes(t *testing.T) {
 	t.Parallel()
-	reported := []volume.Storage{{Name: "a", Kind: volume.Shared}, {Name: "b", Kind: volume.Local, Reason: "no loop devices"}}
+	reported := []volume.Storage{{Name: "a", Kind: volume.Shared},
+		{Name: "b", Kind: volume.Local, Reason: "no loop devices"}}
 	require.Empty(t, volume.Serves(reported, "a", volume.Shared))
 	require.Contains(t, volume.Serves(reported, "a", volume.Local), "as SHARED")
 	require.Equal(t, "no loop devices", volume.Serves(reported, "b", volume.Local))
@@ -41,14 +45,17 @@ func TestWhatANodeServes(t *testing.T) {
 
 func TestBindingsOfComponents(t *testing.T) {
 	t.Parallel()
-	all, head := volume.Binding{Slot: "all"}, volume.Binding{Slot: "head", VolumeID: "vol_1", Path: "/x", Components: []string{"head"}}
+	all, head := volume.Binding{Slot: "all"}, volume.Binding{Slot: "head", VolumeID: "vol_1", Path: "/x",
+		Components: []string{"head"}}
 	bound := []volume.Binding{all, head}
 	require.Equal(t, bound, volume.Of(bound, "head"))
 	require.Equal(t, bound[:1], volume.Of(bound, "worker"))
 	require.True(t, head.Equal(head))
 	for _, other := range []volume.Binding{
-		{Slot: "hea", VolumeID: "vol_1", Path: "/x", Components: []string{"head"}}, {Slot: "head", VolumeID: "vol_2", Path: "/x", Components: []string{"head"}},
-		{Slot: "head", VolumeID: "vol_1", Path: "/y", Components: []string{"head"}}, {Slot: "head", VolumeID: "vol_1", Path: "/x"},
+		{Slot: "hea", VolumeID: "vol_1", Path: "/x", Components: []string{"head"}},
+		{Slot: "head", VolumeID: "vol_2", Path: "/x", Components: []string{"head"}},
+		{Slot: "head", VolumeID: "vol_1", Path: "/y", Components: []string{"head"}},
+		{Slot: "head", VolumeID: "vol_1", Path: "/x"},
 		{Slot: "head", VolumeID: "vol_1", Path: "/x", ReadOnly: true, Components: []string{"head"}},
 	} {
 		require.False(t, head.Equal(other), "%+v", other)
@@ -59,6 +66,7 @@ func TestTheVersionChangesWithTheVolumes(t *testing.T) {
 	t.Parallel()
 	one := volume.Versioned([]volume.Charge{{ID: "vol_1", Storage: "a", SizeBytes: 1}})
 	require.Equal(t, one.Version, volume.Versioned([]volume.Charge{{ID: "vol_1", Storage: "a", SizeBytes: 1}}).Version)
-	require.NotEqual(t, one.Version, volume.Versioned([]volume.Charge{{ID: "vol_1", Storage: "a", SizeBytes: 1, Gone: true}}).Version)
+	require.NotEqual(t, one.Version, volume.Versioned([]volume.Charge{{ID: "vol_1", Storage: "a", SizeBytes: 1,
+		Gone: true}}).Version)
 	require.NotEmpty(t, volume.Versioned(nil).Version)
 }

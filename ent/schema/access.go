@@ -15,7 +15,7 @@ import (
 type PolicyOverlay struct{ ent.Schema }
 
 // Annotations of the table.
-func (PolicyOverlay) Annotations() []schema.Annotation { return table("policy_overlay") }
+func (PolicyOverlay) Annotations() []schema.Annotation { return pipelined("policy_overlay") }
 
 // Mixin of the table.
 func (PolicyOverlay) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -41,7 +41,8 @@ func (PolicyOverlay) Indexes() []ent.Index {
 		index.Fields("scope").Unique().StorageKey("policy_overlay_platform_live").
 			Annotations(entsql.IndexWhere("((superseded_at IS NULL) AND (tenant_id IS NULL))")),
 		index.Fields("tenant_id").Unique().StorageKey("policy_overlay_tenant_live").
-			Annotations(entsql.IndexWhere("((superseded_at IS NULL) AND (tenant_id IS NOT NULL) AND (project_id IS NULL))")),
+			Annotations(entsql.IndexWhere(
+				"((superseded_at IS NULL) AND (tenant_id IS NOT NULL) AND (project_id IS NULL))")),
 		index.Fields("project_id").Unique().StorageKey("policy_overlay_project_live").
 			Annotations(entsql.IndexWhere("((superseded_at IS NULL) AND (project_id IS NOT NULL))")),
 		index.Fields("tenant_id", "project_id", "revision"),
@@ -53,7 +54,7 @@ func (PolicyOverlay) Indexes() []ent.Index {
 type ControlPlaneShare struct{ ent.Schema }
 
 // Annotations of the table.
-func (ControlPlaneShare) Annotations() []schema.Annotation { return table("control_plane_share") }
+func (ControlPlaneShare) Annotations() []schema.Annotation { return pipelined("control_plane_share") }
 
 // Mixin of the table.
 func (ControlPlaneShare) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
@@ -127,7 +128,8 @@ func (RuntimeSecret) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("instance_id", "id"),
 		index.Fields("node_id").Annotations(entsql.IndexWhere("node_id IS NOT NULL")),
-		index.Fields("expires_at").StorageKey("runtime_secret_due").Annotations(entsql.IndexWhere("sealed IS NOT NULL")),
+		index.Fields("expires_at").StorageKey("runtime_secret_due").
+			Annotations(entsql.IndexWhere("sealed IS NOT NULL")),
 	}
 }
 
@@ -174,8 +176,10 @@ func (AuditCheckpoint) Fields() []ent.Field {
 // Webhook is a subscription of a project to its events by HTTP.
 type Webhook struct{ ent.Schema }
 
-// Annotations of the table.
-func (Webhook) Annotations() []schema.Annotation { return table("webhook") }
+// Annotations of the table. The reads leave out the secrets.
+func (Webhook) Annotations() []schema.Annotation {
+	return pipelined("webhook", "secret", "previous_secret")
+}
 
 // Mixin of the table.
 func (Webhook) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
@@ -211,8 +215,9 @@ func (Webhook) Fields() []ent.Field {
 func (Webhook) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("project_id", "id"),
-		index.Fields("project_id").StorageKey("webhook_served").Annotations(entsql.IndexWhere("((deleted_at IS NULL) AND " +
-			"((status)::text = 'ACTIVE'::text))")),
+		index.Fields("project_id").StorageKey("webhook_served").
+			Annotations(entsql.IndexWhere("((deleted_at IS NULL) AND " +
+				"((status)::text = 'ACTIVE'::text))")),
 	}
 }
 
@@ -220,7 +225,7 @@ func (Webhook) Indexes() []ent.Index {
 type WebhookDelivery struct{ ent.Schema }
 
 // Annotations of the table.
-func (WebhookDelivery) Annotations() []schema.Annotation { return table("webhook_delivery") }
+func (WebhookDelivery) Annotations() []schema.Annotation { return pipelined("webhook_delivery") }
 
 // Mixin of the table.
 func (WebhookDelivery) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }

@@ -29,8 +29,10 @@ func (App) Fields() []ent.Field {
 		optionalID("publisher_tenant_id", "the tenant of its publisher; none for the platform's"),
 		optionalID("publisher_project_id", "the project that publishes it; none for the platform's"),
 		jsonb("promotion_terms", "what a version's steps need; none for the platform's defaults"),
-		field.Bool("sandbox").Default(false).Comment("only its publisher's project may launch it, and only the tenant sees it"),
-		field.Bool("system").Default(false).Comment("the operator runs it for the platform: only projects of its own tenant launch it"),
+		field.Bool("sandbox").Default(false).Comment("only its publisher's project may launch it, and only the " +
+			"tenant sees it"),
+		field.Bool("system").Default(false).Comment("the operator runs it for the platform: only projects of its own " +
+			"tenant launch it"),
 		created(),
 	}
 }
@@ -75,9 +77,11 @@ func (Artifact) Fields() []ent.Field {
 // Indexes of the table: a digest once among an owner's, and the lists.
 func (Artifact) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("digest").Unique().StorageKey("artifact_platform_digest").Annotations(entsql.IndexWhere("tenant_id IS NULL")),
+		index.Fields("digest").Unique().StorageKey("artifact_platform_digest").
+			Annotations(entsql.IndexWhere("tenant_id IS NULL")),
 		index.Fields("tenant_id",
-			"digest").Unique().StorageKey("artifact_tenant_digest").Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
+			"digest").Unique().StorageKey("artifact_tenant_digest").
+			Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
 		index.Fields("digest"),
 		index.Fields("source_id"),
 	}
@@ -106,8 +110,9 @@ func (Manifest) Fields() []ent.Field {
 			"digest covers"),
 		field.String("adapter_name").SchemaType(text).Comment("the registered adapter that runs it"),
 		jsonb("evidence", "what lint and smoke found"),
-		field.String("artifact_kind").SchemaType(text).Default("controller").Comment("oci, launchable or controller, as " +
-			"the document says"),
+		field.String("artifact_kind").SchemaType(text).Default("controller").
+			Comment("oci, launchable or controller, as " +
+				"the document says"),
 		field.Int("canary_percent").Default(0).Comment("percent of the projects that its canary takes in"),
 		instant("canary_started_at", "when its canary began"),
 		instant("canary_halted_at", "when its canary was halted; none while it is not"),
@@ -160,8 +165,10 @@ func (ManifestArtifact) Indexes() []ent.Index {
 // Adapter is an adapter the platform may call.
 type Adapter struct{ ent.Schema }
 
-// Annotations of the table.
-func (Adapter) Annotations() []schema.Annotation { return table("adapter") }
+// Annotations of the table. Only workers read its operations feed.
+func (Adapter) Annotations() []schema.Annotation {
+	return pipelined("adapter", "feed_epoch", "feed_cursor", "feed_holder")
+}
 
 // Mixin of the table.
 func (Adapter) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -181,7 +188,8 @@ func (Adapter) Fields() []ent.Field {
 		optionalID("feed_holder", "the worker process that holds its long poll"),
 		optionalID("tenant_id", "the tenant that registered it for itself; none for the platform's"),
 		optionalID("project_id", "the project whose sandbox it is in; none for the platform's"),
-		optionalID("service_account_id", "the service account that it acts by where it automates; none when it does not"),
+		optionalID("service_account_id",
+			"the service account that it acts by where it automates; none when it does not"),
 		created(),
 	}
 }
@@ -195,7 +203,7 @@ func (Adapter) Indexes() []ent.Index {
 type Entitlement struct{ ent.Schema }
 
 // Annotations of the table.
-func (Entitlement) Annotations() []schema.Annotation { return table("entitlement") }
+func (Entitlement) Annotations() []schema.Annotation { return pipelined("entitlement") }
 
 // Mixin of the table.
 func (Entitlement) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
@@ -208,8 +216,10 @@ func (Entitlement) Fields() []ent.Field {
 		str("reason", "why it was given"),
 		field.Int("max_instances").Optional().Nillable().Comment("most live instances of the app; none for no bound"),
 		field.Int("max_members").Optional().Nillable().Comment("most members of one instance; none for no bound"),
-		field.Int("max_gpus").Optional().Nillable().Comment("most GPUs of one instance's allocations; none for no bound"),
-		field.Strings("versions").Optional().Comment("version constraints, any of which lets a version in; none for all"),
+		field.Int("max_gpus").Optional().Nillable().Comment(
+			"most GPUs of one instance's allocations; none for no bound"),
+		field.Strings("versions").Optional().Comment(
+			"version constraints, any of which lets a version in; none for all"),
 		instant("expires_at", "when it ends"),
 		instant("revoked_at", "when it was taken away"),
 		created(),

@@ -39,9 +39,13 @@ type Pipelined struct {
 // Name is the key of the annotation in templates.
 func (Pipelined) Name() string { return "Pipelined" }
 
-// pipelined names the table and marks it.
-func pipelined(name string) []schema.Annotation {
-	return append(table(name), Pipelined{Omit: map[string]bool{}, Lists: map[string]bool{}})
+// pipelined names the table and marks it. The reads leave out the columns that omit names.
+func pipelined(name string, omit ...string) []schema.Annotation {
+	mark := Pipelined{Omit: map[string]bool{}, Lists: map[string]bool{}}
+	for _, column := range omit {
+		mark.Omit[column] = true
+	}
+	return append(table(name), mark)
 }
 
 // text is the one string type of the database.

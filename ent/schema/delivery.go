@@ -14,8 +14,10 @@ import (
 // custody.
 type ArtifactSource struct{ ent.Schema }
 
-// Annotations of the table.
-func (ArtifactSource) Annotations() []schema.Annotation { return table("artifact_source") }
+// Annotations of the table. The reads leave out the credential, which no caller's login role can read.
+func (ArtifactSource) Annotations() []schema.Annotation {
+	return pipelined("artifact_source", "credential")
+}
 
 // Mixin of the table.
 func (ArtifactSource) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, referred{}} }
@@ -26,10 +28,12 @@ func (ArtifactSource) Fields() []ent.Field {
 		optionalID("tenant_id", "the tenant whose source it is; none for the platform's, which all may use"),
 		field.String("name").SchemaType(text).Comment("short name, unique among its owner's"),
 		field.Enum("kind").GoType(lifecycle.SourceKind("")),
-		field.String("location").SchemaType(text).Immutable().Comment("what it covers: host[/path] of a registry, or an " +
-			"https address that ends with a slash"),
+		field.String("location").SchemaType(text).Immutable().
+			Comment("what it covers: host[/path] of a registry, or an " +
+				"https address that ends with a slash"),
 		str("region", "an object store's region"),
-		field.Enum("signature_policy").GoType(lifecycle.SignaturePolicy("")).Default(string(lifecycle.SignatureRequired)),
+		field.Enum("signature_policy").GoType(lifecycle.SignaturePolicy("")).
+			Default(string(lifecycle.SignatureRequired)),
 		str("credential_user", "user name or access key id of its credential; empty when there is none"),
 		field.Bytes("credential").Optional().Comment("the enveloped password or secret key"),
 		str("keeper", "the keeper that wrapped the credential's key"),
@@ -44,9 +48,11 @@ func (ArtifactSource) Fields() []ent.Field {
 // source answers for an artifact.
 func (ArtifactSource) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("name").Unique().StorageKey("artifact_source_platform_name").Annotations(entsql.IndexWhere("tenant_id IS NULL")),
+		index.Fields("name").Unique().StorageKey("artifact_source_platform_name").
+			Annotations(entsql.IndexWhere("tenant_id IS NULL")),
 		index.Fields("tenant_id",
-			"name").Unique().StorageKey("artifact_source_tenant_name").Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
+			"name").Unique().StorageKey("artifact_source_tenant_name").
+			Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
 		index.Fields("location").Unique().StorageKey("artifact_source_platform_location").
 			Annotations(entsql.IndexWhere("((disabled_at IS NULL) AND (tenant_id IS NULL))")),
 		index.Fields("tenant_id", "location").Unique().StorageKey("artifact_source_tenant_location").
@@ -58,7 +64,7 @@ func (ArtifactSource) Indexes() []ent.Index {
 type SignerKey struct{ ent.Schema }
 
 // Annotations of the table.
-func (SignerKey) Annotations() []schema.Annotation { return table("signer_key") }
+func (SignerKey) Annotations() []schema.Annotation { return pipelined("signer_key") }
 
 // Mixin of the table.
 func (SignerKey) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -69,7 +75,8 @@ func (SignerKey) Fields() []ent.Field {
 		id("source_id", "the source"),
 		optionalID("tenant_id", "the source's tenant; none for the platform's"),
 		field.String("name").SchemaType(text).Comment("name for people"),
-		field.String("public_key").SchemaType(text).Immutable().Comment("PEM of a PKIX public key: ECDSA P-256 or Ed25519"),
+		field.String("public_key").SchemaType(text).Immutable().
+			Comment("PEM of a PKIX public key: ECDSA P-256 or Ed25519"),
 		field.String("fingerprint").SchemaType(text).Immutable().Comment("SHA-256 of the key's PKIX DER, sha256:…"),
 		field.String("algorithm").SchemaType(text).Immutable().Comment("ecdsa-p256 or ed25519"),
 		field.Time("valid_from").Comment("from when signatures by it count"),
@@ -107,8 +114,9 @@ func (ArtifactPart) Fields() []ent.Field {
 		field.Int64("size_bytes").Comment("bytes"),
 		str("platform", "the platform that an index lists it for, such as linux/amd64; of a manifest alone"),
 		str("title", "the file name that an artifact's manifest gives it"),
-		field.String("parent").SchemaType(text).Default("").Comment("digest of the manifest that lists it; empty for the " +
-			"artifact itself"),
+		field.String("parent").SchemaType(text).Default("").Comment(
+			"digest of the manifest that lists it; empty for the " +
+				"artifact itself"),
 	}
 }
 
@@ -123,8 +131,10 @@ func (ArtifactPart) Indexes() []ent.Index {
 // PromotionEvidence is a report that a publisher brings for a manifest. Append only.
 type PromotionEvidence struct{ ent.Schema }
 
-// Annotations of the table.
-func (PromotionEvidence) Annotations() []schema.Annotation { return table("promotion_evidence") }
+// Annotations of the table. The reads leave out the report's bytes.
+func (PromotionEvidence) Annotations() []schema.Annotation {
+	return pipelined("promotion_evidence", "report")
+}
 
 // Mixin of the table.
 func (PromotionEvidence) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -153,8 +163,8 @@ func (PromotionEvidence) Indexes() []ent.Index {
 // ArtifactSmoke is a signed report of a smoke of an artifact's kind.
 type ArtifactSmoke struct{ ent.Schema }
 
-// Annotations of the table.
-func (ArtifactSmoke) Annotations() []schema.Annotation { return table("artifact_smoke") }
+// Annotations of the table. The reads leave out the report's bytes.
+func (ArtifactSmoke) Annotations() []schema.Annotation { return pipelined("artifact_smoke", "report") }
 
 // Mixin of the table.
 func (ArtifactSmoke) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -183,7 +193,7 @@ func (ArtifactSmoke) Indexes() []ent.Index {
 type EvidenceRunner struct{ ent.Schema }
 
 // Annotations of the table.
-func (EvidenceRunner) Annotations() []schema.Annotation { return table("evidence_runner") }
+func (EvidenceRunner) Annotations() []schema.Annotation { return pipelined("evidence_runner") }
 
 // Mixin of the table.
 func (EvidenceRunner) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -204,7 +214,7 @@ func (EvidenceRunner) Fields() []ent.Field {
 type Promotion struct{ ent.Schema }
 
 // Annotations of the table.
-func (Promotion) Annotations() []schema.Annotation { return table("promotion") }
+func (Promotion) Annotations() []schema.Annotation { return pipelined("promotion") }
 
 // Mixin of the table.
 func (Promotion) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -216,8 +226,9 @@ func (Promotion) Fields() []ent.Field {
 		optionalID("tenant_id", "the tenant of a tenant's artifact; none for everything else"),
 		field.Enum("from_stage").GoType(lifecycle.Stage("")),
 		field.Enum("to_stage").GoType(lifecycle.Stage("")),
-		field.Int("canary_percent").Optional().Nillable().Comment("percent of the projects, of a step to CANARY and of a " +
-			"change within it"),
+		field.Int("canary_percent").Optional().Nillable().Comment(
+			"percent of the projects, of a step to CANARY and of a " +
+				"change within it"),
 		str("reason", "why"),
 		str("override", "why the terms of the step were set aside; empty when they were met"),
 		str("actor_kind", "what sort of subject took it"),

@@ -12,7 +12,9 @@ import (
 type Tenant struct{ ent.Schema }
 
 // Annotations of the table.
-func (Tenant) Annotations() []schema.Annotation { return table("tenant") }
+func (Tenant) Annotations() []schema.Annotation {
+	return append(table("tenant"), Pipelined{Omit: map[string]bool{}, Lists: map[string]bool{"domains": true}})
+}
 
 // Mixin of the table.
 func (Tenant) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -22,7 +24,8 @@ func (Tenant) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("slug").SchemaType(text).Unique().Comment("short name"),
 		str("display_name", "name for people"),
-		field.Strings("domains").Optional().Comment("domains of addresses that the platform's staff has verified to be the " +
+		field.Strings("domains").Optional().Comment("domains of addresses that the platform's staff has verified to " +
+			"be the " +
 			"tenant's"),
 		field.Bool("platform").Default(false).Comment("the platform's own: system apps run in its " +
 			"projects, and no one is billed"),
@@ -40,8 +43,10 @@ func (Tenant) Indexes() []ent.Index {
 // Project is where a tenant's allocations and instances live.
 type Project struct{ ent.Schema }
 
-// Annotations of the table.
-func (Project) Annotations() []schema.Annotation { return table("project") }
+// Annotations of the table. The reads show neither the bound on volumes nor the deletion.
+func (Project) Annotations() []schema.Annotation {
+	return pipelined("project", "deleted_at")
+}
 
 // Mixin of the table.
 func (Project) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -52,9 +57,12 @@ func (Project) Fields() []ent.Field {
 		id("tenant_id", "owning tenant"),
 		field.String("slug").SchemaType(text).Comment("short name, unique in the tenant"),
 		str("display_name", "name for people"),
-		field.Int("max_members").Optional().Nillable().Comment("most members that its instances may have; none for no bound"),
-		field.Int("max_gpus").Optional().Nillable().Comment("most GPUs that its allocations may hold; none for no bound"),
-		field.Int("max_volume_gib").Optional().Nillable().Comment("most GiB that its volumes may have; none for no bound"),
+		field.Int("max_members").Optional().Nillable().Comment("most members that its instances may have; none for " +
+			"no bound"),
+		field.Int("max_gpus").Optional().Nillable().Comment(
+			"most GPUs that its allocations may hold; none for no bound"),
+		field.Int("max_volume_gib").Optional().Nillable().Comment(
+			"most GiB that its volumes may have; none for no bound"),
 		instant("deleted_at", "when it was deleted; its credentials ended then"),
 		created(),
 	}
@@ -72,7 +80,7 @@ func (Project) Indexes() []ent.Index {
 type User struct{ ent.Schema }
 
 // Annotations of the table.
-func (User) Annotations() []schema.Annotation { return table("person") }
+func (User) Annotations() []schema.Annotation { return pipelined("person") }
 
 // Mixin of the table.
 func (User) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -81,11 +89,13 @@ func (User) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
 func (User) Fields() []ent.Field {
 	return []ent.Field{
 		optionalID("tenant_id", "the person's tenant; none for platform staff"),
-		field.String("email").SchemaType(text).Comment("names the person in the tenant, or among the staff; no authority"),
+		field.String("email").SchemaType(text).Comment("names the person in the tenant, or among the staff; no " +
+			"authority"),
 		str("display_name", "name for people"),
 		instant("disabled_at", "when the person was disabled; no one can log in as them since"),
 		instant("last_login_at", "when the person last logged in"),
-		instant("invited_at", "since when an invitation waits to be accepted; none for whom the platform or a verified "+
+		instant("invited_at", "since when an invitation waits to be accepted; none for whom the platform or a "+
+			"verified "+
 			"domain vouches"),
 		instant("invitation_ends_at", "until when the code that they were given works; none without one"),
 		instant("accepted_at", "when the person accepted it"),
@@ -99,7 +109,8 @@ func (User) Indexes() []ent.Index {
 		index.Fields("tenant_id", "id"),
 		index.Fields("email"),
 		index.Fields("tenant_id", "email").Unique().StorageKey("person_tenant_email"),
-		index.Fields("email").Unique().StorageKey("person_staff_email").Annotations(entsql.IndexWhere("tenant_id IS NULL")),
+		index.Fields("email").Unique().StorageKey("person_staff_email").
+			Annotations(entsql.IndexWhere("tenant_id IS NULL")),
 	}
 }
 
@@ -232,7 +243,7 @@ func (LoginAttempt) Indexes() []ent.Index { return []ent.Index{index.Fields("exp
 type ServiceAccount struct{ ent.Schema }
 
 // Annotations of the table.
-func (ServiceAccount) Annotations() []schema.Annotation { return table("service_account") }
+func (ServiceAccount) Annotations() []schema.Annotation { return pipelined("service_account") }
 
 // Mixin of the table.
 func (ServiceAccount) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}, referred{}} }
@@ -265,8 +276,10 @@ func (ServiceAccount) Indexes() []ent.Index {
 // ServiceAccountKey is a secret of a service account; only its hash is kept.
 type ServiceAccountKey struct{ ent.Schema }
 
-// Annotations of the table.
-func (ServiceAccountKey) Annotations() []schema.Annotation { return table("service_account_key") }
+// Annotations of the table. The reads leave out the hash, which no caller's login role can read.
+func (ServiceAccountKey) Annotations() []schema.Annotation {
+	return pipelined("service_account_key", "secret_hash")
+}
 
 // Mixin of the table.
 func (ServiceAccountKey) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
@@ -295,7 +308,7 @@ func (ServiceAccountKey) Indexes() []ent.Index {
 type RoleBinding struct{ ent.Schema }
 
 // Annotations of the table.
-func (RoleBinding) Annotations() []schema.Annotation { return table("role_binding") }
+func (RoleBinding) Annotations() []schema.Annotation { return pipelined("role_binding") }
 
 // Mixin of the table.
 func (RoleBinding) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
@@ -312,7 +325,8 @@ func (RoleBinding) Fields() []ent.Field {
 		str("granted_by", "who gave it"),
 		str("reason", "why it was given"),
 		field.Bool("break_glass").Default(false).Comment("given by a break-glass mutation"),
-		optionalID("made_under", "the break-glass binding without which it could not have been given: it ends with that"),
+		optionalID("made_under",
+			"the break-glass binding without which it could not have been given: it ends with that"),
 		created(),
 	}
 }
@@ -321,24 +335,3 @@ func (RoleBinding) Fields() []ent.Field {
 func (RoleBinding) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("user_id"), index.Fields("tenant_id", "id"), index.Fields("project_id", "id")}
 }
-
-// Idempotency remembers what a key was used for: caller, project and verb make its scope.
-type Idempotency struct{ ent.Schema }
-
-// Annotations of the table.
-func (Idempotency) Annotations() []schema.Annotation { return table("idempotency") }
-
-// Fields of the table.
-func (Idempotency) Fields() []ent.Field {
-	return []ent.Field{
-		field.String("id").SchemaType(text).Immutable().Comment("SHA-256 of caller, scope, verb and key"),
-		field.Bytes("input_digest").Comment("SHA-256 of the input"),
-		jsonb("result", "ids of what was created, or the stored answer"),
-		optionalID("tenant_id", "owning tenant, if any"),
-		optionalID("project_id", "owning project, if any"),
-		created(),
-	}
-}
-
-// Indexes of the table: old keys are forgotten by age.
-func (Idempotency) Indexes() []ent.Index { return []ent.Index{index.Fields("created_at")} }

@@ -38,7 +38,8 @@ func (Instance) Fields() []ent.Field {
 		jsonb("config", "config with defaults"),
 		jsonb("roles", "read model: desired, current and healthy by component"),
 		jsonb("capacity_intent", "what further members of each component are to live in"),
-		field.JSON("volumes", []volume.Binding{}).Optional().Comment("which volumes it uses in which slots; null for none"),
+		field.JSON("volumes", []volume.Binding{}).Optional().
+			Comment("which volumes it uses in which slots; null for none"),
 		field.Int("generation").Default(1).Comment("number of the manifest and config it runs, from 1"),
 		jsonb("drift", "where what the adapter sees differs from what is meant"),
 		instant("observed_at", "when the adapter last reported what it sees"),
@@ -48,7 +49,8 @@ func (Instance) Fields() []ent.Field {
 		field.String("runtime_backend").SchemaType(text).Comment("the adapter's name"),
 		field.Bool("smoke").Default(false),
 		field.Bool("system").Default(false).Comment("of a system app: the platform's operator answers for it"),
-		optionalID("operator_service_account_id", "the account of its project that its adapter may act by; none for none"),
+		optionalID("operator_service_account_id",
+			"the account of its project that its adapter may act by; none for none"),
 		jsonb("repair", "policy of repair; null for the default"),
 		str("repair_stopped", "why its repair has stopped; empty while it has not"),
 		instant("unserved_at", "since when it has fewer members in service than its manifest demands"),
@@ -101,8 +103,9 @@ func (Member) Fields() []ent.Field {
 		str("health_message", "what the adapter reports"),
 		optionalID("allocation_id", "the allocation it lives in"),
 		optionalID("node_id", "the node it is bound to"),
-		field.Enum("profile").GoType(isolation.Profile("")).Default(string(isolation.Service)).Comment("what it may do " +
-			"inside of its walls"),
+		field.Enum("profile").GoType(isolation.Profile("")).Default(string(isolation.Service)).
+			Comment("what it may do " +
+				"inside of its walls"),
 		field.Enum("isolation_class").GoType(isolation.Class("")).Optional().Nillable().
 			Comment("what keeps it apart on its node; null when the node had not reported what it offers"),
 		field.Int("max_pids").Default(isolation.DefaultPids).Comment("most processes and threads of it"),
@@ -142,7 +145,7 @@ func (Member) Indexes() []ent.Index {
 type Generation struct{ ent.Schema }
 
 // Annotations of the table.
-func (Generation) Annotations() []schema.Annotation { return table("instance_generation") }
+func (Generation) Annotations() []schema.Annotation { return pipelined("instance_generation") }
 
 // Mixin of the table.
 func (Generation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
@@ -183,7 +186,8 @@ func (Event) Fields() []ent.Field {
 		optionalID("volume_id", "the volume"),
 		field.Int("seq").Comment("number in the instance, the allocation or the volume, from 1, no gaps"),
 		field.Int64("generation").Annotations(entsql.DefaultExpr("platform.generation()")).
-			Comment("the past of the database that it was written in; numbers of transactions compare within one alone"),
+			Comment(
+				"the past of the database that it was written in; numbers of transactions compare within one alone"),
 		field.Int64("xid").Annotations(entsql.DefaultExpr("(pg_current_xact_id()::text)::bigint")).
 			Comment("the transaction that wrote it: with position, the project feed's commit-safe order"),
 		field.Int64("position").Annotations(entsql.DefaultExpr("nextval('event_position'::regclass)")).

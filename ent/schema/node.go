@@ -41,19 +41,24 @@ func (ComputeNode) Fields() []ent.Field {
 		str("boot_id", "changes with every boot"),
 		str("kernel", "kernel release"),
 		jsonb("labels", "free labels"),
-		field.JSON("walls", &isolation.Walls{}).Optional().Comment("what keeps members apart there; null when its agent " +
+		field.JSON("walls",
+			&isolation.Walls{}).Optional().Comment("what keeps members apart there; null when its agent " +
 			"has never reported"),
-		field.JSON("devices", []isolation.Device{}).Optional().Comment("its GPUs by identity; null when its agent has " +
-			"never reported"),
-		field.JSON("storage", []volume.Storage{}).Optional().Comment("what it serves volumes from; null when its agent has " +
-			"never reported"),
+		field.JSON("devices", []isolation.Device{}).Optional().
+			Comment("its GPUs by identity; null when its agent has " +
+				"never reported"),
+		field.JSON("storage", []volume.Storage{}).Optional().
+			Comment("what it serves volumes from; null when its agent has " +
+				"never reported"),
 		instant("last_seen_at", "when its agent last reported"),
 		field.Bool("cordoned").Default(false).Comment("takes no new members, as an operator requested"),
 		str("cordon_reason", "why it is cordoned"),
 		instant("cordoned_at", "since when it is cordoned"),
-		field.JSON("conditions", []nodehealth.Condition{}).Optional().Comment("what its agent's checks found; null when it " +
-			"has never reported any"),
-		field.JSON("drain", &nodehealth.Drain{}).Optional().Comment("the wish that no work is left there; null for none"),
+		field.JSON("conditions", []nodehealth.Condition{}).Optional().
+			Comment("what its agent's checks found; null when it " +
+				"has never reported any"),
+		field.JSON("drain", &nodehealth.Drain{}).Optional().Comment(
+			"the wish that no work is left there; null for none"),
 		instant("booted_at", "when its agent first reported after another boot"),
 		instant("retired_at", "when it was taken out for good"),
 		field.Bool("lost").Default(false).Comment("retired without proof of what was left on it"),
@@ -65,7 +70,8 @@ func (ComputeNode) Fields() []ent.Field {
 // Indexes of the table.
 func (ComputeNode) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("name").Unique().StorageKey("compute_node_name_key").Annotations(entsql.IndexWhere("deleted_at IS NULL")),
+		index.Fields("name").Unique().StorageKey("compute_node_name_key").
+			Annotations(entsql.IndexWhere("deleted_at IS NULL")),
 		index.Fields("id").StorageKey("compute_node_away").Annotations(entsql.IndexWhere(
 			"(((status)::text = 'OFFLINE'::text) OR ((status)::text = 'RETIRED'::text))")),
 		index.Fields("id").StorageKey("compute_node_drained").Annotations(entsql.IndexWhere("drain IS NOT NULL")),
@@ -143,11 +149,13 @@ func (Allocation) Fields() []ent.Field {
 		str("scheduler_type", "integration metadata"),
 		jsonb("integration_metadata", "integration metadata"),
 		field.JSON("devices", []isolation.Device{}).Optional().Comment("the GPUs it holds, by identity"),
-		field.Enum("isolation_class").GoType(isolation.Class("")).Optional().Nillable().Comment("the weakest that its " +
-			"members may have; null for any"),
-		field.Int("memory_mib").Optional().Nillable().Comment("memory that its members share; null for the whole node's"),
-		field.Int("cpu_millis").Optional().Nillable().Comment("thousandths of processors that its members share; null for " +
-			"the whole node's"),
+		field.Enum("isolation_class").GoType(isolation.Class("")).Optional().Nillable().
+			Comment("the weakest that its " +
+				"members may have; null for any"),
+		field.Int("memory_mib").Optional().Nillable().Comment(
+			"memory that its members share; null for the whole node's"),
+		field.Int("cpu_millis").Optional().Nillable().Comment("thousandths of processors that its members share; " +
+			"null for the whole node's"),
 		optionalID("release_operation_id", "the operation that releases it"),
 		created(),
 		instant("released_at", "when its removal was proved"),
@@ -174,9 +182,7 @@ func (Allocation) Indexes() []ent.Index {
 type NodeTask struct{ ent.Schema }
 
 // Annotations of the table.
-func (NodeTask) Annotations() []schema.Annotation {
-	return append(table("node_task"), Pipelined{Omit: map[string]bool{"seq": true}, Lists: map[string]bool{}})
-}
+func (NodeTask) Annotations() []schema.Annotation { return pipelined("node_task", "seq") }
 
 // Mixin of the table.
 func (NodeTask) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
@@ -191,7 +197,8 @@ func (NodeTask) Fields() []ent.Field {
 		field.Enum("kind").GoType(lifecycle.NodeTaskKind("")),
 		jsonb("spec", "its details; secrets are sealed"),
 		field.Bytes("spec_digest").Comment("SHA-256 of kind, spec and timeout"),
-		field.Int("fence").Default(1).Comment("the agents' contract for a deliberate new dispatch; the platform makes none, see ADR 0060"),
+		field.Int("fence").Default(1).Comment("the agents' contract for a deliberate new dispatch; the platform " +
+			"makes none, see ADR 0060"),
 		field.Enum("state").GoType(lifecycle.NodeTaskState("")),
 		field.Bool("cancel_requested").Default(false),
 		field.Int("timeout_seconds"),
@@ -206,8 +213,9 @@ func (NodeTask) Fields() []ent.Field {
 		str("correlation_id", "that of its operation, or of the request that created it"),
 		str("traceparent", "where its agent's span belongs, as W3C Trace Context writes it"),
 		str("app_slug", "the app of its instance"),
-		field.JSON("binding", &isolation.Binding{}).Optional().Comment("the walls of its member; null for a member without " +
-			"an allocation"),
+		field.JSON("binding", &isolation.Binding{}).Optional().
+			Comment("the walls of its member; null for a member without " +
+				"an allocation"),
 		created(),
 		sequence(),
 		instant("started_at", "when the agent began"),

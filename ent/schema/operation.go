@@ -15,9 +15,8 @@ type Operation struct{ ent.Schema }
 
 // Annotations of the table. Only workers read what belongs to the queue.
 func (Operation) Annotations() []schema.Annotation {
-	queue := map[string]bool{"adapter_status": true, "claimed_by": true, "failures": true, "next_run_at": true,
-		"step_plan": true, "seq": true, "end_refusal": true, "untold": true}
-	return append(table("operation"), Pipelined{Omit: queue, Lists: map[string]bool{}})
+	return pipelined("operation", "adapter_status", "claimed_by", "failures", "next_run_at", "step_plan", "seq",
+		"end_refusal", "untold")
 }
 
 // Mixin of the table.
@@ -141,9 +140,11 @@ func (WorkerProcess) Fields() []ent.Field {
 	return []ent.Field{
 		str("host", "host name and process id"),
 		field.JSON("kinds", []string{}).Optional().Comment("the kinds of operation that it begins"),
-		field.JSON("plans", []string{}).Optional().Comment("the step plans that it carries on; see operation.step_plan"),
+		field.JSON("plans", []string{}).Optional().Comment("the step plans that it carries on; see " +
+			"operation.step_plan"),
 		field.JSON("busy_adapters", []string{}).Optional().
-			Comment("the adapters that operations wait for: they have the most calls that one may have, or do not answer"),
+			Comment(
+				"the adapters that operations wait for: they have the most calls that one may have, or do not answer"),
 		field.Time("heartbeat_at").Comment("last sign of life, by the database's clock"),
 		created(),
 	}
@@ -152,8 +153,8 @@ func (WorkerProcess) Fields() []ent.Field {
 // AuditEntry is a privileged attempt, allowed or denied: append only.
 type AuditEntry struct{ ent.Schema }
 
-// Annotations of the table.
-func (AuditEntry) Annotations() []schema.Annotation { return table("audit_entry") }
+// Annotations of the table. Only the sealer reads the transaction.
+func (AuditEntry) Annotations() []schema.Annotation { return pipelined("audit_entry", "xid") }
 
 // Mixin of the table.
 func (AuditEntry) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }

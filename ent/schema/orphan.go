@@ -14,7 +14,7 @@ import (
 type Orphan struct{ ent.Schema }
 
 // Annotations of the table.
-func (Orphan) Annotations() []schema.Annotation { return table("orphan") }
+func (Orphan) Annotations() []schema.Annotation { return pipelined("orphan") }
 
 // Mixin of the table.
 func (Orphan) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
@@ -42,7 +42,8 @@ func (Orphan) Fields() []ent.Field {
 // Indexes of the table: what is due, and the lists.
 func (Orphan) Indexes() []ent.Index {
 	return []ent.Index{
-		index.Fields("next_try_at", "id").StorageKey("orphan_due").Annotations(entsql.IndexWhere("resolved_at IS NULL")),
+		index.Fields("next_try_at", "id").StorageKey("orphan_due").
+			Annotations(entsql.IndexWhere("resolved_at IS NULL")),
 		index.Fields("project_id", "id"),
 		index.Fields("instance_id",
 			"id").StorageKey("orphan_open_by_instance").Annotations(entsql.IndexWhere("resolved_at IS NULL")),
@@ -55,7 +56,7 @@ func (Orphan) Indexes() []ent.Index {
 type SKUPrice struct{ ent.Schema }
 
 // Annotations of the table.
-func (SKUPrice) Annotations() []schema.Annotation { return table("sku_price") }
+func (SKUPrice) Annotations() []schema.Annotation { return pipelined("sku_price") }
 
 // Mixin of the table.
 func (SKUPrice) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }

@@ -62,8 +62,8 @@ type config struct {
 func check(_ context.Context, dispatch adapter.Dispatch) error {
 	for i, member := range dispatch.Members {
 		if member.ComponentKey != component {
-			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i), "pulse has no component %q",
-				member.ComponentKey)
+			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i),
+				"pulse has no component %q", member.ComponentKey)
 		}
 	}
 	return nil
@@ -134,7 +134,8 @@ func decommission(ctx context.Context, run *adapter.Run) error {
 func observe(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
 	seen, running := adapter.Observation{Health: adapter.Unhealthy}, 0
 	for _, member := range call.Of(component) {
-		one := adapter.MemberObservation{ID: member.ID, Health: adapter.HealthUnknown, Message: "its node did not answer"}
+		one := adapter.MemberObservation{ID: member.ID, Health: adapter.HealthUnknown,
+			Message: "its node did not answer"}
 		result, err := call.Try(ctx, member, "inspect", adapter.InspectProcess{Name: process})
 		if err != nil {
 			return seen, err

@@ -20,7 +20,8 @@ func dispatch(p *adaptertest.Platform, id string, kind adapter.Kind) adapter.Dis
 		OperationID: id, Kind: kind, Attempt: 1, Deadline: time.Now().Add(time.Minute), CorrelationID: "cor-1",
 		Instance: adapter.Instance{
 			ID: "ins_1", Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "pulse", Version: "1.0.0",
-			Config: json.RawMessage(`{"intervalSeconds":1}`), Components: []adapter.ComponentCount{{Key: component, Count: 2}},
+			Config:     json.RawMessage(`{"intervalSeconds":1}`),
+			Components: []adapter.ComponentCount{{Key: component, Count: 2}},
 		},
 		Platform: p.Access(),
 	}
@@ -41,7 +42,8 @@ func TestPulseBeatsFromLaunchToTeardown(t *testing.T) {
 	require.Equal(t, adapter.StateSucceeded, created.State, "%+v", created.Error)
 
 	var pulses struct{ Members []struct{ Beats []string } }
-	p.Action(base, "pulse.read", dispatch(p, "op_1", adapter.InstanceCreate), "key-1", map[string]any{"limit": 3}, &pulses)
+	p.Action(base, "pulse.read", dispatch(p, "op_1", adapter.InstanceCreate), "key-1",
+		map[string]any{"limit": 3}, &pulses)
 	require.Len(t, pulses.Members, 2)
 	require.NotEmpty(t, pulses.Members[0].Beats)
 

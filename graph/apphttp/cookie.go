@@ -30,7 +30,8 @@ func (h *Handler) redeem(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, &http.Cookie{ // #nosec G124 -- Secure where browsers speak TLS to us
-		Name: h.cookie(), Value: opened.Secret, Path: "/", Expires: opened.ExpiresAt, HttpOnly: true, Secure: h.secure(),
+		Name: h.cookie(), Value: opened.Secret, Path: "/", Expires: opened.ExpiresAt, HttpOnly: true,
+		Secure:   h.secure(),
 		SameSite: http.SameSiteLaxMode,
 	})
 	http.Redirect(w, r, "/", http.StatusSeeOther)

@@ -63,7 +63,8 @@ func (h *Handler) credentials(r *http.Request, name string, instance ids.ID) (al
 	}
 	openings := h.openings(r)
 	if len(openings) == 0 {
-		return nil, false, fault.New(fault.Unauthenticated, "open this endpoint from the console, or show an access token")
+		return nil, false, fault.New(fault.Unauthenticated,
+			"open this endpoint from the console, or show an access token")
 	}
 	if err := foreign(r, h.Endpoints.Origin(name, instance)); err != nil {
 		return nil, false, err
@@ -88,7 +89,8 @@ func (h *Handler) grant(ctx context.Context, name string, instance ids.ID, beare
 		return nil, err
 	}
 	if !target.Endpoint.Web() {
-		return nil, fault.New(fault.NotFound, "endpoint %q speaks %s: use `appctl forward`", name, target.Endpoint.Protocol)
+		return nil, fault.New(fault.NotFound, "endpoint %q speaks %s: use `appctl forward`", name,
+			target.Endpoint.Protocol)
 	}
 	if bearer {
 		if err := h.Endpoints.Note(ctx, target, "http"); err != nil {

@@ -186,9 +186,8 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) cookie(r *http.Request, value string, expires time.Time) *http.Cookie {
-	return &http.Cookie{Name: transport.CookieName(r, transport.SessionCookie), Value: value, Path: "/", Expires: expires,
-		HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: transport.HostCookies(r)}
+	return &http.Cookie{Name: transport.CookieName(r, transport.SessionCookie), Value: value, Path: "/",
+		Expires: expires, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: transport.HostCookies(r)}
 }
 
 // fail answers the one error envelope, in the shape of a GraphQL answer; what is not a fault is logged and answered as

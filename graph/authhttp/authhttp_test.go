@@ -131,19 +131,21 @@ func TestABrowserGetsAStrictCookieFromOurOwnPageAlone(t *testing.T) {
 func TestOverTLSOnlyACookieOfThisVeryHostIsASession(t *testing.T) {
 	t.Parallel()
 	b := newBenchWith(t, authhttp.Options{Secure: true})
-	response, answer := b.post("/auth/login", fmt.Sprintf(`{"code": %q, "client": "browser"}`, b.code()), "Origin", b.URL)
+	response, answer := b.post("/auth/login", fmt.Sprintf(`{"code": %q, "client": "browser"}`, b.code()),
+		"Origin", b.URL)
 	require.Equal(t, 204, response.StatusCode, answer)
 	cookie := response.Cookies()[0]
 	require.Equal(t, []any{"__Host-gpuaas_session", true, "/", ""},
 		[]any{cookie.Name, cookie.Secure, cookie.Path, cookie.Domain})
 	for name, sent := range map[string]string{
-		"the name without the prefix": "gpuaas_session=" + cookie.Value, "two of them": "gpuaas_session=a; gpuaas_session=b",
+		"the name without the prefix": "gpuaas_session=" + cookie.Value,
+		"two of them":                 "gpuaas_session=a; gpuaas_session=b",
 	} {
 		response, answer = b.post("/auth/refresh", "", "Cookie", sent, "Origin", b.URL)
 		require.Equal(t, 401, response.StatusCode, "%s: %s", name, answer)
 	}
-	response, answer = b.post("/auth/refresh", "", "Cookie", "gpuaas_session=tossed; __Host-gpuaas_session="+cookie.Value,
-		"Origin", b.URL)
+	response, answer = b.post("/auth/refresh", "", "Cookie", "gpuaas_session=tossed; __Host-gpuaas_session="+
+		cookie.Value, "Origin", b.URL)
 	require.Equal(t, 200, response.StatusCode, "a tossed cookie locks no one out: %s", answer)
 	response, _ = b.post("/auth/logout", "", "Cookie", "__Host-gpuaas_session="+cookie.Value, "Origin", b.URL)
 	require.Equal(t, 204, response.StatusCode)

@@ -40,8 +40,8 @@ func TestNoProgramLogsInByOpeningAPageInAPersonsBrowser(t *testing.T) {
 	require.Zero(t, o.kit.Count("login_attempt", "return_to LIKE 'cli:%'"))
 	require.Zero(t, o.kit.Count("login_code", ""))
 	for _, wrong := range []string{"", "cli=80&challenge=" + bound, "cli=4711&challenge=short", "returnTo=/x"} {
-		refused, _ := o.post("/auth/oidc/start", wrong, "Content-Type", "application/x-www-form-urlencoded", "Origin", o.URL,
-			"Accept", "application/json")
+		refused, _ := o.post("/auth/oidc/start", wrong, "Content-Type", "application/x-www-form-urlencoded",
+			"Origin", o.URL, "Accept", "application/json")
 		require.Equal(t, http.StatusBadRequest, refused.StatusCode, wrong)
 	}
 }

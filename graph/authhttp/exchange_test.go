@@ -46,13 +46,15 @@ func TestAKeyIsExchangedForAShortToken(t *testing.T) {
 		body    string
 		headers []string
 	}{
-		"bearer, form": {"grant_type=client_credentials", []string{"Content-Type", form, "Authorization", "Bearer " + key}},
-		"basic, form":  {"grant_type=client_credentials", []string{"Content-Type", form, "Authorization", basic}},
+		"bearer, form": {"grant_type=client_credentials", []string{"Content-Type", form, "Authorization",
+			"Bearer " + key}},
+		"basic, form": {"grant_type=client_credentials", []string{"Content-Type", form, "Authorization", basic}},
 		"secret, form": {"grant_type=client_credentials&client_secret=" + url.QueryEscape(key),
 			[]string{"Content-Type", form}},
-		"secret, JSON": {fmt.Sprintf(`{"grant_type":"client_credentials","client_secret":%q,"expires_in":900}`, key), nil},
-		"token exchange": {"grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=" + url.QueryEscape(key),
-			[]string{"Content-Type", form}},
+		"secret, JSON": {fmt.Sprintf(`{"grant_type":"client_credentials","client_secret":%q,"expires_in":900}`,
+			key), nil},
+		"token exchange": {"grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=" +
+			url.QueryEscape(key), []string{"Content-Type", form}},
 	} {
 		status, got := b.token(t, how.body, how.headers...)
 		require.Equal(t, 200, status, "%s: %+v", name, got)
@@ -67,8 +69,8 @@ func TestAKeyIsExchangedForAShortToken(t *testing.T) {
 	require.True(t, actor.Allows(authz.AppsInstanceRead, project.TenantID, project.ID))
 	require.WithinDuration(t, time.Now().Add(15*time.Minute), actor.ExpiresAt, time.Minute)
 
-	status, narrow := b.token(t, "grant_type=client_credentials&scope=project.read&expires_in=300", "Content-Type", form,
-		"Authorization", "Bearer "+key)
+	status, narrow := b.token(t, "grant_type=client_credentials&scope=project.read&expires_in=300",
+		"Content-Type", form, "Authorization", "Bearer "+key)
 	require.Equal(t, 200, status)
 	less, err := b.kit.DB.Read(b.kit.With(narrow.AccessToken))
 	require.NoError(t, err)
@@ -134,8 +136,8 @@ func TestRefusedExchangesSayWhyInBothLanguagesAndWriteNothing(t *testing.T) {
 			"invalid_request"},
 		"no number": {"grant_type=client_credentials&expires_in=soon", bearer(key), fault.InvalidArgument,
 			"invalid_request"},
-		"more than it has": {"grant_type=client_credentials&scope=apps.instance.create", bearer(key), fault.InvalidArgument,
-			"invalid_scope"},
+		"more than it has": {"grant_type=client_credentials&scope=apps.instance.create", bearer(key),
+			fault.InvalidArgument, "invalid_scope"},
 		"given twice": {"grant_type=client_credentials&scope=a&scope=b", bearer(key), fault.RequestInvalid,
 			"invalid_request"},
 		"another type": {"grant_type=client_credentials", []string{"Content-Type", "text/plain"},
@@ -150,7 +152,8 @@ func TestRefusedExchangesSayWhyInBothLanguagesAndWriteNothing(t *testing.T) {
 	}
 	require.Zero(t, b.kit.Count("audit_entry", "action = 'exchangeKey' AND allowed"))
 	require.NotEmpty(t, b.kit.Audit())
-	require.Positive(t, b.kit.Count("audit_entry", "action = 'exchangeKey' AND NOT allowed AND code = 'UNAUTHENTICATED'"))
+	require.Positive(t, b.kit.Count("audit_entry",
+		"action = 'exchangeKey' AND NOT allowed AND code = 'UNAUTHENTICATED'"))
 }
 
 func TestABrowserRefreshesItsSessionFromOurOwnPages(t *testing.T) {

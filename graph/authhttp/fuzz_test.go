@@ -27,7 +27,8 @@ func FuzzTarget(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q cannot be read", target)
 		}
-		if led := site.ResolveReference(to); led.Host != site.Host || led.Scheme != "https" || strings.Contains(target, `\`) {
+		if led := site.ResolveReference(to); led.Host != site.Host || led.Scheme != "https" ||
+			strings.Contains(target, `\`) {
 			t.Fatalf("%q leads to %s", target, led)
 		}
 	})

@@ -148,7 +148,10 @@ func TestACodeThatHasEndedAcceptsNothing(t *testing.T) {
 			_, err := o.identity.Invite(o.admin(tenant), person.ID)
 			require.NoError(t, err)
 		},
-		"after a week": func(o *opened, _ *db.Tenant, _ *db.User) { o.kit.SQL(`UPDATE invitation SET expires_at = now()`) },
+		"after a week": func(o *opened, _ *db.Tenant, _ *db.User) {
+			o.kit.SQL(`UPDATE invitation
+			SET expires_at = now()`)
+		},
 		"disabled": func(o *opened, _ *db.Tenant, person *db.User) {
 			o.kit.SQL(`UPDATE person SET disabled_at = now() WHERE id = $1`, person.ID)
 		},

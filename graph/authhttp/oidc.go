@@ -116,7 +116,8 @@ func targetOf(query url.Values) (string, error) {
 		return "/", nil
 	}
 	if !localPath(target) {
-		return "", fault.New(fault.InvalidArgument, "returnTo must be a path of this site, such as /instances").At("returnTo")
+		return "", fault.New(fault.InvalidArgument, "returnTo must be a path of this site, such as /instances").
+			At("returnTo")
 	}
 	return target, nil
 }
@@ -257,8 +258,8 @@ func (h *Handler) logFailure(ctx context.Context, refused *fault.Fault, err erro
 	if errors.Is(err, context.Canceled) || (refused.Code != fault.Internal && cause == nil) {
 		return
 	}
-	h.options.Log.WarnContext(ctx, "a login failed", "correlation_id", transport.CorrelationID(ctx), "code", refused.Code,
-		"error", err, "cause", cause)
+	h.options.Log.WarnContext(ctx, "a login failed", "correlation_id", transport.CorrelationID(ctx), "code",
+		refused.Code, "error", err, "cause", cause)
 }
 
 // refresh gives a browser's session a new secret when the one it has is old enough.

@@ -2,10 +2,8 @@ package authhttp_test
 
 import (
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -149,7 +147,8 @@ func TestWhatTheProviderDidNotSayIsNotBelieved(t *testing.T) {
 		"another key":                    signedBy(jose.RS256, other.key().Key()),
 		"RS512":                          signedBy(jose.RS512, key.Key()),
 		"alg none": func(raw string) string {
-			return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + strings.Split(raw, ".")[1] + "."
+			return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." +
+				strings.Split(raw, ".")[1] + "."
 		},
 		"tampered signature": func(raw string) string {
 			parts := strings.Split(raw, ".")
@@ -158,7 +157,8 @@ func TestWhatTheProviderDidNotSayIsNotBelieved(t *testing.T) {
 		"tampered claims": func(raw string) string {
 			parts := strings.Split(raw, ".")
 			claims, _ := base64.RawURLEncoding.DecodeString(parts[1])
-			return parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(claims), `"s"`, `"t"`,
+			return parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(claims),
+				`"s"`, `"t"`,
 				1))) + "." + parts[2]
 		},
 		"no ID token": func(string) string { return "" },
@@ -196,7 +196,8 @@ func TestOnlyTheInvitedAreLetIn(t *testing.T) {
 	require.Equal(t, "/", o.browser().login("rightful", "").Request.URL.Path)
 	o.people.add("second", invited.Email, true)
 	ended := o.browser().login("second", "")
-	require.Equal(t, string(fault.LoginRefused), ended.Request.URL.Query().Get("error"), "an address claims a person once")
+	require.Equal(t, string(fault.LoginRefused), ended.Request.URL.Query().Get("error"),
+		"an address claims a person once")
 	require.Equal(t, 1, o.kit.Count("external_identity", ""))
 	require.Equal(t, 1, o.kit.Count("session", ""))
 
@@ -255,7 +256,8 @@ func TestALoginComesBackOnceAndToTheBrowserThatBeganIt(t *testing.T) {
 	ended, _ = good.get(good.held)
 	require.Equal(t, "/", ended.Request.URL.Path)
 	ended, _ = good.get(good.held)
-	require.Equal(t, string(fault.Unauthenticated), ended.Request.URL.Query().Get("error"), "replayed by the same browser")
+	require.Equal(t, string(fault.Unauthenticated), ended.Request.URL.Query().Get("error"),
+		"replayed by the same browser")
 	require.Equal(t, 1, o.kit.Count("session", ""))
 }
 
@@ -311,38 +313,4 @@ func TestWhileTheProviderIsAwayNothingIsWrittenAndThenItWorks(t *testing.T) {
 	ended, _ = cancelled.get(o.URL + "/auth/oidc/callback?error=access_denied&state=" +
 		url.QueryEscape(address.Query().Get("state")))
 	require.Equal(t, string(fault.LoginRefused), ended.Request.URL.Query().Get("error"))
-}
-
-func TestACommandLineLogsInThroughTheBrowserWithWhatItAloneKnows(t *testing.T) {
-	t.Parallel()
-	o := withProvider(t)
-	person := o.kit.User(nil)
-	o.people.add("s", person.Email, true)
-	verifier := strings.Repeat("v", 43)
-	sum := sha256.Sum256([]byte(verifier))
-	ended := o.browser().agree("s", 4711, base64.RawURLEncoding.EncodeToString(sum[:]))
-	address, err := url.Parse(ended.Header.Get("Location"))
-	require.NoError(t, err)
-	require.Equal(t, "127.0.0.1:4711", address.Host)
-	code := address.Query().Get("code")
-	require.Zero(t, o.kit.Count("session", ""))
-	redeem := func(verifier string) (*http.Response, string) {
-		return o.post("/auth/login", fmt.Sprintf(`{"code":%q,"client":"cli","verifier":%q}`, code, verifier))
-	}
-	response, _ := redeem(strings.Repeat("w", 43))
-	require.Equal(t, 401, response.StatusCode, "who intercepts the code has not the verifier")
-	response, body := o.post("/auth/login", fmt.Sprintf(`{"code":%q,"client":"cli"}`, code))
-	require.Equal(t, 403, response.StatusCode, body)
-	response, body = redeem(verifier)
-	require.Equal(t, 200, response.StatusCode, body)
-	var session struct{ Token string }
-	require.NoError(t, json.Unmarshal([]byte(body), &session))
-	viewer, err := o.identity.Viewer(o.kit.With(session.Token))
-	require.NoError(t, err)
-	require.Equal(t, string(person.ID), viewer.Actor.ID)
-	require.Equal(t, 1, o.kit.Count("session", "method = 'oidc'"))
-	response, _ = redeem(verifier)
-	require.Equal(t, 401, response.StatusCode, "a code works once")
-	ended = o.browser().agree("nobody", 4711, strings.Repeat("a", 43))
-	require.NotEqual(t, "127.0.0.1:4711", ended.Request.URL.Host)
 }

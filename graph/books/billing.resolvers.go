@@ -29,7 +29,8 @@ func (r Writes) GrantCredit(ctx context.Context, input billing.GrantInput) (*bil
 	return r.billing.GrantCredit(ctx, input)
 }
 
-func (r Writes) ReopenPeriod(ctx context.Context, periodID ids.ID, planHash string, reason string) (*billing.Period, error) {
+func (r Writes) ReopenPeriod(ctx context.Context, periodID ids.ID, planHash string,
+	reason string) (*billing.Period, error) {
 	return r.billing.Reopen(ctx, periodID, planHash, reason)
 }
 
@@ -37,7 +38,8 @@ func (r Reads) BillingPeriods(ctx context.Context, tenantID ids.ID) ([]*billing.
 	return r.billing.Periods(ctx, tenantID)
 }
 
-func (r Reads) BillingRuns(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.BillingRunConnection, error) {
+func (r Reads) BillingRuns(ctx context.Context, tenantID ids.ID, first *int,
+	after *string) (*model.BillingRunConnection, error) {
 	return read.ListOf[model.BillingRunConnection](ctx, tenantID, first, after, r.billing.Runs)
 }
 
@@ -45,17 +47,22 @@ func (r Reads) VerifyBillingRun(ctx context.Context, id ids.ID) (*billing.Verifi
 	return r.billing.Verify(ctx, id)
 }
 
-func (r Reads) Statement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) (*billing.Statement, error) {
+func (r Reads) Statement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID,
+	periodID *ids.ID) (*billing.Statement, error) {
 	return r.billing.Statement(ctx, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID})
 }
 
-func (r Reads) ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) (*export.Export, error) {
-	return export.Statement(ctx, r.billing, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID},
+func (r Reads) ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID,
+	format rating.StatementFormat, focus string) (*export.Export, error) {
+	return export.Statement(ctx, r.billing, billing.Filter{TenantID: tenantID, ProjectID: projectID,
+		PeriodID: periodID},
 		format, focus)
 }
 
-func (r Reads) ExplainLine(ctx context.Context, projectID ids.ID, periodID ids.ID, key string, records int) (*why.Explanation, error) {
-	return why.Line(ctx, r.billing.DB, why.Question{ProjectID: projectID, PeriodID: periodID, Key: key, Records: records})
+func (r Reads) ExplainLine(ctx context.Context, projectID ids.ID, periodID ids.ID, key string,
+	records int) (*why.Explanation, error) {
+	return why.Line(ctx, r.billing.DB, why.Question{ProjectID: projectID, PeriodID: periodID, Key: key,
+		Records: records})
 }
 
 func (r Reads) CreditGrants(ctx context.Context, tenantID ids.ID) ([]*billing.Grant, error) {

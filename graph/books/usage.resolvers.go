@@ -14,7 +14,8 @@ func (r Writes) ReportUsage(ctx context.Context, input usage.ReportInput) (*usag
 	return r.usage.Report(ctx, input)
 }
 
-func (r Reads) UsageRecords(ctx context.Context, filter usage.Filter, first *int, after *string) (*model.UsageRecordConnection, error) {
+func (r Reads) UsageRecords(ctx context.Context, filter usage.Filter, first *int,
+	after *string) (*model.UsageRecordConnection, error) {
 	return read.ListOf[model.UsageRecordConnection](ctx, filter, first, after, r.usage.Records)
 }
 
@@ -26,7 +27,8 @@ func (r Reads) UsageSources(ctx context.Context, projectID ids.ID, instanceID *i
 	return r.usage.Sources(ctx, projectID, instanceID)
 }
 
-func (r Reads) UsageQuarantine(ctx context.Context, projectID *ids.ID, instanceID *ids.ID, first *int, after *string) (*model.QuarantinedUsageConnection, error) {
+func (r Reads) UsageQuarantine(ctx context.Context, projectID *ids.ID, instanceID *ids.ID, first *int,
+	after *string) (*model.QuarantinedUsageConnection, error) {
 	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err

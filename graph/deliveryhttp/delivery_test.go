@@ -64,7 +64,8 @@ func TestOneRangeOfAPartIsServed(t *testing.T) {
 	grant, digest, size := h.open().Token, platformtest.Digest(h.layer), len(h.layer)
 	for asked, want := range map[string][2]int{
 		"bytes=0-": {0, size}, "bytes=1000-": {1000, size}, "bytes=5-9": {5, 10}, "bytes=-3": {size - 3, size},
-		"bytes=-99999999": {0, size}, "bytes=7-99999999": {7, size}, "bytes=" + strconv.Itoa(size-1) + "-": {size - 1, size},
+		"bytes=-99999999": {0, size}, "bytes=7-99999999": {7, size},
+		"bytes=" + strconv.Itoa(size-1) + "-": {size - 1, size},
 	} {
 		response, body := h.get(digest, grant, "Range", asked)
 		require.Equal(t, http.StatusPartialContent, response.StatusCode, asked)
@@ -266,7 +267,8 @@ func TestASourceThatTheOperatorDoesNotAllowIsNotNamed(t *testing.T) {
 	h := setup(t)
 	open := h.open()
 	h.Service.Reach.Dial = func(context.Context, string, string) (net.Conn, error) {
-		return nil, fault.New(fault.DialRefused, "the operator does not allow artifact sources at %s", h.registry.host())
+		return nil, fault.New(fault.DialRefused, "the operator does not allow artifact sources at %s",
+			h.registry.host())
 	}
 	h.denied(h.ask(http.MethodGet, platformtest.Digest(h.layer), open.Token), http.StatusUnprocessableEntity,
 		"DIAL_REFUSED")

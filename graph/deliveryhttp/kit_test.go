@@ -149,8 +149,8 @@ func setup(t *testing.T) *house {
 	h.source = kit.Source(nil, lifecycle.SourceOCI, h.registry.host())
 	h.credential(password)
 	h.layer = bytes.Repeat([]byte("weights "), 1<<17) // 1 MiB
-	h.manifest = []byte(fmt.Sprintf(`{"schemaVersion":2,"layers":[{"digest":%q,"size":%d}]}`, platformtest.Digest(h.layer),
-		len(h.layer)))
+	h.manifest = []byte(fmt.Sprintf(`{"schemaVersion":2,"layers":[{"digest":%q,"size":%d}]}`,
+		platformtest.Digest(h.layer), len(h.layer)))
 	h.publish(stored)
 	h.task = h.fetching(platformtest.Digest(h.manifest))
 	return h
@@ -161,7 +161,8 @@ func (h *house) credential(value string) {
 	h.t.Helper()
 	sealed, err := h.Vault.Seal(h.t.Context(), []byte(value), origin.Associated(h.source.ID))
 	require.NoError(h.t, err)
-	require.NoError(h.t, h.Ent.ArtifactSource.UpdateOneID(h.source.ID).SetCredential(sealed).SetCredentialUser("puller").Exec(h.t.Context()))
+	require.NoError(h.t, h.Ent.ArtifactSource.UpdateOneID(h.source.ID).SetCredential(sealed).
+		SetCredentialUser("puller").Exec(h.t.Context()))
 }
 
 // publish makes what the manifest pins the artifact that the registry has.
@@ -179,8 +180,10 @@ func (h *house) publish(stored *db.Manifest) {
 	for i, data := range [][]byte{h.manifest, h.layer} {
 		role := []lifecycle.PartRole{lifecycle.PartManifest, lifecycle.PartLayer}[i]
 		h.registry.has[platformtest.Digest(data)] = data
-		require.NoError(h.t, h.Ent.ArtifactPart.Create().SetID(ids.New(ids.Artifact)).SetArtifactID(id).SetPosition(i).SetRole(role).
-			SetDigest(platformtest.Digest(data)).SetMediaType("application/x-test").SetSizeBytes(int64(len(data))).Exec(h.t.Context()))
+		require.NoError(h.t, h.Ent.ArtifactPart.Create().SetID(ids.New(ids.Artifact)).SetArtifactID(id).SetPosition(i).
+			SetRole(role).
+			SetDigest(platformtest.Digest(data)).SetMediaType("application/x-test").SetSizeBytes(int64(len(data))).
+			Exec(h.t.Context()))
 	}
 }
 

@@ -74,7 +74,8 @@ func Note(ctx context.Context, db *tx.DB, err error, action, object string) {
 // note records a refusal, with its caller as far as that is known.
 func note(ctx context.Context, db *tx.DB, refused *fault.Fault, action, key, object string) {
 	denial := tx.Denial{
-		Request: authz.Request(ctx), Action: action, Key: key, Code: string(refused.Code), ObjectID: object, At: db.Now(),
+		Request: authz.Request(ctx), Action: action, Key: key, Code: string(refused.Code), ObjectID: object,
+		At: db.Now(),
 	}
 	if len(denial.ObjectID) > maxNamed {
 		denial.ObjectID = denial.ObjectID[:maxNamed]

@@ -27,7 +27,8 @@ func Present(ctx context.Context, err error) *gqlerror.Error {
 	refused, known := fault.As(err)
 	// canceled by a server that stops; a caller who left reads nothing
 	if !known && (tx.Away(err) || errors.Is(err, context.Canceled)) {
-		refused, known = fault.New(fault.Unavailable, "a part of the platform cannot be reached just now").Because(err), true
+		refused, known = fault.New(fault.Unavailable, "a part of the platform cannot be reached just now").
+			Because(err), true
 	}
 	if !known {
 		return nil // the transport makes it INTERNAL and logs it

@@ -108,7 +108,8 @@ func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*li
 		Recheck: func(ctx context.Context) error {
 			now, err := s.families(ctx, id)
 			if err == nil && !slices.Equal(now, families) {
-				return fault.New(fault.PermissionRevoked, "what you may read in the project has changed; subscribe again")
+				return fault.New(fault.PermissionRevoked,
+					"what you may read in the project has changed; subscribe again")
 			}
 			return err
 		},
@@ -126,7 +127,8 @@ func (s activitySource) start(ctx context.Context, id ids.ID, after string) (eve
 // families returns the families whose events the caller may read in the project.
 func (s activitySource) families(ctx context.Context, id ids.ID) ([]string, error) {
 	var project *db.Project
-	actor, err := s.db.Read(ctx, tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, id))
+	actor, err := s.db.Read(ctx, tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project
+		WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}

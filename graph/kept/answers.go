@@ -78,7 +78,8 @@ func (a *Answers) known(ctx context.Context, asked question) (*answer, tx.Proof)
 }
 
 // answer reads, and keeps what was read where it is proved.
-func (a *Answers) answer(ctx context.Context, plan *plain.Plan, asked question, proof tx.Proof) (*graphql.Response, bool) {
+func (a *Answers) answer(ctx context.Context, plan *plain.Plan, asked question,
+	proof tx.Proof) (*graphql.Response, bool) {
 	ctx, proving := tx.WithProving(ctx, asked.about, proof)
 	response, ok := plan.Answer(ctx)
 	if !ok {
@@ -112,7 +113,8 @@ func (a *Answers) keepable(ctx context.Context, plan *plain.Plan) (question, boo
 		return question{}, false
 	}
 	by := credential.ID()
-	return question{key: key{plan: plan, variables: string(text), rights: a.store.rightsOf(by)}, credential: by, about: about}, true
+	return question{key: key{plan: plan, variables: string(text), rights: a.store.rightsOf(by)}, credential: by,
+		about: about}, true
 }
 
 // Shown returns how many answers were shown again.

@@ -116,7 +116,8 @@ func (h *house) operation(of *db.Instance, state lifecycle.OperationState) {
 }
 
 // ask runs a document as a caller and returns all of the answer.
-func (h *house) ask(t *testing.T, engine *transport.Engine, caller context.Context, document string, of *db.Instance) string {
+func (h *house) ask(t *testing.T, engine *transport.Engine, caller context.Context, document string,
+	of *db.Instance) string {
 	t.Helper()
 	variables := map[string]any{}
 	var declared []string
@@ -129,7 +130,8 @@ func (h *house) ask(t *testing.T, engine *transport.Engine, caller context.Conte
 	return h.run(t, engine, caller, "query Q("+strings.Join(declared, ", ")+") "+document, variables)
 }
 
-func (h *house) run(t *testing.T, engine *transport.Engine, caller context.Context, text string, variables map[string]any) string {
+func (h *house) run(t *testing.T, engine *transport.Engine, caller context.Context, text string,
+	variables map[string]any) string {
 	t.Helper()
 	op, refused := engine.Prepare(caller, &graphql.RawParams{Variables: variables, Query: text})
 	require.Empty(t, refused, text)
@@ -165,7 +167,8 @@ var changes = []change{
 	{"released", `UPDATE instance SET released_at = now() WHERE id = $1 AND $2 <> ''`},
 	{"revoke", `UPDATE role_binding SET revoked_at = now() WHERE user_id = $2 AND $1 <> ''`},
 	{"back", `UPDATE role_binding SET revoked_at = NULL WHERE user_id = $2 AND $1 <> ''`},
-	{"less", `UPDATE role_binding SET role = 'app_publisher' WHERE user_id = $2 AND $1 <> '' AND project_id IS NOT NULL`},
+	{"less", `UPDATE role_binding SET role = 'app_publisher' WHERE user_id = $2 AND $1 <> ''
+		AND project_id IS NOT NULL`},
 	{"over", `UPDATE role_binding SET expires_at = now() - interval '1 second' WHERE user_id = $2 AND $1 <> ''`},
 	{"lasting", `UPDATE role_binding SET expires_at = NULL WHERE user_id = $2 AND $1 <> ''`},
 	{"disabled", `UPDATE person SET disabled_at = now() WHERE id = $2 AND $1 <> ''`},
@@ -199,7 +202,8 @@ func TestAKeptAnswerIsTheExecutors(t *testing.T) {
 			history = append(history, fmt.Sprintf("healed %d", who))
 		}
 		if random.IntN(3) == 0 {
-			what, of, who := changes[random.IntN(len(changes))], random.IntN(len(h.instances)), random.IntN(len(h.people))
+			what, of, who := changes[random.IntN(len(changes))], random.IntN(len(h.instances)),
+				random.IntN(len(h.people))
 			h.SQL(what.sql, h.instances[of].ID, h.people[who].ID)
 			history = append(history, fmt.Sprintf("%s of %d, %d", what.name, of, who))
 		}
@@ -231,7 +235,8 @@ func TestEveryChangeIsNoticed(t *testing.T) {
 			}
 			require.Greater(t, h.resolver.Answers().Shown(), before, "nothing is shown again: %s", document)
 			h.SQL(what.sql, of.ID, person.ID)
-			require.Equal(t, h.ask(t, h.executor, caller, document, of), h.ask(t, h.kept, caller, document, of), what.name)
+			require.Equal(t, h.ask(t, h.executor, caller, document, of),
+				h.ask(t, h.kept, caller, document, of), what.name)
 		}
 	}
 }
@@ -264,7 +269,8 @@ func TestWhatIsNotProvedIsNotKept(t *testing.T) {
 	require.Zero(t, kept, "a document that no proof covers was kept")
 	require.Zero(t, answers.Fresh())
 
-	h.SQL(`UPDATE instance SET config = jsonb_build_object('text', repeat('x', 20000)) WHERE id = $1`, h.instances[0].ID)
+	h.SQL(`UPDATE instance SET config = jsonb_build_object('text', repeat('x', 20000))
+		WHERE id = $1`, h.instances[0].ID)
 	for range 3 {
 		h.ask(t, h.kept, h.callers[0], documents[0], h.instances[0])
 	}

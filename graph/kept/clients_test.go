@@ -41,7 +41,8 @@ func TestTheListsOfTheClientsAreKept(t *testing.T) {
 		filter any
 	}{
 		{list, map[string]any{"statuses": live, "search": nil}}, {list, map[string]any{"statuses": nil, "search": "i"}},
-		{gql.ListInstances_Operation, map[string]any{}}, {gql.ListInstances_Operation, map[string]any{"statuses": live, "system": false}},
+		{gql.ListInstances_Operation, map[string]any{}}, {gql.ListInstances_Operation,
+			map[string]any{"statuses": live, "system": false}},
 		{gql.ListInstances_Operation, map[string]any{"appSlug": of.AppSlug}}, {gql.ListInstances_Operation, nil},
 	} {
 		variables := map[string]any{"projectId": string(of.ProjectID)}
@@ -54,6 +55,7 @@ func TestTheListsOfTheClientsAreKept(t *testing.T) {
 		}
 		require.Greater(t, h.resolver.Answers().Shown(), before, "%v", one.filter)
 		h.SQL(`UPDATE instance SET health_message = health_message || 'so' WHERE id = $1`, of.ID)
-		require.Equal(t, h.run(t, h.executor, caller, one.text, variables), h.run(t, h.kept, caller, one.text, variables))
+		require.Equal(t, h.run(t, h.executor, caller, one.text, variables),
+			h.run(t, h.kept, caller, one.text, variables))
 	}
 }

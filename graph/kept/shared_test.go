@@ -30,13 +30,15 @@ func TestAnAnswerIsSharedByRights(t *testing.T) {
 	require.Equal(t, want, h.ask(t, h.kept, h.callers[viewers[1]], documents[0], of))
 	require.Equal(t, before+1, answers.Shown(), "the other viewer's first question was read")
 	require.Equal(t, want, h.ask(t, h.kept, h.callers[admins[0]], documents[0], of))
-	require.Equal(t, []int64{before + 1, fresh + 1}, []int64{answers.Shown(), answers.Fresh()}, "an admin was shown what a viewer was answered")
+	require.Equal(t, []int64{before + 1, fresh + 1}, []int64{answers.Shown(), answers.Fresh()},
+		"an admin was shown what a viewer was answered")
 	require.Equal(t, want, h.ask(t, h.kept, h.callers[admins[1]], documents[0], of))
 	require.Equal(t, before+2, answers.Shown())
 	require.NotContains(t, h.ask(t, h.kept, elsewhere, documents[0], of), of.ID, "somebody of another tenant")
 
 	h.SQL(`UPDATE role_binding SET role = 'app_publisher' WHERE user_id = $1`, h.people[viewers[1]].ID)
-	require.Equal(t, h.ask(t, h.executor, h.callers[viewers[1]], documents[0], of), h.ask(t, h.kept, h.callers[viewers[1]], documents[0], of))
+	require.Equal(t, h.ask(t, h.executor, h.callers[viewers[1]], documents[0], of),
+		h.ask(t, h.kept, h.callers[viewers[1]], documents[0], of))
 	require.Equal(t, want, h.ask(t, h.kept, h.callers[viewers[0]], documents[0], of))
 	require.Equal(t, before+3, answers.Shown(), "the rights of another decide")
 }
@@ -46,7 +48,8 @@ func TestMoreRightsAreOtherRights(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 1<<20)
 	h.login(h.User(nil, platformtest.In(authz.ProjectViewer, h.projects[0])))
-	h.login(h.User(nil, platformtest.In(authz.ProjectViewer, h.projects[0]), platformtest.In(authz.ProjectViewer, h.projects[1])))
+	h.login(h.User(nil, platformtest.In(authz.ProjectViewer, h.projects[0]),
+		platformtest.In(authz.ProjectViewer, h.projects[1])))
 	for range 3 {
 		for _, caller := range h.callers[len(h.callers)-2:] {
 			h.ask(t, h.kept, caller, documents[2], h.instances[0])
@@ -61,12 +64,17 @@ func TestNothingIsProvedWithoutABindingOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 1<<20)
 	of := h.instances[0]
-	h.SQL(`INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status, created_at)
-		VALUES (platform.mint('cps'), $1, $2, $3, $4, 'ATTACHED', now())`, h.projects[1].TenantID, h.projects[1].ID, of.ID, of.ProjectID)
+	h.SQL(`INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status,
+		created_at)
+		VALUES (platform.mint('cps'), $1, $2, $3, $4, 'ATTACHED',
+		now())`, h.projects[1].TenantID, h.projects[1].ID, of.ID, of.ProjectID)
 	h.login(h.User(nil, platformtest.In(authz.ProjectAdmin, h.projects[1])))
-	for who, holds := range map[int]bool{0: true, 1: true, 2: true, 3: false, 4: false, 5: true, len(h.callers) - 1: false} {
-		h.ask(t, h.kept, h.callers[who], `{ instances(projectId: $project) { edges { cursor } } }`, of) // the scope is written
-		for _, about := range []tx.Subject{tx.InstanceSubject(ids.ID(of.ID)), tx.InstancesSubject(tx.Listed{Project: ids.ID(of.ProjectID), Most: 5})} {
+	for who, holds := range map[int]bool{0: true, 1: true, 2: true, 3: false, 4: false, 5: true,
+		len(h.callers) - 1: false} {
+		// the scope is written
+		h.ask(t, h.kept, h.callers[who], `{ instances(projectId: $project) { edges { cursor } } }`, of)
+		for _, about := range []tx.Subject{tx.InstanceSubject(ids.ID(of.ID)),
+			tx.InstancesSubject(tx.Listed{Project: ids.ID(of.ProjectID), Most: 5})} {
 			proof, err := h.DB.Prove(h.callers[who], about)
 			require.NoError(t, err)
 			require.Equal(t, holds, proof.Holds(), "%d", who)
@@ -88,13 +96,16 @@ func TestAShareIsNoPartOfARight(t *testing.T) {
 		t.Helper()
 		for _, document := range documents {
 			for _, caller := range append(asked, asked...) {
-				require.Equal(t, inOrder(t, h.ask(t, h.executor, caller, document, of)), inOrder(t, h.ask(t, h.kept, caller, document, of)))
+				require.Equal(t, inOrder(t, h.ask(t, h.executor, caller, document, of)),
+					inOrder(t, h.ask(t, h.kept, caller, document, of)))
 			}
 		}
 	}
 	same()
-	h.SQL(`INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status, created_at)
-		VALUES (platform.mint('cps'), $1, $2, $3, $4, 'ATTACHED', now())`, h.projects[1].TenantID, h.projects[1].ID, of.ID, of.ProjectID)
+	h.SQL(`INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status,
+		created_at)
+		VALUES (platform.mint('cps'), $1, $2, $3, $4, 'ATTACHED',
+		now())`, h.projects[1].TenantID, h.projects[1].ID, of.ID, of.ProjectID)
 	same()
 	h.SQL(`UPDATE control_plane_share SET status = 'DETACHED' WHERE instance_id = $1`, of.ID)
 	same()

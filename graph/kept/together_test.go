@@ -14,8 +14,10 @@ import (
 // subjects are an instance and a page, and one that no statement takes.
 func (h *house) subjects() []tx.Subject {
 	return []tx.Subject{
-		tx.InstanceSubject(ids.ID(h.instances[0].ID)), tx.InstanceSubject(ids.ID(h.instances[1].ID)), tx.InstanceSubject("ins_none"),
-		tx.InstanceSubject("ins_\x00"), tx.InstancesSubject(tx.Listed{Project: ids.ID(h.instances[0].ProjectID), Most: 5}),
+		tx.InstanceSubject(ids.ID(h.instances[0].ID)), tx.InstanceSubject(ids.ID(h.instances[1].ID)),
+		tx.InstanceSubject("ins_none"),
+		tx.InstanceSubject("ins_\x00"),
+		tx.InstancesSubject(tx.Listed{Project: ids.ID(h.instances[0].ProjectID), Most: 5}),
 	}
 }
 
@@ -119,7 +121,8 @@ func TestWhatIsLongToProveIsNotProved(t *testing.T) {
 	steps := func(n int) {
 		h.SQL(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state)
 			SELECT platform.mint('stp'), tenant_id, project_id, id, 'more-' || $2::int + n, $2::int + n, 'PENDING'
-			FROM operation, generate_series(1, $3::int) n WHERE id = (SELECT last_operation_id FROM instance WHERE id = $1)`, of.ID, n*1000, n)
+			FROM operation, generate_series(1, $3::int) n WHERE id = (SELECT last_operation_id FROM instance
+			WHERE id = $1)`, of.ID, n*1000, n)
 	}
 	steps(997) // beside the two there are
 	require.True(t, proves())

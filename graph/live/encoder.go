@@ -41,7 +41,8 @@ func newEncoder(ctx context.Context, engine *transport.Engine, op *graphql.Opera
 // again returns the same operation for another execution, without its caches.
 func again(op *graphql.OperationContext) *graphql.OperationContext {
 	return &graphql.OperationContext{
-		RawQuery: op.RawQuery, Variables: op.Variables, OperationName: op.OperationName, Doc: op.Doc, Operation: op.Operation,
+		RawQuery: op.RawQuery, Variables: op.Variables, OperationName: op.OperationName, Doc: op.Doc,
+		Operation:            op.Operation,
 		DisableIntrospection: op.DisableIntrospection, RecoverFunc: op.RecoverFunc,
 		ResolverMiddleware: op.ResolverMiddleware, RootResolverMiddleware: op.RootResolverMiddleware,
 	}

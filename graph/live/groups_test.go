@@ -68,7 +68,8 @@ func TestWhoWatchesAFutureThatWasLostIsTold(t *testing.T) {
 	b.SQL(`SET session_replication_role = replica; DELETE FROM app_instance_event WHERE message = 'lost';
 		UPDATE instance SET revision = 1; SET session_replication_role = DEFAULT;
 		INSERT INTO platform.generation_log (number, system_identifier, timeline, database)
-			SELECT number + 1, system_identifier, timeline, database FROM platform.generation_log ORDER BY number DESC LIMIT 1`)
+			SELECT number + 1, system_identifier, timeline, database FROM platform.generation_log ORDER BY number DESC
+			LIMIT 1`)
 	b.append("instead") // with the number of the lost one
 	for _, each := range []*sink{one, all} {
 		require.True(t, fault.Is(each.ended(t, patience), fault.CursorExpired), "%v", each.err)

@@ -290,7 +290,8 @@ func (b *bench) subscribeTo(ctx context.Context, project ids.ID, into *sink) (st
 	return b.open(ctx, activity, map[string]any{"p": string(project)}, into)
 }
 
-func (b *bench) open(ctx context.Context, document string, variables map[string]any, into *sink) (stop func(), err error) {
+func (b *bench) open(ctx context.Context, document string, variables map[string]any, into *sink) (stop func(),
+	err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	op, list := b.engine.Prepare(ctx, &graphql.RawParams{Query: document, Variables: variables})
 	if list != nil {

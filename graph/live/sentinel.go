@@ -76,7 +76,8 @@ func (s *Sentinel) watch(
 	defer s.mu.Unlock()
 	w := s.watches[key]
 	if w == nil {
-		w = &watch{ctx: context.WithoutCancel(ctx), check: check, by: by, subscriptions: make(map[*subscription]struct{})}
+		w = &watch{ctx: context.WithoutCancel(ctx), check: check, by: by,
+			subscriptions: make(map[*subscription]struct{})}
 		s.watches[key] = w
 	}
 	w.subscriptions[sub] = struct{}{}
@@ -164,7 +165,8 @@ func (s *Sentinel) unchanged(w *watch) bool {
 func (s *Sentinel) ask(w *watch) error {
 	s.asked <- struct{}{}
 	defer func() { <-s.asked }()
-	ctx, cancel := context.WithTimeout(w.ctx, recheckTimeout) // from now on: whoever waits for its turn has not been asked
+	// from now on: a watch that waits for its turn has not been asked
+	ctx, cancel := context.WithTimeout(w.ctx, recheckTimeout)
 	defer cancel()
 	w.passed = tx.Proof{}
 	if w.by == nil {

@@ -28,7 +28,8 @@ func TestSubscriptionsEndWithTheirCodeWhenTheRightIsGone(t *testing.T) {
 	cases := map[fault.Code][]*sink{
 		fault.Unauthenticated: {b.watching(b.With(session), timeline, ""), b.watching(b.With(session), activity, "")},
 		fault.PermissionRevoked: {
-			b.watching(b.With(key), timeline, ""), b.watching(b.With(key), timeline, ""), // which is FORBIDDEN from then on
+			// which is FORBIDDEN from then on
+			b.watching(b.With(key), timeline, ""), b.watching(b.With(key), timeline, ""),
 			b.watching(b.As(leaver), timeline, ""), b.watching(b.As(leaver), activity, ""), // which is NOT_FOUND
 			b.watching(b.With(mixed), activity, ""), // which is narrower
 		},
@@ -77,7 +78,10 @@ func (b *bench) rounds(n int32) {
 	b.t.Helper()
 	var seen atomic.Int32
 	ctx := b.As(b.viewer)
-	defer b.watch.Watch(ctx, "a marker of "+b.t.Name(), func(context.Context) error { seen.Add(1); return nil }, func(error) {})()
+	defer b.watch.Watch(ctx, "a marker of "+b.t.Name(), func(context.Context) error {
+		seen.Add(1)
+		return nil
+	}, func(error) {})()
 	b.until(func() bool { return seen.Load() > n })
 }
 

@@ -69,15 +69,18 @@ func (r Mutations) LogoutEverywhere(ctx context.Context, userID *ids.ID, reason 
 	return r.identity.LogoutEverywhere(ctx, userID, read.Value(reason))
 }
 
-func (r Mutations) UpdateServiceAccount(ctx context.Context, input identity.UpdateServiceAccountInput) (*db.ServiceAccount, error) {
+func (r Mutations) UpdateServiceAccount(ctx context.Context,
+	input identity.UpdateServiceAccountInput) (*db.ServiceAccount, error) {
 	return r.identity.UpdateServiceAccount(ctx, input)
 }
 
-func (r Mutations) DeleteServiceAccount(ctx context.Context, serviceAccountID ids.ID, reason *string) (*db.ServiceAccount, error) {
+func (r Mutations) DeleteServiceAccount(ctx context.Context, serviceAccountID ids.ID,
+	reason *string) (*db.ServiceAccount, error) {
 	return r.identity.DeleteServiceAccount(ctx, serviceAccountID, read.Value(reason))
 }
 
-func (r Mutations) RotateServiceAccountKey(ctx context.Context, input identity.RotateKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
+func (r Mutations) RotateServiceAccountKey(ctx context.Context,
+	input identity.RotateKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
 	key, secret, err := r.identity.RotateServiceAccountKey(ctx, input)
 	if err != nil {
 		return nil, err
@@ -85,11 +88,13 @@ func (r Mutations) RotateServiceAccountKey(ctx context.Context, input identity.R
 	return &model.CreateServiceAccountKeyPayload{Key: key, Secret: secret}, nil
 }
 
-func (r Mutations) CreateServiceAccount(ctx context.Context, input identity.CreateServiceAccountInput) (*db.ServiceAccount, error) {
+func (r Mutations) CreateServiceAccount(ctx context.Context,
+	input identity.CreateServiceAccountInput) (*db.ServiceAccount, error) {
 	return r.identity.CreateServiceAccount(ctx, input)
 }
 
-func (r Mutations) CreateServiceAccountKey(ctx context.Context, input model.CreateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
+func (r Mutations) CreateServiceAccountKey(ctx context.Context,
+	input model.CreateServiceAccountKeyInput) (*model.CreateServiceAccountKeyPayload, error) {
 	key, secret, err := r.identity.CreateServiceAccountKey(ctx, input.ServiceAccountID, input.ExpiresAt)
 	if err != nil {
 		return nil, err
@@ -97,7 +102,8 @@ func (r Mutations) CreateServiceAccountKey(ctx context.Context, input model.Crea
 	return &model.CreateServiceAccountKeyPayload{Key: key, Secret: secret}, nil
 }
 
-func (r Mutations) RevokeServiceAccountKey(ctx context.Context, keyID ids.ID, reason *string) (*db.ServiceAccountKey, error) {
+func (r Mutations) RevokeServiceAccountKey(ctx context.Context, keyID ids.ID,
+	reason *string) (*db.ServiceAccountKey, error) {
 	return r.identity.RevokeServiceAccountKey(ctx, keyID, read.Value(reason))
 }
 
@@ -121,7 +127,8 @@ func (r Queries) PermissionKeys(ctx context.Context) ([]*identity.PermissionKeyV
 	return r.identity.PermissionKeys(ctx)
 }
 
-func (r Queries) RoleBindings(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, ended bool, first *int, after *string) (*model.RoleBindingConnection, error) {
+func (r Queries) RoleBindings(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, ended bool, first *int,
+	after *string) (*model.RoleBindingConnection, error) {
 	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
@@ -138,7 +145,8 @@ func (r Queries) MadeUnder(ctx context.Context, bindingID ids.ID) ([]*identity.D
 	return r.identity.MadeUnder(ctx, bindingID)
 }
 
-func (r Queries) PlanServiceAccountUpdate(ctx context.Context, input identity.UpdateServiceAccountInput) (*identity.AccountChange, error) {
+func (r Queries) PlanServiceAccountUpdate(ctx context.Context,
+	input identity.UpdateServiceAccountInput) (*identity.AccountChange, error) {
 	return r.identity.PlanServiceAccountUpdate(ctx, input)
 }
 
@@ -150,7 +158,8 @@ func (r Queries) Tenants(ctx context.Context, first *int, after *string) (*model
 	return read.List[model.TenantConnection](ctx, first, after, read.StandardPage, r.identity.Tenants)
 }
 
-func (r Queries) Users(ctx context.Context, tenantID ids.ID, waiting bool, first *int, after *string) (*model.UserConnection, error) {
+func (r Queries) Users(ctx context.Context, tenantID ids.ID, waiting bool, first *int,
+	after *string) (*model.UserConnection, error) {
 	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
@@ -158,7 +167,8 @@ func (r Queries) Users(ctx context.Context, tenantID ids.ID, waiting bool, first
 	return read.Connection[model.UserConnection](r.identity.Users(ctx, tenantID, waiting, args))
 }
 
-func (r Queries) ServiceAccounts(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.ServiceAccountConnection, error) {
+func (r Queries) ServiceAccounts(ctx context.Context, projectID ids.ID, first *int,
+	after *string) (*model.ServiceAccountConnection, error) {
 	return read.ListOf[model.ServiceAccountConnection](ctx, projectID, first, after, r.identity.ServiceAccounts)
 }
 
@@ -190,7 +200,8 @@ func (r Viewer) Sessions(ctx context.Context, obj *identity.Viewer) ([]*identity
 	return r.identity.Sessions(ctx)
 }
 
-func (r Viewer) Projects(ctx context.Context, obj *identity.Viewer, first *int, after *string) (*model.ProjectConnection, error) {
+func (r Viewer) Projects(ctx context.Context, obj *identity.Viewer, first *int,
+	after *string) (*model.ProjectConnection, error) {
 	return read.List[model.ProjectConnection](ctx, first, after, read.StandardPage, r.identity.Projects)
 }
 

@@ -68,13 +68,17 @@ func peopleTables(m *meeting) *plain.Type {
 		"age": plain.Value(func(ctx context.Context, p *person, _ plain.Args) (int, error) {
 			return p.n, m.join(ctx)
 		}, plain.Int).Gathered(),
-		"broken": plain.One(of, func(context.Context, *person, plain.Args) (*person, error) { panic("broken") }).Gathered(),
+		"broken": plain.One(of, func(context.Context, *person, plain.Args) (*person, error) {
+			panic("broken")
+		}).Gathered(),
 	}
 	return &plain.Type{Name: "Query", Fields: map[string]plain.Field{
 		"people": plain.Many(of, func(context.Context, *plain.Root, plain.Args) ([]*person, error) {
 			return []*person{{0}, {1}, {2}}, nil
 		}),
-		"one": plain.One(of, func(context.Context, *plain.Root, plain.Args) (*person, error) { return &person{1}, nil }),
+		"one": plain.One(of, func(context.Context, *plain.Root, plain.Args) (*person, error) {
+			return &person{1}, nil
+		}),
 	}}
 }
 

@@ -163,7 +163,8 @@ func (c *compiler) selection(set ast.SelectionSet, at place) *selection {
 			c.edges = append(c.edges, of.Name+"."+asked.Name)
 		}
 		if field.of != nil {
-			s.below = c.selection(asked.Selections, place{of: field.of(), listed: at.listed || field.many, loaded: at.loaded || s.gathered})
+			s.below = c.selection(asked.Selections, place{of: field.of(), listed: at.listed || field.many,
+				loaded: at.loaded || s.gathered})
 			if s.below == nil {
 				return nil
 			}

@@ -84,7 +84,8 @@ func Leaf[T any](write func(dst []byte, obj *T) []byte) Field {
 }
 
 // Value returns the field of a scalar that a resolver makes of a T.
-func Value[T, V any](get func(ctx context.Context, obj *T, args Args) (V, error), write func(dst []byte, value V) []byte) Field {
+func Value[T, V any](get func(ctx context.Context, obj *T, args Args) (V, error),
+	write func(dst []byte, value V) []byte) Field {
 	return Field{
 		get:   func(ctx context.Context, obj any, args Args) (any, error) { return get(ctx, obj.(*T), args) },
 		write: func(dst []byte, value any) []byte { return write(dst, value.(V)) },

@@ -31,8 +31,8 @@ func (r *Relay) Dial(ctx context.Context, to *endpoint.Target) (net.Conn, error)
 func (r *Relay) Open(ctx context.Context, tenant, node ids.ID, open tunnel.Open) (net.Conn, error) {
 	leave, ok := r.take(tenant)
 	if !ok {
-		return nil, fault.New(fault.RateLimited, "the tenant has %d connections open here, and may have no more: close some",
-			MaxPerTenant)
+		return nil, fault.New(fault.RateLimited,
+			"the tenant has %d connections open here, and may have no more: close some", MaxPerTenant)
 	}
 	conn, err := r.stream(ctx, node)
 	if err == nil {

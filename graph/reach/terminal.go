@@ -80,7 +80,8 @@ func (r *Relay) visitor(ctx context.Context, request *http.Request, authenticate
 	}
 	shown, refused := transport.RequestCredential(request)
 	if refused != nil || shown.Source != transport.SourceCookie {
-		return ctx, fault.New(fault.Unauthenticated, "log in: a terminal in a browser is opened by the cookie of a login")
+		return ctx, fault.New(fault.Unauthenticated,
+			"log in: a terminal in a browser is opened by the cookie of a login")
 	}
 	return authenticate(ctx, shown, request)
 }
@@ -91,8 +92,9 @@ func (r *Relay) work(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	in := endpoint.CommandInput{MemberID: wanted.Member, Reason: wanted.Reason, Exec: tunnel.Exec{Command: wanted.Command,
-		User: wanted.User, TTY: true, Rows: wanted.Rows, Cols: wanted.Cols}}
+	in := endpoint.CommandInput{MemberID: wanted.Member, Reason: wanted.Reason,
+		Exec: tunnel.Exec{Command: wanted.Command,
+			User: wanted.User, TTY: true, Rows: wanted.Rows, Cols: wanted.Cols}}
 	node, tenant, open, err := r.Endpoints.Command(ctx, in)
 	if err != nil {
 		return err
@@ -232,7 +234,8 @@ func (t *terminal) watch(stop <-chan struct{}) error {
 			return nil
 		case now := <-ticker.C:
 			if now.Sub(time.Unix(t.moved.Load(), 0)) > terminalIdle {
-				return fault.New(fault.Unavailable, "nothing was typed or printed for %d minutes, and the terminal has ended",
+				return fault.New(fault.Unavailable,
+					"nothing was typed or printed for %d minutes, and the terminal has ended",
 					int(terminalIdle.Minutes()))
 			}
 			_ = t.socket.WriteControl(websocket.PingMessage, nil, now.Add(openingTime))

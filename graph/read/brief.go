@@ -41,7 +41,8 @@ var (
 // briefDetail returns for which rows a part is enough, for the instance that is being resolved.
 func briefDetail(ctx context.Context) instance.Brief {
 	whole := wholeOf(graphql.GetFieldContext(ctx).Field.Selections, pageParts)
-	return instance.Brief{Steps: !whole[0], LastOperation: !whole[1], Members: !whole[2], Events: !whole[3], Instance: !whole[4]}
+	return instance.Brief{Steps: !whole[0], LastOperation: !whole[1], Members: !whole[2], Events: !whole[3],
+		Instance: !whole[4]}
 }
 
 // BriefList reports whether a part of each instance, and of its last operation, is enough for the list being resolved.

@@ -108,8 +108,8 @@ func (l *Loaders) CountTries() error {
 // CountLogs counts a member whose logs are read, and refuses it over the bound.
 func (l *Loaders) CountLogs() error {
 	if l.logs.Add(1) > maxLogs {
-		return fault.New(fault.LimitExceeded, "a document may read the logs of %d members: read those of others by another",
-			maxLogs)
+		return fault.New(fault.LimitExceeded,
+			"a document may read the logs of %d members: read those of others by another", maxLogs)
 	}
 	return nil
 }
@@ -117,8 +117,8 @@ func (l *Loaders) CountLogs() error {
 // CountMetrics counts a member whose series is read, and refuses it over the bound.
 func (l *Loaders) CountMetrics() error {
 	if l.metrics.Add(1) > maxLogs {
-		return fault.New(fault.LimitExceeded, "a document may read the series of %d members: read those of others by another",
-			maxLogs)
+		return fault.New(fault.LimitExceeded,
+			"a document may read the series of %d members: read those of others by another", maxLogs)
 	}
 	return nil
 }

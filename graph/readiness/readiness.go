@@ -50,6 +50,7 @@ func (r Lookups) AppOnboarding(ctx context.Context, appSlug string, version *str
 }
 
 // Gaps resolves gaps.
-func (r Lookups) Gaps(ctx context.Context, filter *gap.Filter, first *int, after *string) (*model.GapConnection, error) {
+func (r Lookups) Gaps(ctx context.Context, filter *gap.Filter, first *int,
+	after *string) (*model.GapConnection, error) {
 	return read.ListOf[model.GapConnection](ctx, filter, first, after, r.Log.List)
 }

@@ -33,11 +33,13 @@ const mostQuoted = 40
 func UnmarshalDateTime(v any) (time.Time, error) {
 	text, ok := v.(string)
 	if !ok {
-		return time.Time{}, fault.New(fault.InvalidArgument, "an instant must be a string in RFC 3339, such as 2026-01-31T12:00:00Z")
+		return time.Time{}, fault.New(fault.InvalidArgument,
+			"an instant must be a string in RFC 3339, such as 2026-01-31T12:00:00Z")
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return time.Time{}, fault.New(fault.InvalidArgument, "%.*q is not an instant in RFC 3339, such as 2026-01-31T12:00:00Z", mostQuoted, text)
+		return time.Time{}, fault.New(fault.InvalidArgument,
+			"%.*q is not an instant in RFC 3339, such as 2026-01-31T12:00:00Z", mostQuoted, text)
 	}
 	return t.UTC().Truncate(time.Microsecond), nil
 }

@@ -98,7 +98,8 @@ func counter(name, help string, of func(*membermetric.Usage) *float64) family {
 }
 
 var (
-	info = prometheus.NewDesc("app_platform_member_info", "A member, with its instance's name, its number and its status.",
+	info = prometheus.NewDesc("app_platform_member_info",
+		"A member, with its instance's name, its number and its status.",
 		append(append([]string{}, labels...), "instance_name", "index", "status"), nil)
 	measured = prometheus.NewDesc("app_platform_member_measured",
 		"Whether the member was measured in the last minute; otherwise it has no numbers.", labels, nil)
@@ -124,7 +125,9 @@ var families = []family{
 		func(u *membermetric.Usage) *float64 { return u.DiskReadBytes }),
 	counter("disk_written_bytes_total", "Written to block devices since the member started.",
 		func(u *membermetric.Usage) *float64 { return u.DiskWrittenBytes }),
-	gauge("gpus", "How many GPUs the member has.", func(u *membermetric.Usage) *float64 { return new(float64(u.GPUs)) }),
+	gauge("gpus", "How many GPUs the member has.", func(u *membermetric.Usage) *float64 {
+		return new(float64(u.GPUs))
+	}),
 	gauge("gpu_utilization_ratio", "The fraction of time in which its GPUs were at work, on average of them.",
 		func(u *membermetric.Usage) *float64 { return u.GPU }),
 	gauge("gpu_memory_bytes", "Memory in use on its GPUs together.",

@@ -18,7 +18,8 @@ func LaunchOptions(options *instance.Options) *model.LaunchOptions {
 	}
 	for _, verdict := range options.Allocations {
 		reasons := Pointers(verdict.Reasons)
-		shown := &model.AllocationVerdict{Allocation: verdict.Allocation, Compatible: len(reasons) == 0, Reasons: reasons}
+		shown := &model.AllocationVerdict{Allocation: verdict.Allocation, Compatible: len(reasons) == 0,
+			Reasons: reasons}
 		if verdict.Class != "" {
 			shown.IsolationClass = &verdict.Class
 		}

@@ -30,7 +30,8 @@ func Within(row *db.Manifest, name string, into any) error {
 func Components(components []manifest.Component) []*model.ComponentSpec {
 	out := make([]*model.ComponentSpec, len(components))
 	for i, c := range components {
-		out[i] = &model.ComponentSpec{Key: c.Key, DisplayName: c.DisplayName, Min: c.Min, Max: c.Max, Default: c.Default}
+		out[i] = &model.ComponentSpec{Key: c.Key, DisplayName: c.DisplayName, Min: c.Min, Max: c.Max,
+			Default: c.Default}
 	}
 	return out
 }
@@ -50,7 +51,8 @@ func Actions(actions []manifest.Action) []*model.ActionSpec {
 	for i, a := range actions {
 		out[i] = &model.ActionSpec{
 			Name: a.Name, DisplayName: a.DisplayName, PermissionKey: a.PermissionKey,
-			Risk: lifecycle.ActionRisk(strings.ToUpper(a.Risk)), InputSchema: a.InputSchema, OutputSchema: a.OutputSchema,
+			Risk: lifecycle.ActionRisk(strings.ToUpper(a.Risk)), InputSchema: a.InputSchema,
+			OutputSchema: a.OutputSchema,
 		}
 	}
 	return out

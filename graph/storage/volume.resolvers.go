@@ -57,7 +57,8 @@ func (r Views) One(ctx context.Context, id ids.ID) (*volume.Volume, error) {
 }
 
 // Volumes resolves the query volumes.
-func (r Views) Volumes(ctx context.Context, projectID ids.ID, deleted bool, first *int, after *string) (*model.VolumeConnection, error) {
+func (r Views) Volumes(ctx context.Context, projectID ids.ID, deleted bool, first *int,
+	after *string) (*model.VolumeConnection, error) {
 	return read.ListOf[model.VolumeConnection](ctx, volume.Filter{ProjectID: projectID, Deleted: deleted}, first, after,
 		r.volumes.List)
 }

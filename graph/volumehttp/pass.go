@@ -54,7 +54,8 @@ func (p *passage) pass(r *http.Request) {
 		ExpectContinueTimeout: continuePatience,
 		DialContext:           func(context.Context, string, string) (net.Conn, error) { return p.conn, nil }}
 	defer web.CloseIdleConnections()
-	proxy := &httputil.ReverseProxy{Transport: quiet{web, r.Context()}, Rewrite: p.rewrite, ModifyResponse: p.answered, ErrorHandler: p.failed}
+	proxy := &httputil.ReverseProxy{Transport: quiet{web, r.Context()}, Rewrite: p.rewrite, ModifyResponse: p.answered,
+		ErrorHandler: p.failed}
 	proxy.ServeHTTP(&patientWriter{ResponseWriter: p.writer, control: control}, r)
 }
 
@@ -138,7 +139,8 @@ func (p *passage) answered(response *http.Response) error {
 
 // disposition has browsers keep a file by its name, and never show it. A name is anything, so that it is encoded.
 func disposition(name string) string {
-	if value := mime.FormatMediaType("attachment", map[string]string{"filename": volumefiles.Shown(name)}); value != "" {
+	if value := mime.FormatMediaType("attachment",
+		map[string]string{"filename": volumefiles.Shown(name)}); value != "" {
 		return value
 	}
 	return "attachment"

@@ -46,7 +46,8 @@ func TestANodeThatFallsSilentEndsTheRequest(t *testing.T) {
 		})
 		require.Equal(t, silence, time.Since(begun))
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
-		for _, words := range []string{`"UNAVAILABLE"`, `"retryable":true`, "neither received nor sent a byte for 2m0s"} {
+		for _, words := range []string{`"UNAVAILABLE"`, `"retryable":true`,
+			"neither received nor sent a byte for 2m0s"} {
 			require.Contains(t, w.Body.String(), words)
 		}
 	})

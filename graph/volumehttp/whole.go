@@ -32,7 +32,8 @@ func (a *asked) compareWhole() {
 func (p *passage) whole(response *http.Response) error {
 	if response.StatusCode == http.StatusPartialContent {
 		var from, to, size int64
-		if _, err := fmt.Sscanf(response.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &size); err != nil ||
+		if _, err := fmt.Sscanf(response.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to,
+			&size); err != nil ||
 			from != 0 || to != size-1 {
 			return fmt.Errorf("a node answered %q where all of a file was wanted", response.Header.Get("Content-Range"))
 		}
@@ -40,8 +41,8 @@ func (p *passage) whole(response *http.Response) error {
 		response.Header.Set("Content-Length", strconv.FormatInt(size, 10))
 		response.Header.Del("Content-Range")
 	}
-	response.Body = &comparing{bytes: bufio.NewReaderSize(response.Body, bufferSize), Closer: response.Body, response: response,
-		sum: sha256.New()}
+	response.Body = &comparing{bytes: bufio.NewReaderSize(response.Body, bufferSize), Closer: response.Body,
+		response: response, sum: sha256.New()}
 	return nil
 }
 

@@ -39,8 +39,8 @@ func (c *Client) Describe(ctx context.Context, target Target) (adapter.Descripti
 func (c *Client) Plan(ctx context.Context, target Target, request adapter.PlanRequest, trace Trace) (adapter.PlanAnswer,
 	error) {
 	var out adapter.PlanAnswer
-	_, err := c.do(ctx, target, call{name: "plan", method: http.MethodPost, path: adapter.PlansPath, body: request, trace: trace,
-		timeout: actTimeout}, &out)
+	_, err := c.do(ctx, target, call{name: "plan", method: http.MethodPost, path: adapter.PlansPath, body: request,
+		trace: trace, timeout: actTimeout}, &out)
 	if failed, ok := As(err); ok && slices.Contains(notPlanned, failed.Status) {
 		failed.Kind = Unsupported
 	}
@@ -95,7 +95,8 @@ func about(d adapter.Dispatch) []slog.Attr {
 // Status reads the state of an operation.
 func (c *Client) Status(ctx context.Context, target Target, operation string, trace Trace) (adapter.Status, error) {
 	var out adapter.Status
-	_, err := c.do(ctx, target, call{name: "status", method: http.MethodGet, path: adapter.OperationPath(operation), trace: trace}, &out)
+	_, err := c.do(ctx, target, call{name: "status", method: http.MethodGet, path: adapter.OperationPath(operation),
+		trace: trace}, &out)
 	if err != nil {
 		return out, err
 	}

@@ -184,7 +184,8 @@ func (c *Client) record(ctx context.Context, target Target, one call, status int
 		return
 	}
 	c.Log.LogAttrs(ctx, level, "adapter call", append(slices.Clip(one.trace.About),
-		slog.String("correlation_id", one.trace.CorrelationID), telemetry.TraceID(ctx), slog.String("adapter", target.Name),
+		slog.String("correlation_id", one.trace.CorrelationID), telemetry.TraceID(ctx),
+		slog.String("adapter", target.Name),
 		slog.String("call", one.name), slog.Int("status", status), slog.String("code", outcome(err)),
 		telemetry.Milliseconds(took))...)
 }

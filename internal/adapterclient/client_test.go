@@ -47,7 +47,9 @@ func TestRequestsAreSignedForOneAdapterAndTraced(t *testing.T) {
 	require.NoError(t, err)
 	public, err := ring.Public()
 	require.NoError(t, err)
-	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(public) }))
+	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(public)
+	}))
 	t.Cleanup(keys.Close)
 	set := adapter.NewKeySet(keys.URL, http.DefaultClient)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,8 +66,9 @@ func TestRequestsAreSignedForOneAdapterAndTraced(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := adapterclient.New(ring, dial.Loopback())
 	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceFlags: trace.FlagsSampled,
-		TraceID: trace.TraceID{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36},
-		SpanID:  trace.SpanID{0, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7}})
+		TraceID: trace.TraceID{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e,
+			0x47, 0x36},
+		SpanID: trace.SpanID{0, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7}})
 	ctx := trace.ContextWithSpanContext(t.Context(), caller)
 	status, err := client.Status(ctx, adapterclient.Target{Name: "demo", URL: server.URL}, "op_1",
 		adapterclient.Trace{CorrelationID: "corr"})
@@ -80,18 +83,21 @@ func TestAnswersBecomeKindsOfFailure(t *testing.T) {
 		body string
 		want adapterclient.Kind
 	}{
-		"refused for safety":        {422, `{"code":"UNSAFE","message":"no"}`, adapterclient.Rejected},
-		"other specification":       {409, `{"code":"BODY_MISMATCH","message":"no"}`, adapterclient.Conflict},
-		"unknown":                   {404, `{"code":"NOT_FOUND","message":"no"}`, adapterclient.Missing},
-		"broken":                    {500, `oops`, adapterclient.Unavailable},
-		"too many":                  {429, ``, adapterclient.Unavailable},
-		"says to try again":         {400, `{"code":"BUSY","message":"later","retryable":true}`, adapterclient.Unavailable},
-		"signature refused":         {401, `{}`, adapterclient.Invalid},
-		"a redirect is no answer":   {302, ``, adapterclient.Invalid},
-		"no JSON":                   {200, `hello`, adapterclient.Invalid},
-		"status of another":         {200, `{"operationId":"op_2","attempt":1,"state":"running"}`, adapterclient.Invalid},
-		"state outside of the list": {200, `{"operationId":"op_1","attempt":1,"state":"asleep"}`, adapterclient.Invalid},
-		"longer than its bound":     {200, `"` + strings.Repeat("x", adapter.MaxBody) + `"`, adapterclient.Invalid},
+		"refused for safety":  {422, `{"code":"UNSAFE","message":"no"}`, adapterclient.Rejected},
+		"other specification": {409, `{"code":"BODY_MISMATCH","message":"no"}`, adapterclient.Conflict},
+		"unknown":             {404, `{"code":"NOT_FOUND","message":"no"}`, adapterclient.Missing},
+		"broken":              {500, `oops`, adapterclient.Unavailable},
+		"too many":            {429, ``, adapterclient.Unavailable},
+		"says to try again": {400, `{"code":"BUSY","message":"later","retryable":true}`,
+			adapterclient.Unavailable},
+		"signature refused":       {401, `{}`, adapterclient.Invalid},
+		"a redirect is no answer": {302, ``, adapterclient.Invalid},
+		"no JSON":                 {200, `hello`, adapterclient.Invalid},
+		"status of another": {200, `{"operationId":"op_2","attempt":1,"state":"running"}`,
+			adapterclient.Invalid},
+		"state outside of the list": {200, `{"operationId":"op_1","attempt":1,"state":"asleep"}`,
+			adapterclient.Invalid},
+		"longer than its bound": {200, `"` + strings.Repeat("x", adapter.MaxBody) + `"`, adapterclient.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

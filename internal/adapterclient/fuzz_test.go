@@ -29,7 +29,8 @@ func (s says) RoundTrip(*http.Request) (*http.Response, error) {
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{
 		`{"contractVersions":["1.1"],"name":"demo","apps":[]}`, `{"operationId":"op_1","attempt":1,"state":"RUNNING"}`,
-		`{"verdict":"SAFE"}`, `{"code":"x","message":"y"}`, `{"epoch":"e","cursor":"c","operations":[]}`, `null`, `[]`, `{`,
+		`{"verdict":"SAFE"}`, `{"code":"x","message":"y"}`, `{"epoch":"e","cursor":"c","operations":[]}`,
+		`null`, `[]`, `{`,
 		``, `{"outcome":"STOPPED"}`,
 	} {
 		f.Add(200, []byte(seed))

@@ -29,9 +29,9 @@ func certified(t *testing.T) (pair tls.Certificate, authority string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
-		BasicConstraintsValid: true,
-		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key},
@@ -76,7 +76,8 @@ func TestWhoeverTookAnAddressOverIsNotBelieved(t *testing.T) {
 	impostor, _ := certified(t)
 	client := trusting(t, "127.0.0.0/8", adapterclient.Trust{})
 	url, reached := answering(t, genuine, "")
-	status, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: url, Authority: authority}, "op_1",
+	status, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: url,
+		Authority: authority}, "op_1",
 		adapterclient.Trace{})
 	require.NoError(t, err)
 	require.Equal(t, "succeeded", string(status.State))
@@ -97,7 +98,8 @@ func TestOffThisMachineNothingIsSentWithoutTLSThatProvesWhoAnswers(t *testing.T)
 	for _, target := range []adapterclient.Target{
 		{Name: "demo", URL: "http://198.51.100.1:9"}, {Name: "demo", URL: "https://198.51.100.1:9"},
 		{Name: "demo", URL: "http://adapter.test"},
-		{Name: "demo", URL: "http://198.51.100.1:9", Authority: authority}, {Name: "demo", URL: "http://127.0.0.1.nip.test"},
+		{Name: "demo", URL: "http://198.51.100.1:9", Authority: authority},
+		{Name: "demo", URL: "http://127.0.0.1.nip.test"},
 		{Name: "demo", URL: "https://198.51.100.1:9", Authority: "nonsense"},
 	} {
 		began := time.Now()
@@ -127,7 +129,8 @@ func TestAnAdapterMayAskForThePlatformsCertificate(t *testing.T) {
 	ours, vouches := certified(t)
 	url, reached := answering(t, server, vouches)
 	target := adapterclient.Target{Name: "demo", URL: url, Authority: authority}
-	_, err := trusting(t, "127.0.0.0/8", adapterclient.Trust{}).Status(t.Context(), target, "op_1", adapterclient.Trace{})
+	_, err := trusting(t, "127.0.0.0/8", adapterclient.Trust{}).Status(t.Context(), target, "op_1",
+		adapterclient.Trace{})
 	require.Error(t, err)
 	require.Zero(t, reached.Load())
 	shows := trusting(t, "127.0.0.0/8", adapterclient.Trust{Certificate: func() *tls.Certificate { return &ours }})
@@ -162,7 +165,9 @@ func TestASandboxReachesWhatItsOwnPolicyAllows(t *testing.T) {
 	require.Equal(t, adapterclient.Forbidden, kindOf(t, ask(closed, pinned)), "an authority opens no address")
 	require.Zero(t, reached.Load())
 
-	open := trusting(t, "", adapterclient.Trust{Sandbox: inside, Certificate: func() *tls.Certificate { return &shown }})
+	open := trusting(t, "", adapterclient.Trust{Sandbox: inside, Certificate: func() *tls.Certificate {
+		return &shown
+	}})
 	require.NoError(t, ask(open, pinned))
 	require.NoError(t, ask(open, adapterclient.Target{URL: plain.URL}), "the operator allows it")
 	require.Error(t, ask(open, adapterclient.Target{URL: url}), "the machine's authorities do not know it")

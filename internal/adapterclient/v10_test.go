@@ -113,7 +113,8 @@ func (o *oldAdapter) answer(w http.ResponseWriter, r *http.Request, body []byte)
 	case strings.Contains(r.URL.Path, "/actions/"):
 		_, _ = fmt.Fprint(w, `{"output":{"heard":"hi"}}`)
 	default:
-		_, _ = fmt.Fprint(w, `{"instanceId":"ins_1","health":"healthy","message":"well","members":[],"observedAt":"2026-01-01T00:00:00Z"}`)
+		_, _ = fmt.Fprint(w,
+			`{"instanceId":"ins_1","health":"healthy","message":"well","members":[],"observedAt":"2026-01-01T00:00:00Z"}`)
 	}
 }
 
@@ -146,7 +147,9 @@ func (o *oldAdapter) dispatch(w http.ResponseWriter, body []byte) {
 func (o *oldAdapter) status(id string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return fmt.Sprintf(`{"operationId":%q,"attempt":%d,"state":"running","phase":"","percent":1,"message":"","members":[]}`, id, o.ops[id].attempt)
+	return fmt.Sprintf(
+		`{"operationId":%q,"attempt":%d,"state":"running","phase":"","percent":1,"message":"","members":[]}`, id,
+		o.ops[id].attempt)
 }
 
 func TestAdapterOfVersion10KeepsWorking(t *testing.T) {
@@ -157,8 +160,9 @@ func TestAdapterOfVersion10KeepsWorking(t *testing.T) {
 	require.Equal(t, []string{"1.0"}, said.ContractVersions)
 
 	d := adapter.Dispatch{
-		OperationID: "op_1", Kind: adapter.MemberDrain, Attempt: 1, Deadline: time.Now().Add(time.Minute), CorrelationID: "c",
-		Instance: adapter.Instance{ID: "ins_1", App: "demo", Components: []adapter.ComponentCount{}},
+		OperationID: "op_1", Kind: adapter.MemberDrain, Attempt: 1, Deadline: time.Now().Add(time.Minute),
+		CorrelationID: "c",
+		Instance:      adapter.Instance{ID: "ins_1", App: "demo", Components: []adapter.ComponentCount{}},
 		Members: []adapter.Member{{
 			ID: "mem_1", ComponentKey: "peer", Cordoned: true, Labels: map[string]string{"zone": "a"},
 			Node: adapter.Node{ID: "nod_1", Reachable: new(bool)},
@@ -186,12 +190,13 @@ func TestAdapterOfVersion10KeepsWorking(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, adapter.Healthy, seen.Health)
 	_, err = client.Act(t.Context(), target, "say", adapter.ActionRequest{
-		Input: json.RawMessage(`{}`), IdempotencyKey: "k", Instance: d.Instance, Members: d.Members, Platform: d.Platform,
+		Input: json.RawMessage(`{}`), IdempotencyKey: "k", Instance: d.Instance, Members: d.Members,
+		Platform: d.Platform,
 	}, adapterclient.Trace{})
 	require.NoError(t, err)
 
-	_, err = client.Plan(t.Context(), target, adapter.PlanRequest{Kind: d.Kind, Instance: d.Instance, Members: d.Members,
-		Platform: d.Platform}, adapterclient.Trace{})
+	_, err = client.Plan(t.Context(), target, adapter.PlanRequest{Kind: d.Kind, Instance: d.Instance,
+		Members: d.Members, Platform: d.Platform}, adapterclient.Trace{})
 	require.Equal(t, adapterclient.Unsupported, kindOf(t, err))
 }
 
@@ -222,7 +227,8 @@ func TestPlansAreHeldAgainstTheContract(t *testing.T) {
 				w.WriteHeader(one.code)
 				_, _ = fmt.Fprint(w, one.body)
 			})
-			_, err := client.Plan(t.Context(), target, adapter.PlanRequest{Kind: adapter.MemberDrain}, adapterclient.Trace{})
+			_, err := client.Plan(t.Context(), target, adapter.PlanRequest{Kind: adapter.MemberDrain},
+				adapterclient.Trace{})
 			require.Equal(t, one.want, kindOf(t, err))
 		})
 	}

@@ -12,7 +12,8 @@ import (
 func Unasked(tree *Tree) (found []Finding) {
 	asked, literals := mentioned(tree, "authz", "authz")
 	for _, entry := range catalogued(tree, "authz/keys.go") {
-		if suffix := suffixOf(entry.text); asked[entry.name] || literals[entry.text] || (suffix != "" && literals[suffix]) {
+		if suffix := suffixOf(entry.text); asked[entry.name] || literals[entry.text] ||
+			(suffix != "" && literals[suffix]) {
 			continue
 		}
 		found = append(found, Finding{entry.file, entry.line, entry.text,
@@ -31,7 +32,8 @@ func Unraised(tree *Tree) (found []Finding) {
 		for _, spec := range constants(file.AST) {
 			name, text := spec.Names[0].Name, literal(spec)
 			if text != "" && !raised[name] && !literals[text] {
-				found = append(found, Finding{file.Path, tree.line(spec.Pos()), text, "nothing answers with the code " + text})
+				found = append(found, Finding{file.Path, tree.line(spec.Pos()), text,
+					"nothing answers with the code " + text})
 			}
 		}
 	}
@@ -66,7 +68,8 @@ func Untold(tree *Tree) (found []Finding) {
 		for _, spec := range constants(file.AST) {
 			name, text := spec.Names[0].Name, literal(spec)
 			if text != "" && !told[name] && !made(text) {
-				found = append(found, Finding{file.Path, tree.line(spec.Pos()), text, "nothing writes events of the type " + text})
+				found = append(found, Finding{file.Path, tree.line(spec.Pos()), text,
+					"nothing writes events of the type " + text})
 			}
 		}
 	}

@@ -16,8 +16,8 @@ var (
 	climbing    = map[string]string{}
 	testHelpers = map[string]string{
 		"rig/bench/": "it measures, with the testing package's own counters; no program holds it",
-		"internal/ociregistry -> net/http/httptest": "its recorder carries the kept manifests back into the library's " +
-			"handler at the start; the library has no other way in",
+		"internal/ociregistry -> net/http/httptest": "its recorder carries the kept manifests back into the " +
+			"library's handler at the start; the library has no other way in",
 	}
 	impurities = map[string]string{}
 	ownClock   = map[string]string{
@@ -33,8 +33,8 @@ var (
 	undocumentedNames = map[string]string{}
 	longFiles         = map[string]string{}
 	largePackages     = map[string]string{
-		"service/identity": "one noun's verbs, a file each: people, projects, accounts and logins share the rules of who " +
-			"may give what to whom",
+		"service/identity": "one noun's verbs, a file each: people, projects, accounts and logins share the rules of " +
+			"who may give what to whom",
 	}
 	longFunctions = map[string]string{}
 	sleeping      = map[string]string{}
@@ -42,23 +42,22 @@ var (
 		"internal/tools/gqlgen/main.go": "a generator that developers run: it ends with log.Fatal",
 		"ent/entc.go":                   "a generator that developers run: it ends with log.Fatal",
 		"internal/tools/migratediff/":   "a program that developers run: it ends with log.Fatal",
-		"internal/ociregistry/": "the library's handler takes a log.Logger, and is given one that " +
-			"discards",
-		"cmd/node-agent/internal/memberinit/shim/shim.go": "what runs a command in a member begins before the agent's other packages " +
-			"are initialised, which takes several times what it does itself: see ADR 0128",
-		"cmd/node-agent/internal/memberinit/entry.go": "the process is a member's init then, and this is its main: nothing " +
-			"of the agent's main runs",
+		"internal/ociregistry/":         "the library's handler takes a log.Logger, and is given one that discards",
+		"cmd/node-agent/internal/memberinit/shim/shim.go": "what runs a command in a member begins before the " +
+			"agent's other packages are initialised, which takes several times what it does itself: see ADR 0128",
+		"cmd/node-agent/internal/memberinit/entry.go": "the process is a member's init then, and this is its main: " +
+			"nothing of the agent's main runs",
 		"rig/lab/init.go": "the process is a node's init then, and this is its main",
 	}
 	serial = map[string]string{
 		"authz TestDecisionAllocatesNothingAtAHundredThousandBindings": "it counts the process's allocations",
 		"transport/compress TestAskingAllocatesNothing":                "it counts the process's allocations",
 		"transport/httpapi TestThePlainPathAllocatesNoMore":            "it counts the process's allocations",
-		"transport/wsapi TestGarbageInitLeaksNothing":                  "it counts the process's descriptors and goroutines",
+		"transport/wsapi TestGarbageInitLeaksNothing":                  "it counts descriptors and goroutines",
 		"transport/wsapi TestListeningSocketTakesLittleMemory":         "it weighs the process's memory",
 		"rig/chaos TestNothingIsLostOrDoneTwiceWhilePartsAreKilled":    "it kills what it uses, and loads the machine",
 		"rig/drills TestDrills":                                        "each drill breaks the next one's installation",
-		"rig/e2e/":                                                     "one installation serves them all, and some of them kill its server",
+		"rig/e2e/":                                                     "all share one installation; some kill it",
 	}
 	unasked = map[string]string{}
 	untold  = map[string]string{
@@ -76,7 +75,7 @@ var (
 		"allocation REQUESTED → FAILED":    neverRequested,
 	}
 	misspeltStates = map[string]string{
-		"service/billing/": "its words are those of periods, accounts and usage, which are declared beside the statements",
+		"service/billing/": "its words are those of periods, accounts and usage, declared beside the statements",
 		"service/budget/":  "its words are those of the ledger, which service/billing declares beside its statements",
 	}
 	wordings = map[string]string{
@@ -89,9 +88,13 @@ var (
 		"CHANGELOG.md nobody":                        account,
 		"docs/adr/0120-jobs-run-as-people.md nobody": account,
 		"docs/api/v1/":                               "a published schema does not change",
-		"cmd/slurm-reference-controller/internal/slurm/calls/located.go told": "a variable of a script that published " +
-			"versions declare word for word",
+		"cmd/slurm-reference-controller/internal/slurm/calls/located.go told": "a variable of a script that " +
+			"published versions declare word for word",
 		"internal/archtest/": "these are the words",
+	}
+	wideLines = map[string]string{
+		"graph/":                      "gqlgen writes the signatures of resolvers on one line",
+		"rig/bench/reference/frozen/": "what others are measured against does not change",
 	}
 	unraised = map[string]string{
 		"SLOW_CONSUMER": "it is the first word of the close reason of a socket, which is text",

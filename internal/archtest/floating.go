@@ -8,14 +8,12 @@ import (
 
 // monied are the packages that money goes through.
 var monied = []string{"domain/money", "domain/rating", "domain/spending", "service/price", "service/billing",
-	"service/budget", "service/kit/tariff", "service/kit/spend",
-	"workers/billing", "service/ledger/usage",
+	"service/budget", "service/kit/tariff", "service/kit/spend", "workers/billing", "service/ledger/usage",
 	"domain/metering"}
 
 // floats are names by which floating point comes in: types, and functions and methods that return or take it.
 var floats = []string{"float32", "float64", "ParseFloat", "FormatFloat", "Float", "Float32", "Float64", "SetFloat64",
-	"NewFloat", "Float64val",
-	"Seconds", "Minutes", "Hours"}
+	"NewFloat", "Float64val", "Seconds", "Minutes", "Hours"}
 
 // Floating finds floating point in packages that money goes through: an amount that was once rounded to binary is not
 // the amount that was meant. The lengths of time that package time gives in floating point count too.

@@ -40,7 +40,8 @@ var units = []Unit{
 
 // kits are test kits: only tests and other kits import them, never a program.
 var kits = []string{"sdk/adaptertest", "sdk/client/clienttest", "sdk/exectest", "sdk/runbook/runbooktest",
-	"sdk/tunnel/tunneltest", "internal/pgtest", "internal/otlptest", "rig/platformtest", "transport/internal/testschema"}
+	"sdk/tunnel/tunneltest", "internal/pgtest", "internal/otlptest", "rig/platformtest",
+	"transport/internal/testschema"}
 
 // programs lie below a kit's folder and are not kits: the command line contains the conformance suite.
 var programs = []string{"sdk/adaptertest/conformance"}
@@ -52,7 +53,8 @@ type edge struct{ from, to, why string }
 // edges are all imports between rooms of one floor.
 var edges = []edge{
 	{"domain", "sdk/nodetask", "outsiders and the platform check a node task's details by the same rules"},
-	{"web", "transport/compress", "the console's files are compressed as a request prefers, by the one reading of Accept-Encoding"},
+	{"web", "transport/compress", "the console's files are compressed as a request prefers, by the one reading of " +
+		"Accept-Encoding"},
 	{"domain", "sdk/runbook", "adapters' runbooks are values of the same form as the platform's"},
 	{"service/change", "service/contract", "a plan calls the adapter"},
 	{"service/instance", "service/contract", "an app action goes to the adapter"},
@@ -65,7 +67,8 @@ var edges = []edge{
 	{"service/breakglass", "service/identity", "an emergency role is granted as identity grants one"},
 	{"service/breakglass", "service/ending", "an operator ends an operation as one ends whose end is refused"},
 	{"service/triage", "service/blocker", "a report reads an operation's blockers in its own transaction"},
-	{"service/triage", "service/orphan", "a report reads in its own transaction what an open operation has cost so far"},
+	{"service/triage", "service/orphan",
+		"a report reads in its own transaction what an open operation has cost so far"},
 	{"service/ending", "service/orphan", "what an ended operation leaves is listed as an orphan"},
 	{"service/onboarding", "service/gap", "a failed check is noted in the gap log"},
 	{"service/catalog", "service/onboarding", "a step to ACTIVE may need the conditions of onboarding"},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"path"
 	"regexp"
 	"strings"
 )
@@ -47,9 +46,11 @@ func Misfiled(tree *Tree) (found []Finding) {
 		}
 		switch marked := ast.IsGenerated(file.AST); {
 		case marked && !file.Generated:
-			found = append(found, Finding{file.Path, 1, file.Path, "generated code lies only in folders named generated"})
+			found = append(found, Finding{file.Path, 1, file.Path,
+				"generated code lies only in folders named generated"})
 		case !marked && file.Generated && !marker.Match(file.Source):
-			found = append(found, Finding{file.Path, 1, file.Path, "written code does not lie in a folder named generated"})
+			found = append(found, Finding{file.Path, 1, file.Path,
+				"written code does not lie in a folder named generated"})
 		}
 	}
 	return found
@@ -70,7 +71,8 @@ func Undocumented(tree *Tree) (found []Finding) {
 	}
 	for name, file := range first {
 		if !documented[name] {
-			found = append(found, Finding{file.Path, 1, file.Dir, "package " + file.AST.Name.Name + " has no package comment"})
+			found = append(found, Finding{file.Path, 1, file.Dir,
+				"package " + file.AST.Name.Name + " has no package comment"})
 		}
 	}
 	return found
@@ -86,8 +88,8 @@ func undocumented(tree *Tree, file *File) (found []Finding) {
 		switch declaration := declaration.(type) {
 		case *ast.FuncDecl:
 			receiver := receiverOf(declaration)
-			if declaration.Doc == nil && declaration.Name.IsExported() && (receiver == "" || ast.IsExported(receiver)) &&
-				!generatedRoot(file, receiver) {
+			if declaration.Doc == nil && declaration.Name.IsExported() &&
+				(receiver == "" || ast.IsExported(receiver)) && !generatedRoot(file, receiver) {
 				add(declaration.Pos(), strings.TrimPrefix(receiver+"."+declaration.Name.Name, "."))
 			}
 		case *ast.GenDecl:
@@ -173,9 +175,10 @@ func LongFunctions(tree *Tree) (found []Finding) {
 			if file.Test {
 				limit = testLimit
 			}
-			if lines := tree.line(function.End()) - tree.line(function.Pos()) + 1; lines > limit {
-				found = append(found, Finding{file.Path, tree.line(function.Pos()), file.Path + " " + function.Name.Name,
-					fmt.Sprintf("%s has %d lines: no function here has more than %d", function.Name.Name, lines, limit)})
+			name, at := function.Name.Name, tree.line(function.Pos())
+			if lines := tree.line(function.End()) - at + 1; lines > limit {
+				found = append(found, Finding{file.Path, at, file.Path + " " + name,
+					fmt.Sprintf("%s has %d lines: no function here has more than %d", name, lines, limit)})
 			}
 		}
 	}
@@ -267,8 +270,8 @@ func Serial(tree *Tree) (found []Finding) {
 				continue
 			}
 			if !mentions(test.Body, "Parallel") && !mentions(test.Body, "Setenv") && !mentions(test.Body, "Chdir") {
-				found = append(found, Finding{file.Path, tree.line(test.Pos()), path.Dir(file.Path) + " " + test.Name.Name,
-					test.Name.Name + " is not parallel"})
+				found = append(found, Finding{file.Path, tree.line(test.Pos()),
+					file.Dir + " " + test.Name.Name, test.Name.Name + " is not parallel"})
 			}
 		}
 	}

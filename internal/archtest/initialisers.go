@@ -10,7 +10,8 @@ func StrayInitialisers(tree *Tree) (found []Finding) {
 			branch, ok := node.(*ast.IfStmt)
 			if ok && branch.Init != nil && !readsAssigned(branch) {
 				found = append(found, Finding{file.Path, tree.line(branch.Pos()), file.Path,
-					"the condition reads nothing that the initialiser assigns: make the initialiser a statement of its own"})
+					"the condition reads nothing that the initialiser assigns: make the initialiser a statement of " +
+						"its own"})
 			}
 			return true
 		})

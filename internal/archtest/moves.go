@@ -186,7 +186,8 @@ func (w written) writes(dir string, node ast.Node, row move, given, follow bool)
 				given && handed.MatchString(node.Sel.Name)
 		case *ast.BasicLit:
 			text, err := strconv.Unquote(node.Value)
-			yes = yes || err == nil && (!given && strings.Contains(text, "'"+row.to+"'") || given && handed.MatchString(text))
+			yes = yes || err == nil && (!given && strings.Contains(text, "'"+row.to+"'") ||
+				given && handed.MatchString(text))
 		case *ast.Ident:
 			for _, value := range w.values[dir+" "+node.Name] {
 				yes = yes || follow && w.writes(dir, value, row, given, false)

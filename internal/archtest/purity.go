@@ -12,8 +12,7 @@ import (
 // impure are packages with the world, time's flow or chance in them.
 var impure = []string{
 	"os", "os/exec", "os/signal", "net", "net/http", "context", "database/sql", "io/fs", "math/rand", "math/rand/v2",
-	"crypto/rand",
-	"log", "log/slog", "syscall", "path/filepath", "github.com/jackc/pgx/v5", "entgo.io/ent",
+	"crypto/rand", "log", "log/slog", "syscall", "path/filepath", "github.com/jackc/pgx/v5", "entgo.io/ent",
 }
 
 // clocks are the functions of package time that read the clock or wait for it.
@@ -47,7 +46,8 @@ func OwnClock(tree *Tree) (found []Finding) {
 			continue
 		}
 		for _, at := range calls(file.AST, "time", []string{"Now"}) {
-			found = append(found, Finding{file.Path, tree.line(at.Pos()), file.Path, "verbs go by the database's clock"})
+			found = append(found, Finding{file.Path, tree.line(at.Pos()), file.Path,
+				"verbs go by the database's clock"})
 		}
 	}
 	return found
@@ -102,8 +102,8 @@ func Reaching(tree *Tree) (found []Finding) {
 		}
 		for _, spec := range imports(file) {
 			name := pathOf(spec)
-			if strings.HasPrefix(name, "github.com/jackc/") || name == "database/sql" || strings.HasPrefix(name, "entgo.io/") ||
-				within(strings.TrimPrefix(name, Module+"/"), "workers") {
+			if strings.HasPrefix(name, "github.com/jackc/") || name == "database/sql" ||
+				strings.HasPrefix(name, "entgo.io/") || within(strings.TrimPrefix(name, Module+"/"), "workers") {
 				add(spec.Pos(), name+" is imported")
 			}
 		}
@@ -135,15 +135,15 @@ var appWords = regexp.MustCompile(`(?i)slurm|munge|\bsinfo\b|\bsrun\b|\bsqueue\b
 // neutral lists where no app's name may be written.
 var neutral = []string{
 	"domain", "ent/schema", "authz", "service", "graph", "workers", "server", "transport", "migrations", "internal/tx",
-	"internal/adapterclient",
-	"cmd/app-platform", "cmd/node-agent", "cmd/appctl", "sdk", "web/src",
+	"internal/adapterclient", "cmd/app-platform", "cmd/node-agent", "cmd/appctl", "sdk", "web/src",
 }
 
 // AppNames finds an app's name or role in what must work for every app: code, SQL, the SDL and the
 // permission policy, comments included.
 func AppNames(tree *Tree) (found []Finding) {
 	for _, file := range tree.Files {
-		if file.Test || file.Document() || !slices.ContainsFunc(neutral, func(dir string) bool { return within(file.Dir, dir) }) {
+		above := func(dir string) bool { return within(file.Dir, dir) }
+		if file.Test || file.Document() || !slices.ContainsFunc(neutral, above) {
 			continue
 		}
 		for i, line := range strings.Split(string(file.Source), "\n") {

@@ -82,6 +82,7 @@ func Rules() []Rule {
 		{"every state and move is written", Unmade, unmade},
 		{"states in SQL are the lifecycle's", MisspeltStates, misspeltStates},
 		{"every fault code is answered with", Unraised, unraised},
+		{"lines are narrow", WideLines, wideLines},
 		{"comments use the words of docs/style.md", Wordings, wordings},
 		{"texts use the words of docs/style.md", Texts, texts},
 	}

@@ -1,81 +1,77 @@
 package archtest
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gpuaas/app-platform/internal/archtest/columns"
 )
 
-var (
-	// statement is text that goes to the database.
-	statement = regexp.MustCompile(`\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|WHERE)\b`)
-	// compared is a column with the state or states that it is set to or compared with.
-	compared = regexp.MustCompile(`\b[a-z_.]+ *(?:=|<>|!=|(?:NOT )?IN) *\(?((?:'[A-Z][A-Z_]+'(?:, *)?)+)`)
-	// quoted is one state in a statement.
-	quoted = regexp.MustCompile(`'([A-Z][A-Z_]+)'`)
-)
+// statement is text that goes to the database.
+var statement = regexp.MustCompile(`\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|WHERE)\b`)
 
-// MisspeltStates finds states in SQL that no type of domain/lifecycle has, and comparisons with states of several
-// types. The statements write states as literals, because the planner then uses partial indexes; this rule keeps
-// domain/lifecycle their only speller.
+// spellers are the packages with the types of states that the database stores.
+var spellers = []string{"domain/lifecycle", "domain/policy", "domain/isolation", "domain/spending", "domain/volume",
+	"sdk/nodetask", "authz"}
+
+// MisspeltStates finds states in SQL that the type of their column does not have: in statements, in the conditions of
+// partial indexes, and in the newest bodies of the database's functions. They are literals there, because the planner
+// then uses partial indexes; this rule keeps domain/lifecycle their only speller. Where a statement does not say which
+// table a column is of, its states are all of one type.
 func MisspeltStates(tree *Tree) (found []Finding) {
-	words := lifecycleWords(tree)
-	for _, file := range tree.Written() {
-		if file.Test || within(file.Dir, "rig") || outsider(file.Dir) != "" {
-			continue
+	words, declared := columns.Words(syntax(tree, spellers...)), syntax(tree, "ent/schema")
+	schema, missing := columns.Read(declared, words)
+	for _, name := range missing {
+		found = append(found, Finding{"internal/archtest/states.go", 1, name, "no table or no states of " + name})
+	}
+	check := func(path string, line int, text string, resolved bool) {
+		for _, comparison := range columns.Comparisons(text, schema) {
+			if problem := comparison.Problem(words); problem != "" && (!resolved || len(comparison.Types) > 0) {
+				found = append(found, Finding{path, line, path + " " + comparison.Column, problem})
+			}
 		}
-		eachString(file, func(at token.Pos, text string) {
-			if !statement.MatchString(text) {
-				return
-			}
-			for _, problem := range misspelt(text, words) {
-				found = append(found, Finding{file.Path, tree.line(at), file.Path + " " + problem,
-					problem + ": domain/lifecycle has no such state"})
-			}
-		})
+	}
+	eachStatement(tree, func(file *File, at token.Pos, text string) { check(file.Path, tree.line(at), text, false) })
+	columns.Conditions(declared, func(at token.Pos, text string) {
+		check(tree.fset.Position(at).Filename, tree.line(at), text, false)
+	})
+	functions := columns.Functions{}
+	for _, file := range tree.Files {
+		if file.Dir == "migrations" && strings.HasSuffix(file.Path, ".sql") {
+			functions.Add(file.Path, string(file.Source))
+		}
+	}
+	for _, function := range functions {
+		check(function.Path, function.Line, function.Body, true)
 	}
 	return found
 }
 
-// misspelt returns the comparisons of a statement whose states are not all of one type.
-func misspelt(text string, words map[string][]string) (problems []string) {
-	for _, match := range compared.FindAllStringSubmatch(text, -1) {
-		var common []string
-		for i, state := range quoted.FindAllStringSubmatch(match[1], -1) {
-			types := words[state[1]]
-			if i == 0 {
-				common = types
-			}
-			common = slices.DeleteFunc(slices.Clone(common), func(name string) bool { return !slices.Contains(types, name) })
-		}
-		if len(common) == 0 {
-			problems = append(problems, strings.TrimSpace(match[0]))
-		}
+// eachStatement calls do with every statement of the platform's own code.
+func eachStatement(tree *Tree, do func(file *File, at token.Pos, text string)) {
+	own, named := tree.Written(), columns.Named{}
+	own = slices.DeleteFunc(own, func(f *File) bool { return f.Test || within(f.Dir, "rig") || outsider(f.Dir) != "" })
+	for _, file := range own {
+		named.Add(file.Dir, file.AST)
 	}
-	return problems
+	for _, file := range own {
+		columns.Texts(file.AST, named[file.Dir], func(at token.Pos, text string) {
+			if statement.MatchString(text) {
+				do(file, at, text)
+			}
+		})
+	}
 }
 
-// lifecycleWords returns every constant of the packages whose values are stored, most of them domain/lifecycle's, with
-// the types that have it.
-func lifecycleWords(tree *Tree) map[string][]string {
-	words := map[string][]string{}
+// syntax returns the syntax trees of folders, tests left out.
+func syntax(tree *Tree, dirs ...string) (found []*ast.File) {
 	for _, file := range tree.Written() {
-		if file.Test || (file.Dir != "domain/lifecycle" && file.Dir != "domain/policy" && file.Dir != "sdk/nodetask" &&
-			file.Dir != "authz") {
-			continue
-		}
-		kind := ""
-		for _, spec := range constants(file.AST) {
-			if named, ok := spec.Type.(*ast.Ident); ok {
-				kind = named.Name
-			}
-			if text := literal(spec); text != "" {
-				words[text] = append(words[text], fmt.Sprint(file.Dir, ".", kind))
-			}
+		if !file.Test && slices.Contains(dirs, file.Dir) {
+			found = append(found, file.AST)
 		}
 	}
-	return words
+	return found
 }

@@ -22,8 +22,7 @@ const Module = "github.com/gpuaas/app-platform"
 type File struct {
 	// Path is relative to the module's root, with slashes; Dir is its folder, "." for the root.
 	Path, Dir string
-	// Test reports that it is compiled into tests alone; Generated that it lies below a
-	// folder of that name.
+	// Test reports that it is compiled into tests alone; Generated that it lies below a folder of that name.
 	Test, Generated bool
 	// Source is what it holds, and Lines how many lines that is.
 	Source []byte

@@ -72,7 +72,8 @@ func TestTheReadmeShowsTheThreeWalks(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	for _, heading := range []string{"### A verb, in 7 places", "### A column, in 3", "### A kind of operation, in 12"} {
+	for _, heading := range []string{"### A verb, in 7 places", "### A column, in 3",
+		"### A kind of operation, in 12"} {
 		require.True(t, strings.Contains(string(readme), heading), heading)
 	}
 }

@@ -26,11 +26,42 @@ var unused = map[string]string{
 
 var unusedWord = regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(unused)), "|") + `)\b`)
 
-// columnLimit bounds a line of a comment; a tab counts as four columns.
+// columnLimit bounds a line of code or of a comment; a tab counts as four columns.
 const columnLimit = 120
 
-// Wordings finds comments on lines of their own that are too wide, or that use a word of the table which is not a name
-// in the file's code. Tests are left out.
+// WideLines finds lines that are too wide, in tests too. Raw strings are left out, since their lines are data: SQL,
+// JSON, scripts. So are pictures in comments, which begin with a tab.
+func WideLines(tree *Tree) (found []Finding) {
+	for _, file := range tree.Written() {
+		raw := tree.rawLines(file)
+		for i, line := range strings.Split(string(file.Source), "\n") {
+			code := strings.TrimLeft(line, "\t")
+			columns := utf8.RuneCountInString(code) + 4*(len(line)-len(code))
+			if columns > columnLimit && !raw[i+1] && !strings.HasPrefix(code, "//\t") {
+				found = append(found, Finding{file.Path, i + 1, file.Path,
+					fmt.Sprintf("the line has %d columns, of %d at most", columns, columnLimit)})
+			}
+		}
+	}
+	return found
+}
+
+// rawLines returns the lines of a file that have a part of a raw string.
+func (t *Tree) rawLines(file *File) map[int]bool {
+	lines := map[int]bool{}
+	ast.Inspect(file.AST, func(node ast.Node) bool {
+		if text, ok := node.(*ast.BasicLit); ok && strings.HasPrefix(text.Value, "`") {
+			for at := t.line(text.Pos()); at <= t.line(text.End()); at++ {
+				lines[at] = true
+			}
+		}
+		return true
+	})
+	return lines
+}
+
+// Wordings finds comments on lines of their own that use a word of the table which is not a name in the file's code.
+// Tests are left out.
 func Wordings(tree *Tree) (found []Finding) {
 	for _, file := range tree.Written() {
 		if file.Test {
@@ -42,8 +73,7 @@ func Wordings(tree *Tree) (found []Finding) {
 				at := tree.line(comment.Pos())
 				line := strings.TrimLeft(string(lines[at-1]), "\t")
 				if strings.HasPrefix(line, "// ") { // code and pictures in comments begin with a tab
-					indent := 4 * (len(lines[at-1]) - len(line))
-					found = append(found, wording(file, at, strings.Repeat(" ", indent)+line, names)...)
+					found = append(found, wording(file, at, line, names)...)
 				}
 			}
 		}
@@ -53,9 +83,6 @@ func Wordings(tree *Tree) (found []Finding) {
 
 // wording returns what is wrong with one line.
 func wording(file *File, at int, line string, names map[string]bool) (found []Finding) {
-	if utf8.RuneCountInString(line) > columnLimit {
-		found = append(found, Finding{file.Path, at, file.Path, fmt.Sprintf("the comment is wider than %d columns", columnLimit)})
-	}
 	for _, word := range unusedWord.FindAllString(line, -1) {
 		if !names[word] {
 			found = append(found, unusedAt(file, at, word))

@@ -17,7 +17,8 @@ var (
 	linkPattern = regexp.MustCompile(`\[([^\]]*)\]\(([^)]+)\)`)
 	testPattern = regexp.MustCompile("`(Test[A-Za-z0-9]+)`")
 	// classPattern is a row of the gap table: its area, its class and what was decided.
-	classPattern = regexp.MustCompile(`(?m)^\| ([^|]+) \| (core primitive needed|adapter-owned concern|prove with first example app|deferred until proven) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
+	classPattern = regexp.MustCompile(
+		`(?m)^\| ([^|]+) \| (core primitive needed|adapter-owned concern|prove with first example app|deferred until proven) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$`)
 )
 
 // Each link leads to a file that exists, and each test that is named is a function of the file that its link leads to.

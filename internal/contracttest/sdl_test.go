@@ -258,7 +258,8 @@ func TestATenantHasOneName(t *testing.T) {
 	}
 	require.Equal(t, []string{"AuditEntry.orgId", "Event.orgId", "Operation.orgId"}, found)
 	for _, bears := range []string{"AuditEntry", "Event", "Operation"} {
-		for _, field := range []string{"tenantId", "projectId", "appSlug", "appInstanceId", "correlationId", "traceId"} {
+		for _, field := range []string{"tenantId", "projectId", "appSlug", "appInstanceId", "correlationId",
+			"traceId"} {
 			require.NotNil(t, sdl(t).Types[bears].Fields.ForName(field), "%s.%s", bears, field)
 		}
 	}

@@ -42,7 +42,9 @@ func (k Keeper) wrap(ctx context.Context, key []byte) ([]byte, error) {
 }
 
 func (k Keeper) unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {
-	key, err := k.ask(ctx, "unwrap", func(ctx context.Context) ([]byte, error) { return k.keeper.Decrypt(ctx, wrapped) })
+	key, err := k.ask(ctx, "unwrap", func(ctx context.Context) ([]byte, error) {
+		return k.keeper.Decrypt(ctx, wrapped)
+	})
 	if err == nil && len(key) != keyBytes {
 		return nil, fmt.Errorf("%w: keeper %s did not return a key", ErrKeeper, k.name)
 	}

@@ -26,7 +26,8 @@ func boundUnacked(network, _ string, raw syscall.RawConn) error {
 	}
 	var failed error
 	err := raw.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unackedTimeout.Milliseconds()))
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT,
+			int(unackedTimeout.Milliseconds()))
 	})
 	return errors.Join(err, failed)
 }

@@ -20,13 +20,15 @@ func TestPolicyReadsAddressesRangesAndPorts(t *testing.T) {
 	policy, err := ParsePolicy(" 10.77.0.0/24:8443, 127.0.0.1,[fd00::/8]:443 ,::1")
 	require.NoError(t, err)
 	for address, allowed := range map[string]bool{
-		"10.77.0.9:8443": true, "10.77.0.9:443": false, "10.77.1.9:8443": false, "127.0.0.1:1": true, "127.0.0.2:1": false,
+		"10.77.0.9:8443": true, "10.77.0.9:443": false, "10.77.1.9:8443": false, "127.0.0.1:1": true,
+		"127.0.0.2:1":           false,
 		"[::ffff:127.0.0.1]:80": true, "[fd00::1]:443": true, "[fd00::1]:80": false, "[::1]:9": true,
 		"169.254.169.254:80": false,
 	} {
 		require.Equal(t, allowed, policy.Allows(netip.MustParseAddrPort(address)), address)
 	}
-	for _, bad := range []string{"localhost", "10.0.0.0/33", "10.0.0.1:0", "10.0.0.1:70000", "[::1", "[::1]:http", "*"} {
+	for _, bad := range []string{"localhost", "10.0.0.0/33", "10.0.0.1:0", "10.0.0.1:70000", "[::1",
+		"[::1]:http", "*"} {
 		_, err := ParsePolicy(bad)
 		require.Error(t, err, bad)
 	}
@@ -215,7 +217,9 @@ func readAll(answer *http.Response) (n int, err error) {
 
 func TestAClientGivesUpInTime(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	}))
 	defer server.Close()
 	_, err := NewClient(Loopback(), false, 50*time.Millisecond).Get(server.URL)
 	require.True(t, errors.Is(err, context.DeadlineExceeded), "%v", err)

@@ -72,7 +72,8 @@ type files struct {
 
 func newFiles(t *testing.T) *files {
 	dir := t.TempDir()
-	return &files{cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key"), at: time.Now().Add(-time.Hour)}
+	return &files{cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key"),
+		at: time.Now().Add(-time.Hour)}
 }
 
 func (f *files) write(t *testing.T, cert, key []byte) {

@@ -14,7 +14,8 @@ func guessesAt(c *clock) *Guesses { g := NewGuesses(); g.now = c.now; return g }
 func exhaust(t *testing.T, g *Guesses, address, credential string) {
 	t.Helper()
 	for i := range freeGuesses + 1 {
-		attempt := Attempt{Address: address, Credential: credential, Secret: fmt.Sprint(address, " ", credential, " ", i)}
+		attempt := Attempt{Address: address, Credential: credential,
+			Secret: fmt.Sprint(address, " ", credential, " ", i)}
 		require.NoError(t, g.Check(attempt))
 		g.Failed(attempt)
 	}
@@ -63,7 +64,8 @@ func TestGuessesAtACredentialFromManyAddressesCountForItButNotAgainstItsHolder(t
 	for i := range freeGuesses + 1 {
 		g.Failed(Attempt{Address: fmt.Sprintf("192.0.2.%d", i), Credential: "key_1", Secret: fmt.Sprint(i)})
 	}
-	require.Error(t, g.Check(Attempt{Address: "192.0.2.3", Credential: "key_1", Secret: "another"}), "it guessed before")
+	require.Error(t, g.Check(Attempt{Address: "192.0.2.3", Credential: "key_1", Secret: "another"}),
+		"it guessed before")
 	require.NoError(t, g.Check(Attempt{Address: "192.0.2.3", Credential: "key_2", Secret: "another"}),
 		"of another credential")
 	require.NoError(t, g.Check(Attempt{Address: "198.51.100.1", Credential: "key_1", Secret: "right"}),

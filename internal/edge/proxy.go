@@ -35,7 +35,8 @@ type Proxies struct {
 func ParseProxies(ranges []string, field string) (Proxies, error) {
 	proxies := Proxies{field: http.CanonicalHeaderKey(field)}
 	if proxies.field != XForwardedFor && proxies.field != Forwarded {
-		return Proxies{}, fmt.Errorf("trusted proxies: the header must be %s or %s, not %q", XForwardedFor, Forwarded, field)
+		return Proxies{}, fmt.Errorf("trusted proxies: the header must be %s or %s, not %q", XForwardedFor,
+			Forwarded, field)
 	}
 	for _, text := range ranges {
 		text = strings.TrimSpace(text)

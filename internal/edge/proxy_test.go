@@ -64,13 +64,15 @@ func TestTheCallerIsWhomOurProxiesName(t *testing.T) {
 		"mapped": {ours, XForwardedFor, "[::ffff:10.1.1.1]:1",
 			http.Header{"X-Forwarded-For": {"::ffff:203.0.113.5"}}, "203.0.113.5", false},
 		"Forwarded is not what ours write": {ours, XForwardedFor, "10.1.1.1:1",
-			http.Header{"Forwarded": {"for=1.2.3.4;proto=https"}, "X-Forwarded-For": {"203.0.113.5"}}, "203.0.113.5", false},
+			http.Header{"Forwarded": {"for=1.2.3.4;proto=https"}, "X-Forwarded-For": {"203.0.113.5"}},
+			"203.0.113.5", false},
 		"Forwarded": {ours, Forwarded, "10.1.1.1:1",
 			http.Header{"Forwarded": {`for=6.6.6.6;proto=http, for=203.0.113.5;proto=https;by=10.1.1.1`},
 				"X-Forwarded-For": {"1.2.3.4"}}, "203.0.113.5", true},
 		"Forwarded, quoted": {ours, Forwarded, "10.1.1.1:1",
 			http.Header{"Forwarded": {`For="[2001:db8::1]:4711" ; Proto=HTTPS`}}, "2001:db8::1", true},
-		"Forwarded, hidden": {ours, Forwarded, "10.1.1.1:1", http.Header{"Forwarded": {`for=_secret`}}, "10.1.1.1", false},
+		"Forwarded, hidden": {ours, Forwarded, "10.1.1.1:1", http.Header{"Forwarded": {`for=_secret`}},
+			"10.1.1.1", false},
 		"a very long field": {ours, XForwardedFor, "10.1.1.1:1",
 			http.Header{"X-Forwarded-For": {strings.Repeat("10.2.2.2,", 5000) + "203.0.113.5"}}, "203.0.113.5", false},
 		"more hops than are read": {ours, XForwardedFor, "10.1.1.1:1",
@@ -118,9 +120,10 @@ func TestHeadersBindToTLSOnlyWhatCameOverIt(t *testing.T) {
 		h := w.Header()
 		require.Equal(t, secure, h.Get("Strict-Transport-Security") != "")
 		for name, value := range map[string]string{
-			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
-			"X-Frame-Options": "DENY",
-			"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options":  "nosniff",
+			"X-Frame-Options":         "DENY",
+			"Referrer-Policy":         "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
 			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
 		} {
 			require.Equal(t, value, h.Get(name), name)

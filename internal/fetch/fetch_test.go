@@ -67,7 +67,9 @@ func TestABlobGoesOnWhereItBrokeOffWhateverTheServerKnowsOfRanges(t *testing.T) 
 		want    string
 		fails   string
 	}{
-		"from the start": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(whole)) }, 0, whole, ""},
+		"from the start": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(whole))
+		}, 0, whole, ""},
 		"by range": {func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(whole))
 		}, 4, "456789", ""},
@@ -260,7 +262,8 @@ func TestReferrersAreReadPageByPageAndNoFurther(t *testing.T) {
 		}
 		_, _ = fmt.Fprintf(w, `{"manifests": [{"digest": "sha256:%064d", "artifactType": "x/y"}]}`, page)
 	}))
-	found, err := open(t, reach, lifecycle.SourceOCI, host+"/x@"+digest, fetch.Credential{}).Referrers(t.Context(), digest)
+	found, err := open(t, reach, lifecycle.SourceOCI, host+"/x@"+digest, fetch.Credential{}).
+		Referrers(t.Context(), digest)
 	require.NoError(t, err)
 	require.Len(t, found, 8, "a list without end has one")
 	require.EqualValues(t, 8, asked.Load())
@@ -269,7 +272,8 @@ func TestReferrersAreReadPageByPageAndNoFurther(t *testing.T) {
 		w.Header().Set("Link", `<http://169.254.169.254/latest>; rel="next"`)
 		_, _ = w.Write([]byte(`{"manifests": [{"digest": "` + digest + `"}]}`))
 	}))
-	found, err = open(t, reach, lifecycle.SourceOCI, host+"/x@"+digest, fetch.Credential{}).Referrers(t.Context(), digest)
+	found, err = open(t, reach, lifecycle.SourceOCI, host+"/x@"+digest, fetch.Credential{}).
+		Referrers(t.Context(), digest)
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	host, reach = serve(t, registry(http.NotFound))

@@ -40,7 +40,8 @@ func (s *Session) Referrers(ctx context.Context, digest string) (out []signature
 
 // referrers reads one page of the list, and where the next one lies.
 func (s *Session) referrers(ctx context.Context, address string) (page []signature.Descriptor, next string, err error) {
-	response, err := s.ask(ctx, http.MethodGet, address, header("application/vnd.oci.image.index.v1+json"), http.StatusOK)
+	response, err := s.ask(ctx, http.MethodGet, address, header("application/vnd.oci.image.index.v1+json"),
+		http.StatusOK)
 	if errors.Is(err, statusError(http.StatusMethodNotAllowed)) {
 		return nil, "", ErrNotFound
 	}

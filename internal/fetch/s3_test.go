@@ -97,7 +97,8 @@ func openStore(t *testing.T, region, path string, c fetch.Credential) *fetch.Ses
 
 func TestAnObjectStoreIsAskedWithASignature(t *testing.T) {
 	t.Parallel()
-	session := openStore(t, storeRegion, "/models/a b+c/ü~(1).bin", fetch.Credential{User: storeUser, Secret: storeSecret})
+	session := openStore(t, storeRegion, "/models/a b+c/ü~(1).bin",
+		fetch.Credential{User: storeUser, Secret: storeSecret})
 	body, size, err := session.Blob(t.Context(), "", 4)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, size)

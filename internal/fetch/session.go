@@ -35,7 +35,8 @@ func (s *Session) Resolve(ctx context.Context) (string, error) {
 		return "", err
 	}
 	_ = response.Body.Close()
-	if told := response.Header.Get("Docker-Content-Digest"); response.StatusCode == http.StatusOK && digest.Valid(told) {
+	if told := response.Header.Get("Docker-Content-Digest"); response.StatusCode == http.StatusOK &&
+		digest.Valid(told) {
 		return told, nil
 	}
 	data, _, err := s.Manifest(ctx, s.ref.Tag) // a registry that does not say it: the bytes do

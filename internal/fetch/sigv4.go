@@ -48,7 +48,8 @@ func (n *named) sign(request *http.Request, now time.Time) {
 	request.Header.Set("X-Amz-Content-Sha256", unsigned)
 	const signed = "host;x-amz-content-sha256;x-amz-date"
 	canonical := strings.Join([]string{request.Method, request.URL.RawPath, "",
-		"host:" + request.URL.Host, "x-amz-content-sha256:" + unsigned, "x-amz-date:" + stamp, "", signed, unsigned}, "\n")
+		"host:" + request.URL.Host, "x-amz-content-sha256:" + unsigned, "x-amz-date:" + stamp, "", signed,
+		unsigned}, "\n")
 	scope := day + "/" + n.region + "/s3/aws4_request"
 	sum := sha256.Sum256([]byte(canonical))
 	text := "AWS4-HMAC-SHA256\n" + stamp + "\n" + scope + "\n" + hex.EncodeToString(sum[:])

@@ -62,7 +62,8 @@ func (e *engine) begin(s *Set) {
 		e.retries.WithLabelValues(string(code))
 	}
 	e.lost = s.counter(2, "engine_leases_total",
-		"Leases: heartbeats of this process that were missed, and operations taken from processes that had lost theirs.",
+		"Leases: heartbeats of this process that were missed, and operations taken from processes that had lost "+
+			"theirs.",
 		"what")
 	e.lost.WithLabelValues("missed")
 	e.lost.WithLabelValues("taken")
@@ -156,7 +157,8 @@ var (
 	breakersDesc = prometheus.NewDesc(prefix+"breakers_open",
 		"Adapters that this process does not call now since they do not answer.", nil, nil)
 	breakerDesc = prometheus.NewDesc(prefix+"breaker_open",
-		"1 for an adapter that is not called now, by its registered name; the first 20 of them.", []string{"adapter"}, nil)
+		"1 for an adapter that is not called now, by its registered name; the first 20 of them.",
+		[]string{"adapter"}, nil)
 )
 
 // Describe implements prometheus.Collector.

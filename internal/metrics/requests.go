@@ -52,7 +52,8 @@ func (r *requests) begin(s *Set, verbs map[string]string) {
 		"Time from a GraphQL operation's arrival to its answer, of a subscription until it has begun, by root field.",
 		[]float64{.005, .025, .1, .5, 2.5}, "kind", "verb")
 	r.errors = pairs{most: maxErrors, vec: s.counter(maxErrors+codes(), "request_errors_total",
-		"GraphQL operations that were answered with an error, by root field and code of the first error.", "verb", "code")}
+		"GraphQL operations that were answered with an error, by root field and code of the first error.",
+		"verb", "code")}
 	r.fenced = s.counter(4, "fence_refusals_total",
 		"Stale requests that were refused, by fence: a worker's claim, an adapter's dispatch, an adapter's report, a "+
 			"node's task.",

@@ -91,7 +91,8 @@ func (s *Set) gauge(most int, name, help string, labels ...string) *prometheus.G
 
 // histogram adds a family of durations in seconds. Each has a series for every bucket, one beyond them, sum and count.
 func (s *Set) histogram(most int, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
+	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help,
+		Buckets: buckets}, labels)
 	s.keep(vec, most*(len(buckets)+3))
 	return vec
 }

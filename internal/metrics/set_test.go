@@ -64,7 +64,8 @@ func TestSeriesAreBoundedWhateverIsCounted(t *testing.T) {
 				text := fmt.Sprintf("inst_%d_%d", worker, i)
 				set.Request(t.Context(), text, []string{text}, text, time.Second)
 				set.Request(t.Context(), "query", []string{fmt.Sprintf("verb%d", i%210)},
-					[]string{"NOT_FOUND", "FORBIDDEN", "INTERNAL", "CONFLICT", "UNAVAILABLE", "INVALID_ARGUMENT"}[i%6], 0)
+					[]string{"NOT_FOUND", "FORBIDDEN", "INTERNAL", "CONFLICT", "UNAVAILABLE",
+						"INVALID_ARGUMENT"}[i%6], 0)
 				set.HTTP(text, i)
 				set.Attempt(text, metrics.AttemptDone)
 				set.Ended(text, "FAILED")
@@ -131,7 +132,8 @@ func TestAnOperationIsCountedByItsRootField(t *testing.T) {
 	}
 	for _, name := range []string{"app_platform_request_seconds mutation reportNodeTask",
 		"app_platform_request_seconds query several", "app_platform_request_seconds none refused",
-		"app_platform_request_errors_total STALE_FENCE reportNodeTask", "app_platform_request_errors_total DOCUMENT_INVALID refused",
+		"app_platform_request_errors_total STALE_FENCE reportNodeTask",
+		"app_platform_request_errors_total DOCUMENT_INVALID refused",
 		"app_platform_fence_refusals_total task"} {
 		require.InDelta(t, 1, found[name], 0, name)
 	}

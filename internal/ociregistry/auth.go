@@ -62,7 +62,8 @@ func (a Auth) Protect(next http.Handler) http.Handler {
 			code = "UNAUTHORIZED"
 		}
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(`{"errors":[{"code":"` + code + `","message":"authentication required, or not for this"}]}`))
+		_, _ = w.Write([]byte(`{"errors":[{"code":"` + code +
+			`","message":"authentication required, or not for this"}]}`))
 	})
 }
 

@@ -118,7 +118,8 @@ func TestAPullNeedsATokenForItsRepositoryAndAPushThePassword(t *testing.T) {
 			k.Key = jose.JSONWebKey{Key: g.key, KeyID: "k2"}
 		})),
 		"downgraded": bearer(g.token("apps/one", func(_ *jwt.Claims, k *jose.SigningKey) {
-			k.Algorithm, k.Key = jose.HS256, jose.JSONWebKey{Key: []byte(g.key.Public().(ed25519.PublicKey)), KeyID: "k1"}
+			k.Algorithm, k.Key = jose.HS256, jose.JSONWebKey{Key: []byte(g.key.Public().(ed25519.PublicKey)),
+				KeyID: "k1"}
 		})),
 	} {
 		_, err := remote.Image(pinned, option)

@@ -101,7 +101,8 @@ func refuse(r *http.Request, body []byte) string {
 		return "manifest is not JSON"
 	}
 	reference := path.Base(r.URL.Path)
-	if digest := fmt.Sprintf("sha256:%x", sha256.Sum256(body)); strings.Contains(reference, ":") && reference != digest {
+	if digest := fmt.Sprintf("sha256:%x", sha256.Sum256(body)); strings.Contains(reference, ":") &&
+		reference != digest {
 		return "manifest has digest " + digest
 	}
 	return ""

@@ -94,7 +94,8 @@ func TestOversizedAndMalformedManifestsAreRefusedAndNotStored(t *testing.T) {
 	}{
 		{"v1", bytes.Repeat([]byte(" "), 4<<20+1), http.StatusRequestEntityTooLarge, "larger than 4 MiB"},
 		{"v1", []byte("{"), http.StatusBadRequest, "not JSON"},
-		{"sha256:" + strings.Repeat("0", 64), []byte("{}"), http.StatusBadRequest, "manifest has digest sha256:44136fa3"},
+		{"sha256:" + strings.Repeat("0", 64), []byte("{}"), http.StatusBadRequest,
+			"manifest has digest sha256:44136fa3"},
 	} {
 		url, body := "http://"+host+"/v2/apps/bad/manifests/"+bad.reference, bad.body
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, bytes.NewReader(body))

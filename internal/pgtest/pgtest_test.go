@@ -88,7 +88,8 @@ func TestTemplateIsBuiltOnceForManyTests(t *testing.T) {
 		for range 8 {
 			t.Run("clone", func(t *testing.T) {
 				t.Parallel()
-				require.Equal(t, 0, one[int](t, connect(t, pgtest.NewFrom(t, key, build).AdminDSN()), "select count(*) from note"))
+				require.Equal(t, 0, one[int](t, connect(t, pgtest.NewFrom(t, key, build).AdminDSN()),
+					"select count(*) from note"))
 			})
 		}
 	})

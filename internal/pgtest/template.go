@@ -93,7 +93,8 @@ var carryOver = []string{
 // sweep drops the databases of processes that have ended: their advisory locks are free.
 func (s *server) sweep(ctx context.Context) error {
 	rows, err := s.conn.Query(ctx, `select datname from pg_database where datname like 't\_%' and split_part(datname, '_', 2)::int8 not in
-		(select objid::int8 from pg_locks where locktype = 'advisory' and classid::int8 = $1 and granted)`, int64(processLocks))
+		(select objid::int8 from pg_locks where locktype = 'advisory' and classid::int8 = $1 and granted)`,
+		int64(processLocks))
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,9 @@ func chooseAccount(dataDir string) (account, error) {
 			return newAccount(u)
 		}
 	}
-	return account{}, fmt.Errorf("PostgreSQL does not run as root, and the machine has neither user postgres nor user " +
-		"nobody")
+	return account{},
+		fmt.Errorf("PostgreSQL does not run as root, and the machine has neither user postgres nor user " +
+			"nobody")
 }
 
 func newAccount(u *user.User) (account, error) {

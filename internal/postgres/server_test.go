@@ -159,7 +159,8 @@ func TestOverlongSocketFolderIsRefused(t *testing.T) {
 func TestWrongSettingFailsWithTheServersOwnWords(t *testing.T) {
 	t.Parallel()
 	_, err := postgres.Start(t.Context(), postgres.Config{
-		DataDir: filepath.Join(shortDir(t), "data"), Profile: postgres.Throwaway, Settings: map[string]string{"no_such": "1"},
+		DataDir: filepath.Join(shortDir(t), "data"), Profile: postgres.Throwaway,
+		Settings: map[string]string{"no_such": "1"},
 	})
 	require.ErrorContains(t, err, "no_such")
 }
@@ -169,7 +170,8 @@ func TestServerEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	const env = "POSTGRES_TEST_DATA_DIR"
 	if dir := os.Getenv(env); dir != "" {
-		_, err := postgres.Start(t.Context(), postgres.Config{DataDir: dir, Profile: postgres.Throwaway, DieWithParent: true})
+		_, err := postgres.Start(t.Context(), postgres.Config{DataDir: dir, Profile: postgres.Throwaway,
+			DieWithParent: true})
 		require.NoError(t, err)
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 		select {}

@@ -47,7 +47,8 @@ var table = map[Feature][]need{
 		{"nsenter and setpriv", []string{"util-linux"}, program("nsenter", "setpriv")},
 		// Members are containers: crun runs them, and where only runc is installed that does.
 		{"an OCI runtime", []string{"crun"}, anyProgram("crun", "runc")},
-		{"ssh, scp and sftp", []string{"openssh-client"}, program("ssh", "scp", "sftp")}, // people log in to members by them
+		// people log in to members by them
+		{"ssh, scp and sftp", []string{"openssh-client"}, program("ssh", "scp", "sftp")},
 	},
 	Slurm: {
 		{"slurmctld", []string{"slurmctld"}, program("slurmctld")},
@@ -75,7 +76,8 @@ var table = map[Feature][]need{
 		{"NaCl for Python", []string{"python3-nacl"}, file("/usr/lib/python3/dist-packages/nacl/__init__.py")},
 		{"JSON Schema for Python", []string{"python3-jsonschema"},
 			file("/usr/lib/python3/dist-packages/jsonschema/__init__.py")},
-		{"WebSocket for Python", []string{"python3-websocket"}, file("/usr/lib/python3/dist-packages/websocket/__init__.py")},
+		{"WebSocket for Python", []string{"python3-websocket"},
+			file("/usr/lib/python3/dist-packages/websocket/__init__.py")},
 		{"redis-server", []string{"redis-server"}, program("redis-server", "redis-cli")},
 	},
 	Kubernetes: {

@@ -43,7 +43,8 @@ func (l *look) envelope(bundle signing.Bundle) {
 		return
 	}
 	var statement signing.InToto
-	if err := json.Unmarshal(envelope.Payload, &statement); err != nil || !slices.Contains(envelopeTypes, statement.Type) {
+	if err := json.Unmarshal(envelope.Payload, &statement); err != nil ||
+		!slices.Contains(envelopeTypes, statement.Type) {
 		l.against("a bundle is malformed: its payload is not an in-toto statement")
 		return
 	}

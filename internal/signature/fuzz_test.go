@@ -13,8 +13,12 @@ import (
 
 // FuzzBundle feeds anything as a bundle: what no trusted key has signed is never verified.
 func FuzzBundle(f *testing.F) {
-	f.Add([]byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","dsseEnvelope":{"payload":"e30=","payloadType":"application/vnd.in-toto+json","signatures":[{"sig":"eA=="}]}}`))
-	f.Add([]byte(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","messageSignature":{"messageDigest":{"algorithm":"SHA2_256","digest":"eA=="},"signature":"eA=="}}`))
+	f.Add(
+		[]byte(
+			`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","dsseEnvelope":{"payload":"e30=","payloadType":"application/vnd.in-toto+json","signatures":[{"sig":"eA=="}]}}`))
+	f.Add(
+		[]byte(
+			`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","messageSignature":{"messageDigest":{"algorithm":"SHA2_256","digest":"eA=="},"signature":"eA=="}}`))
 	f.Add([]byte(`null`))
 	private, err := signing.NewKey(signing.ECDSA)
 	require.NoError(f, err)
@@ -36,7 +40,9 @@ func FuzzBundle(f *testing.F) {
 
 // FuzzClassic feeds anything as a manifest under the signature's tag and as its payload, and as the list of referrers.
 func FuzzClassic(f *testing.F) {
-	f.Add([]byte(`{"layers":[{"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","digest":"sha256:x","size":1,"annotations":{"dev.cosignproject.cosign/signature":"eA=="}}]}`), []byte(`{"critical":{}}`))
+	f.Add(
+		[]byte(
+			`{"layers":[{"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","digest":"sha256:x","size":1,"annotations":{"dev.cosignproject.cosign/signature":"eA=="}}]}`), []byte(`{"critical":{}}`))
 	f.Add([]byte(`{"manifests":[{"digest":"sha256:x"}]}`), []byte(`{}`))
 	private, err := signing.NewKey(signing.Ed25519)
 	require.NoError(f, err)

@@ -132,7 +132,8 @@ func TestWhatOtherToolsHaveSignedIsVerified(t *testing.T) {
 		registry := newShelf()
 		registry.unlisted = true
 		payload := golden(t, algorithm+".payload.json")
-		registry.manifests["sha256-"+strings.TrimPrefix(digest, "sha256:")+".sig"] = golden(t, algorithm+".classic.json")
+		registry.manifests["sha256-"+strings.TrimPrefix(digest, "sha256:")+".sig"] = golden(t,
+			algorithm+".classic.json")
 		registry.blobs[digestOf(payload)] = payload
 		found, err := signature.Image(t.Context(), registry, digest, []signature.Key{other, key})
 		require.NoError(t, err)

@@ -64,7 +64,8 @@ func TestATamperedBundleCountsForNothing(t *testing.T) {
 		"nothing changed": {plain(func(*signing.Bundle) {}), verified, ""},
 		"signed anew":     {resign(private, func(*signing.InToto) {}), verified, ""},
 		"a byte of the payload": {plain(func(b *signing.Bundle) {
-			b.Envelope.Payload = bytes.Replace(b.Envelope.Payload, []byte(`"predicate":{}`), []byte(`"predicate": {}`), 1)
+			b.Envelope.Payload = bytes.Replace(b.Envelope.Payload, []byte(`"predicate":{}`),
+				[]byte(`"predicate": {}`), 1)
 		}), untrusted, "tampered"},
 		"a byte of the signature": {plain(func(b *signing.Bundle) { b.Envelope.Signatures[0].Sig[20] ^= 1 }), untrusted,
 			"tampered"},
@@ -75,7 +76,8 @@ func TestATamperedBundleCountsForNothing(t *testing.T) {
 		"another digest, well signed": {resign(private, func(s *signing.InToto) {
 			s.Subject[0].Digest["sha256"] = strings.Repeat("0", 64)
 		}), untrusted, "of another digest"},
-		"no subject, well signed": {resign(private, func(s *signing.InToto) { s.Subject = nil }), untrusted, "it names none"},
+		"no subject, well signed": {resign(private, func(s *signing.InToto) { s.Subject = nil }), untrusted,
+			"it names none"},
 		"a sum of another kind, well signed": {resign(private, func(s *signing.InToto) {
 			s.Subject[0].Digest = map[string]string{"sha512": s.Subject[0].Digest["sha256"]}
 		}), untrusted, "of another digest"},
@@ -96,8 +98,9 @@ func TestATamperedBundleCountsForNothing(t *testing.T) {
 		"too many signatures": {plain(func(b *signing.Bundle) {
 			b.Envelope.Signatures = make([]signing.EnvelopeSignature, signature.MaxSignatures+1)
 		}), untrusted, "malformed"},
-		"another media type": {plain(func(b *signing.Bundle) { b.MediaType = "application/json" }), untrusted, "media type"},
-		"neither form":       {plain(func(b *signing.Bundle) { b.Envelope = nil }), untrusted, "neither"},
+		"another media type": {plain(func(b *signing.Bundle) { b.MediaType = "application/json" }), untrusted,
+			"media type"},
+		"neither form": {plain(func(b *signing.Bundle) { b.Envelope = nil }), untrusted, "neither"},
 		"both forms": {plain(func(b *signing.Bundle) { b.Message = &signing.MessageSignature{} }), untrusted,
 			"or both"},
 		"a file's form of another digest": {plain(func(b *signing.Bundle) {
@@ -107,7 +110,8 @@ func TestATamperedBundleCountsForNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			made, err := signing.Image(signing.Descriptor{MediaType: signing.ManifestType, Digest: digest, Size: 8}, private)
+			made, err := signing.Image(signing.Descriptor{MediaType: signing.ManifestType, Digest: digest,
+				Size: 8}, private)
 			require.NoError(t, err)
 			var bundle signing.Bundle
 			require.NoError(t, json.Unmarshal(made.Blobs[1], &bundle))
@@ -160,7 +164,8 @@ func TestARegistryThatGivesOtherThanItListsIsNotBelieved(t *testing.T) {
 		"nothing at all":          {func(s *shelf) { *s = *newShelf() }, missing, "no signature"},
 		"signatures of others first": {func(s *shelf) {
 			for i := range signature.MaxSignatures + 1 {
-				s.referrers = append([]signature.Descriptor{{Digest: digestOf([]byte{byte(i)}), ArtifactType: signing.BundleType}},
+				s.referrers = append([]signature.Descriptor{{Digest: digestOf([]byte{byte(i)}),
+					ArtifactType: signing.BundleType}},
 					s.referrers...)
 			}
 		}, untrusted, "more than 32 referrers"},
@@ -170,7 +175,8 @@ func TestARegistryThatGivesOtherThanItListsIsNotBelieved(t *testing.T) {
 		}, missing, "no signature"},
 	} {
 		registry := newShelf()
-		made, err := signing.Image(signing.Descriptor{MediaType: signing.ManifestType, Digest: digest, Size: 8}, private)
+		made, err := signing.Image(signing.Descriptor{MediaType: signing.ManifestType, Digest: digest,
+			Size: 8}, private)
 		registry.add(t, made, err)
 		test.change(registry)
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +202,8 @@ func TestATamperedPayloadOfTheOlderFormCountsForNothing(t *testing.T) {
 	tag := "sha256-" + strings.TrimPrefix(digest, "sha256:") + ".sig"
 	private, key := newKey(t, signing.ECDSA, "publisher")
 	stranger, _ := newKey(t, signing.ECDSA, "stranger")
-	good := fmt.Sprintf(`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
+	good := fmt.Sprintf(
+		`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
 	layer := func(payload string, annotations map[string]string, size int) signing.Descriptor {
 		return signing.Descriptor{MediaType: signing.PayloadType, Digest: digestOf([]byte(payload)), Size: int64(size),
 			Annotations: annotations}

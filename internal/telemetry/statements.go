@@ -144,8 +144,8 @@ func end(ctx context.Context, err error) {
 }
 
 // verbs are the kinds of statement that spans are named by.
-var verbs = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE",
-	"SET", "LOCK", "LISTEN", "UNLISTEN", "NOTIFY"}
+var verbs = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "BEGIN", "COMMIT", "ROLLBACK",
+	"SAVEPOINT", "RELEASE", "SET", "LOCK", "LISTEN", "UNLISTEN", "NOTIFY"}
 
 // target finds a statement's first table, or the function that it calls.
 var target = regexp.MustCompile(`(?i)\b(?:from|into|update)\s+([a-z_][a-z0-9_.]{0,62}|"[a-z_][a-z0-9_]{0,62}")` +

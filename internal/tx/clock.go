@@ -108,7 +108,8 @@ func (c *clock) off() error {
 	if by <= maxSkew {
 		return nil
 	}
-	return fmt.Errorf("%w: this machine's clock is %s %s the database's, and %s is the most: synchronise both machines by NTP, then start again",
+	return fmt.Errorf("%w: this machine's clock is %s %s the database's, and %s is the most: synchronise both "+
+		"machines by NTP, then start again",
 		ErrSkew, by.Round(time.Millisecond), way, maxSkew)
 }
 

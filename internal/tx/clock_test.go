@@ -55,7 +55,10 @@ func TestWhatIsWrittenIsByTheDatabasesClockAndTheProcessStops(t *testing.T) {
 			require.WithinDuration(t, time.Now(), moment, time.Second)
 		}
 		near(database.Now())
-		require.NoError(t, database.Write(k.As(k.admin), func(_ context.Context, w *tx.Tx) error { near(w.Now); return nil }))
+		require.NoError(t, database.Write(k.As(k.admin), func(_ context.Context, w *tx.Tx) error {
+			near(w.Now)
+			return nil
+		}))
 		require.NoError(t, database.As(t.Context(), authz.System("test"), func(ctx context.Context, w *tx.Tx) error {
 			near(w.Now)
 			var ahead bool

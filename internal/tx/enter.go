@@ -57,12 +57,13 @@ type entered struct {
 }
 
 func (e *entered) scan(row pgx.Row) error {
-	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires, &e.limits, &e.now)
+	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires,
+		&e.limits, &e.now)
 }
 
 func (e *entered) scanOperator(row pgx.Row) error {
-	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires, &e.limits, &e.now,
-		&e.own)
+	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires,
+		&e.limits, &e.now, &e.own)
 }
 
 // actor returns the caller with its rights; UNAUTHENTICATED when the credential names no caller, TOKEN_EXPIRED when it
@@ -216,7 +217,8 @@ func (c *actorCache) get(credential Credential, e *entered, now time.Time) *auth
 	c.mu.RLock()
 	entry, ok := c.entries[credential.ID()]
 	c.mu.RUnlock()
-	if !ok || entry.bindings != string(e.bindings) || entry.allow != string(e.allow) || entry.limits != string(e.limits) ||
+	if !ok || entry.bindings != string(e.bindings) || entry.allow != string(e.allow) ||
+		entry.limits != string(e.limits) ||
 		entry.actor.Name != deref(e.name) {
 		return nil
 	}

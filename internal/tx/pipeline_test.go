@@ -27,7 +27,8 @@ func TestAPipelinedTransactionIsAllOrNothing(t *testing.T) {
 	}
 	at := func(revision int) {
 		t.Helper()
-		require.Equal(t, 1, k.Count("instance", "id = '"+string(k.ours.ID)+"' AND revision = "+string(rune('0'+revision))))
+		require.Equal(t, 1, k.Count("instance", "id = '"+string(k.ours.ID)+"' AND revision = "+
+			string(rune('0'+revision))))
 	}
 	require.NoError(t, run(func(context.Context, *tx.Tx, *pgx.Batch) error { return nil }))
 	at(1)

@@ -55,7 +55,8 @@ type Subject struct {
 const (
 	callerProofSQL    = `SELECT n, rights, versions FROM platform.prove_callers($1, $2, $3, $4)`
 	instanceProofSQL  = `SELECT n, rights, versions FROM platform.prove_instance($1, $2, $3, $4)`
-	instancesProofSQL = `SELECT n, rights, versions FROM platform.prove_instances($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	instancesProofSQL = `SELECT n, rights, versions
+		FROM platform.prove_instances($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 )
 
 // CallerSubject returns the caller alone as a subject: a proof states its rights, and nothing of any row.

@@ -67,7 +67,8 @@ func TestForgettingTheSessionsSequencesLetsNoSecondCallerIn(t *testing.T) {
 				_, err := begun.Exec(ctx, forget)
 				require.NoError(t, err)
 				for _, kind := range []string{"operation", "instance"} {
-					_, code := try(t, begun, fmt.Sprintf(`SELECT platform.enter('%s', '%s', NULL)`, kind, w.theirs.rows[kind]))
+					_, code := try(t, begun, fmt.Sprintf(`SELECT platform.enter('%s', '%s', NULL)`, kind,
+						w.theirs.rows[kind]))
 					require.Equal(t, "25000", code, "%s after %s", kind, forget)
 				}
 			}
@@ -82,9 +83,11 @@ func TestObjectsOfACallersOwnAreTakenForNoneOfThePlatforms(t *testing.T) {
 		for _, sql := range []string{
 			`CREATE TEMP TABLE access_scope (number bigint, subject text, projects text[], tenants text[], seen text[],
 				node text, attached text[], written_at timestamptz)`,
-			fmt.Sprintf(`INSERT INTO access_scope SELECT n, '%s', ARRAY['%s'], ARRAY['%s'] FROM generate_series(1, 99) n`,
+			fmt.Sprintf(`INSERT INTO access_scope SELECT n, '%s', ARRAY['%s'], ARRAY['%s']
+				FROM generate_series(1, 99) n`,
 				w.theirs.admin.ID, w.theirs.project.ID, w.theirs.tenant.ID),
-			`CREATE TEMP SEQUENCE scope_number`, `CREATE TEMP SEQUENCE scope_moment`, `SELECT setval('pg_temp.scope_number', 1)`,
+			`CREATE TEMP SEQUENCE scope_number`, `CREATE TEMP SEQUENCE scope_moment`,
+			`SELECT setval('pg_temp.scope_number', 1)`,
 			`CREATE FUNCTION pg_temp.currval(regclass) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'`,
 			`CREATE FUNCTION pg_temp.same(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'`,
 			`CREATE OPERATOR pg_temp.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = pg_temp.same)`,
@@ -133,7 +136,8 @@ func TestTheScopeFollowsRandomHistoriesOfBindings(t *testing.T) {
 			require.NoError(r, err)
 			enter(t, begun, session)
 			var have []string
-			require.NoError(r, begun.QueryRow(t.Context(), `SELECT coalesce(platform.scope('app.projects'), '{}')`).Scan(&have))
+			require.NoError(r, begun.QueryRow(t.Context(), `SELECT coalesce(platform.scope('app.projects'), '{}')`).
+				Scan(&have))
 			require.NoError(r, begun.Commit(t.Context()))
 			require.ElementsMatch(r, want, have)
 		}

@@ -61,7 +61,8 @@ func TestATenantReadsAndWritesItsOwnRowsAlone(t *testing.T) {
 		require.Equal(t, []string{"1"}, seen, table)
 	}
 	var seen []string
-	_, err := k.DB.Read(ctx, text(&seen, `SELECT id FROM instance WHERE id = ANY ($1)`, []ids.ID{k.ours.ID, k.other.ID}))
+	_, err := k.DB.Read(ctx, text(&seen, `SELECT id FROM instance
+		WHERE id = ANY ($1)`, []ids.ID{k.ours.ID, k.other.ID}))
 	require.NoError(t, err)
 	require.Equal(t, []string{string(k.ours.ID)}, seen)
 
@@ -135,7 +136,8 @@ func TestSecondWallHoldsWhereTheFirstIsSwitchedOff(t *testing.T) {
 	k := newTwo(t)
 	actor, err := k.DB.Read(k.As(k.admin))
 	require.NoError(t, err)
-	require.True(t, actor.AllowsOn(authz.AppsInstanceRead, authz.Object{TenantID: k.ourTenant.ID, ProjectID: k.mine.ID}))
+	require.True(t, actor.AllowsOn(authz.AppsInstanceRead, authz.Object{TenantID: k.ourTenant.ID,
+		ProjectID: k.mine.ID}))
 	// As a tenant's login role, with the scope that platform.enter sets for them, no permission is checked.
 	conn, err := k.DB.API().Acquire(t.Context())
 	require.NoError(t, err)
@@ -155,7 +157,8 @@ func TestSecondWallHoldsWhereTheFirstIsSwitchedOff(t *testing.T) {
 	_, err = begun.Exec(t.Context(), `SELECT platform.enter('session', $1, sha256($2::bytea))`, idOf(t, session),
 		[]byte(session))
 	require.NoError(t, err)
-	for _, table := range []string{"instance", "member", "allocation", "operation", "app_instance_event", "audit_entry"} {
+	for _, table := range []string{"instance", "member", "allocation", "operation", "app_instance_event",
+		"audit_entry"} {
 		require.NoError(t, begun.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE tenant_id = $1`,
 			k.ourTenant.ID).Scan(&n))
 		require.Zero(t, n, table)
@@ -197,7 +200,8 @@ func TestPlatformStaffMoveToTheirOwnLoginRoleAndBack(t *testing.T) {
 	require.Equal(t, "app_api", login(t, k.Kit, ctx))
 
 	operator := k.As(k.Operator())
-	require.NoError(t, k.DB.Write(operator, func(ctx context.Context, w *tx.Tx) error { // the first call of all is a write
+	// the first call of all is a write
+	require.NoError(t, k.DB.Write(operator, func(ctx context.Context, w *tx.Tx) error {
 		require.Equal(t, 2, w.Instance.Query().CountX(ctx))
 		return nil
 	}))

@@ -47,7 +47,9 @@ func (v *Voucher) Vouched(names []string, tenantID, projectID ids.ID, now time.T
 	case v == nil:
 		return names
 	case v.account:
-		held := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(v.allow, name) })
+		held := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return !slices.Contains(v.allow, name)
+		})
 		return v.by.Vouched(held, tenantID, projectID, now)
 	}
 	maker := authz.NewActor(authz.Subject{Kind: authz.KindUser}, v.bindings, nil, now)

@@ -12,12 +12,14 @@ import (
 
 // definers are the functions that run as the owner and so see every tenant's rows, each with what it may reveal.
 var definers = map[string]string{
-	"scope":              "the transaction's own scope, if its seal fits",
-	"set_scope":          "nothing; for platform.enter alone",
-	"note_requester":     "nothing: a trigger",
-	"touch_instance":     "nothing: a trigger",
-	"prove_callers":      "which rights who shows a session of a person has, as a digest, and whether a project is there",
-	"prove_instance":     "numbers of an instance's rows, to who shows a session of a person with rights of its own there",
+	"scope":          "the transaction's own scope, if its seal fits",
+	"set_scope":      "nothing; for platform.enter alone",
+	"note_requester": "nothing: a trigger",
+	"touch_instance": "nothing: a trigger",
+	"prove_callers": "which rights who shows a session of a person has, as a digest, and whether a project " +
+		"is there",
+	"prove_instance": "numbers of an instance's rows, to who shows a session of a person with rights of its " +
+		"own there",
 	"prove_instances":    "the same of a page of a project's instances",
 	"budget_rate":        "what is rented in a tenant that the caller is seen in costs, as a sum",
 	"budgets_over":       "the budgets of a tenant that the caller is seen in, for what the caller asks for",
@@ -82,17 +84,18 @@ var definers = map[string]string{
 	"generation":         "which past of the database this is",
 	"arrive":             "which past of the database this is; it notes a new one",
 	"began":              "when the present past of the database began",
-	"kept":               "whether a place in a feed is of the database's own past, to callers whose read of the feed shows it anyway",
-	"hold_manifest":      "the stage of a manifest, which all may read",
-	"hold_operation":     "whether an operation is open, which its own token is let in by",
-	"hold_artifacts":     "name, digest, stage and quarantine of what a manifest pins, which all may read",
-	"users_of_manifest":  "how many live instances use a manifest, to who reaches its app's publisher",
-	"live_users":         "how many instances use an artifact, to who may change it",
-	"source_credential":  "the enveloped credential of a source that the caller sees",
+	"kept": "whether a place in a feed is of the database's own past, to callers whose read of the feed " +
+		"shows it anyway",
+	"hold_manifest":     "the stage of a manifest, which all may read",
+	"hold_operation":    "whether an operation is open, which its own token is let in by",
+	"hold_artifacts":    "name, digest, stage and quarantine of what a manifest pins, which all may read",
+	"users_of_manifest": "how many live instances use a manifest, to who reaches its app's publisher",
+	"live_users":        "how many instances use an artifact, to who may change it",
+	"source_credential": "the enveloped credential of a source that the caller sees",
 	"canary_launches": "how launches of a canary and beside it went, without a name of any, to who reaches the " +
 		"publisher",
-	"canary_confidence": "how many launches of a canary count and by which rule, without a name of any, to who reaches " +
-		"the publisher",
+	"canary_confidence": "how many launches of a canary count and by which rule, without a name of any, to who " +
+		"reaches the publisher",
 	"wake_operation":     "nothing: it makes an operation due",
 	"hold_offered":       "whether a project of the caller's tenant lives, to who reaches the project that offers",
 	"hold_shared":        "the instance of a share, to who reaches one of its ends",
@@ -174,13 +177,14 @@ var loose = map[string]string{
 	"invitation → person":        "functions alone write it",
 	"audit_link → audit_entry":   "of the sealer alone",
 	"device_hold → allocation":   "a trigger alone writes it, and nobody reads it",
-	"manifest_artifact → artifact": "what a manifest pins is part of the catalog; the verb lets a publisher pin its own " +
-		"and the platform's",
+	"manifest_artifact → artifact": "what a manifest pins is part of the catalog; the verb lets a publisher pin its " +
+		"own and the platform's",
 	"artifact → artifact_source":   "a tenant's artifact may come from the platform's source",
 	"signer_key → artifact_source": "beside the reference that carries the tenant, for sources that have none",
 	"artifact_smoke → artifact":    "beside the reference that carries the tenant, for artifacts that have none",
-	"adapter → service_account":    "a platform's adapter has no tenant; the verb lets a sandbox name its own project's alone",
-	"artifact_part → artifact":     "beside the reference that carries the tenant, for artifacts that have none",
+	"adapter → service_account": "a platform's adapter has no tenant; the verb lets a sandbox name its own " +
+		"project's alone",
+	"artifact_part → artifact": "beside the reference that carries the tenant, for artifacts that have none",
 }
 
 // column1 collects a query's one column.
@@ -221,8 +225,8 @@ func TestUniqueIndexesTellATenantNothingOfAnother(t *testing.T) {
 			SELECT FROM unnest(x.indkey) c JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = c
 			WHERE a.attname = 'id' OR a.attname LIKE '%\_id')`) {
 		require.Contains(t, globals, name,
-			"by a violation of %s a tenant learns of another's value: give it the tenant or the project, or say among globals "+
-				"why that is borne", name)
+			"by a violation of %s a tenant learns of another's value: give it the tenant or the project, or say "+
+				"among globals why that is borne", name)
 	}
 }
 

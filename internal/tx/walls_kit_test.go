@@ -117,7 +117,8 @@ func (w *wall) readCatalogue() {
 		case table == "tenant" || owned:
 			w.tables = append(w.tables, table)
 		default:
-			w.t.Errorf("whose are the rows of %s? give it a tenant and a project, or list it among shared with the reason",
+			w.t.Errorf(
+				"whose are the rows of %s? give it a tenant and a project, or list it among shared with the reason",
 				table)
 		}
 	}
@@ -158,7 +159,8 @@ func (w *wall) fill(s *side, table string, nth int) {
 			return err
 		}
 		_, err := begun.Exec(w.t.Context(),
-			fmt.Sprintf(`INSERT INTO %s (%s) SELECT %s FROM jsonb_populate_record(NULL::%s, $1)`, table, list, list, table),
+			fmt.Sprintf(`INSERT INTO %s (%s) SELECT %s
+				FROM jsonb_populate_record(NULL::%s, $1)`, table, list, list, table),
 			encoded)
 		return err
 	})

@@ -64,8 +64,9 @@ func TestBehindTheFirstWallNoTablesRowsOfOthersAreWritten(t *testing.T) {
 			require.Zero(t, touched, "DELETE of %s", table)
 			// The copy has the row's own id and unique values: the policy must refuse before an index reveals them.
 			list := w.insertable(begun, table)
-			touched, code = try(t, begun, `INSERT INTO `+table+` (`+list+`) SELECT `+list+` FROM jsonb_populate_record(NULL::`+
-				table+`, $1)`, row)
+			touched, code = try(t, begun,
+				`INSERT INTO `+table+` (`+list+`) SELECT `+list+` FROM jsonb_populate_record(NULL::`+
+					table+`, $1)`, row)
 			require.Equal(t, denied, code, "INSERT of %s (%d rows)", table, touched)
 			for _, column := range w.updatable(begun, table) {
 				touched, code := try(t, begun, `UPDATE `+table+` SET `+column+` = `+column+` WHERE `+other, stranger)
@@ -100,7 +101,8 @@ func columnNamed(name string) column { return column{name: name} }
 // document is a row as JSON.
 func (w *wall) document(table, condition string, value any) (row []byte) {
 	w.t.Helper()
-	require.NoError(w.t, w.Admin.QueryRow(w.t.Context(), `SELECT to_jsonb(x) FROM `+table+` x WHERE `+condition+` LIMIT 1`,
+	require.NoError(w.t, w.Admin.QueryRow(w.t.Context(), `SELECT to_jsonb(x)
+		FROM `+table+` x WHERE `+condition+` LIMIT 1`,
 		value).Scan(&row))
 	return row
 }
@@ -144,7 +146,8 @@ func TestAScopeIsForgedByNoStatement(t *testing.T) {
 	for name, value := range settings {
 		w.inside(w.mine, func(ctx context.Context, begun pgx.Tx) {
 			for _, forged := range []string{string(value), strings.Repeat("0", 32) + string(value), "yes", ""} {
-				_, err := begun.Exec(ctx, `SELECT set_config($1, $2, true), set_config('app.entered', 'yes', true)`, name, forged)
+				_, err := begun.Exec(ctx, `SELECT set_config($1, $2, true), set_config('app.entered', 'yes', true)`,
+					name, forged)
 				require.NoError(t, err)
 				require.Zero(t, others(begun), "%s = %s", name, forged)
 				touched, code := try(t, begun, `SELECT FROM person WHERE tenant_id = $1`, w.theirs.tenant.ID)
@@ -174,7 +177,8 @@ func TestAScopeIsForgedByNoStatement(t *testing.T) {
 		}
 		_, code := try(t, begun, `SET LOCAL row_security = off`)
 		require.Empty(t, code, "it may be asked for, and then refuses what a policy would have filtered")
-		_, code = try(t, begun, `WITH off AS (SELECT set_config('row_security', 'off', true)) SELECT FROM off, instance`)
+		_, code = try(t, begun, `WITH off AS (SELECT set_config('row_security', 'off', true)) SELECT
+			FROM off, instance`)
 		require.Contains(t, []string{"", denied}, code)
 		var last int64
 		require.Error(t, begun.QueryRow(t.Context(), `SELECT lastval()`).Scan(&last))

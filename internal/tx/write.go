@@ -315,7 +315,8 @@ func refusedWith(err error, codes ...string) bool {
 func (d *DB) retry(run func() error) (err error) {
 	for try := range maxTries {
 		err = run()
-		again := refusedWith(err, deadlockDetected, serializationFailure) || try == 0 && refusedWith(err, lockNotAvailable)
+		again := refusedWith(err, deadlockDetected, serializationFailure) ||
+			try == 0 && refusedWith(err, lockNotAvailable)
 		if !again {
 			return err
 		}
@@ -327,7 +328,8 @@ func (d *DB) retry(run func() error) (err error) {
 // was taken out of the caller's reach since the caller loaded it, or never was in it.
 func OutOfReach(err error) bool {
 	var refused *pgconn.PgError
-	return errors.As(err, &refused) && refused.Code == "42501" && strings.Contains(refused.Message, "row-level security")
+	return errors.As(err, &refused) && refused.Code == "42501" && strings.Contains(refused.Message,
+		"row-level security")
 }
 
 // Violates reports whether err is a violation of the named constraint or unique index.

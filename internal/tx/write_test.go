@@ -167,7 +167,8 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 				tries[i]++
 				w.Wake("done")
 				for n, id := range order[i] {
-					if _, err := w.Exec(ctx, `UPDATE instance SET revision = revision + 1 WHERE id = $1`, id); err != nil {
+					if _, err := w.Exec(ctx, `UPDATE instance SET revision = revision + 1
+						WHERE id = $1`, id); err != nil {
 						return err
 					}
 					if n == 0 && tries[i] == 1 { // each holds one row before it asks for the other's

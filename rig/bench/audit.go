@@ -276,7 +276,8 @@ func (f *flood) round(ctx context.Context, refused int) (float64, error) {
 
 func (f *flood) detail(ctx context.Context, who dataset.Caller, n int) error {
 	mine := f.b.Set.Size.InstancesOf(who.Number)
-	want := instance.Want{Members: &page.Args{First: 50}, Events: &page.Args{First: 20}, LastOperation: true, Steps: true}
+	want := instance.Want{Members: &page.Args{First: 50}, Events: &page.Args{First: 20}, LastOperation: true,
+		Steps: true}
 	_, err := (&instance.Service{DB: f.db}).Get(ctx, dataset.Instance(mine[n%len(mine)]), want)
 	return err
 }

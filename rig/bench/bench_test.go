@@ -31,9 +31,11 @@ var tinier = dataset.Size{Name: "tinier", Tenants: 1, Projects: 1, Instances: 60
 // tiny measures nothing worth knowing, but everything.
 func tiny(t *testing.T) kit.Plan {
 	return kit.Plan{
-		Data: t.TempDir(), Size: dataset.Tiny, Durability: postgres.Throwaway, Rounds: 1, Callers: 2, Connections: 2, Pool: 4,
-		Catalog: 60, Blob: 1 << 20, Large: 3 << 20, Members: 2, Span: 50 * time.Millisecond, Sockets: []int{9}, Messages: 90,
-		Rate: 50, Operations: 10, Backlog: 12, Long: 30, Waiting: 20, Records: 40, Month: 400,
+		Data: t.TempDir(), Size: dataset.Tiny, Durability: postgres.Throwaway, Rounds: 1, Callers: 2,
+		Connections: 2, Pool: 4,
+		Catalog: 60, Blob: 1 << 20, Large: 3 << 20, Members: 2, Span: 50 * time.Millisecond, Sockets: []int{9},
+		Messages: 90,
+		Rate:     50, Operations: 10, Backlog: 12, Long: 30, Waiting: 20, Records: 40, Month: 400,
 		Wait: 50 * time.Millisecond, Scale: [2]dataset.Size{dataset.Tiny, tinier},
 	}
 }
@@ -56,10 +58,12 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 		"catalog page, requests/s", "artifact by digest, requests/s", "verified pull", "memory of the server",
 		"memory of the agent", "start of a member",
 		"fan-out to 9 sockets, messages/s",
-		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99", "accepted to ended",
+		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99",
+		"accepted to ended",
 		"accepted to succeeded, one worker process", "three worker processes, beside one",
 		"resident memory after 3, 15 and 30", "20 operations that wait for an adapter: questions",
-		"a tenant's only operation", "beside 1 tenants with 4 launches each", "a claim of 8", "first 50 events of a timeline",
+		"a tenant's only operation", "beside 1 tenants with 4 launches each", "a claim of 8",
+		"first 50 events of a timeline",
 		"usage records taken", "rated again to the same bytes", "a plan with its price"} {
 		require.Contains(t, text.String(), figure)
 	}

@@ -134,7 +134,8 @@ func (b *bench) puller(ctx context.Context) (p *puller, err error) {
 		return p, err
 	}
 	if p.platform, err = b.Child(ctx, platform.Role, platform.Config{
-		DSN: b.Set.DSN, Keys: b.Keys(), Issuer: kit.Issuer, Connections: b.Plan.Pool, Sources: []string{p.source.Address},
+		DSN: b.Set.DSN, Keys: b.Keys(), Issuer: kit.Issuer, Connections: b.Plan.Pool,
+		Sources: []string{p.source.Address},
 	}); err != nil {
 		return p, err
 	}
@@ -176,8 +177,8 @@ func (p *puller) open(ctx context.Context, size int64) (out opened, done func() 
 	grant := token.Delivery{Task: fetch.Task, Node: fetch.Node, Artifact: fetch.Artifact, Credential: fetch.Credential,
 		ExpiresAt: now.Add(token.MaxDeliveryLife)}
 	text, err := p.ring.SignDelivery(grant, now)
-	out = opened{TaskID: fetch.Task, Digest: digest, Kind: "BLOB", URL: "http://" + p.platform.Address + deliveryhttp.Path,
-		Token:     text,
+	out = opened{TaskID: fetch.Task, Digest: digest, Kind: "BLOB",
+		URL: "http://" + p.platform.Address + deliveryhttp.Path, Token: text,
 		ExpiresAt: grant.ExpiresAt, Parts: []map[string]any{{"role": "BLOB", "digest": digest, "sizeBytes": size}}}
 	return out, func() error { return p.b.Set.ForgetFetch(context.WithoutCancel(ctx), fetch) }, err
 }

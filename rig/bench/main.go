@@ -100,7 +100,8 @@ func parse(args []string, stderr io.Writer) (kit.Plan, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	short := flags.Bool("short", false, "little data and few rounds: a quick run")
-	only := flags.String("only", "", "what to measure, separated by commas: "+strings.Join(names(), ", ")+" (default all)")
+	only := flags.String("only", "", "what to measure, separated by commas: "+strings.Join(names(), ", ")+
+		" (default all)")
 	scale := flags.Bool("scale", false,
 		"compare 20,000 instances with 200,000 and 10,000,000 events, instead of a tenth of each")
 	rounds := flags.Int("rounds", 0, "rounds of each side (default 5, or 2 with -short)")
@@ -146,8 +147,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(sheet.Figures) == 0 && err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s, %d cores, %s, %d instances, %d events, %d rounds\n\n", time.Now().UTC().Format(time.DateOnly),
-		runtime.NumCPU(),
+	fmt.Fprintf(stdout, "%s, %d cores, %s, %d instances, %d events, %d rounds\n\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(),
 		runtime.Version(), p.Size.Instances, p.Size.Instances*p.Size.Events, p.Rounds)
 	sheet.Print(stdout)
 	if err != nil {

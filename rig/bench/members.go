@@ -62,7 +62,8 @@ func measureMembers(ctx context.Context, b *bench) error {
 	if len(got.Floor) > 0 {
 		b.Sheet.Told("the runtime alone, one call with the same configuration and /bin/true",
 			kit.Millis(kit.Median(got.Floor)),
-			kit.Millis(kit.Median(got.Reference.Start)), float64(kit.Median(got.Floor))/float64(kit.Median(got.Reference.Start)))
+			kit.Millis(kit.Median(got.Reference.Start)),
+			float64(kit.Median(got.Floor))/float64(kit.Median(got.Reference.Start)))
 	}
 	b.beside("a command in a member", got.Members.Exec, got.Reference.Exec, maxMemberExec)
 	return nil

@@ -99,7 +99,8 @@ func measureRLS(ctx context.Context, b *bench) error {
 		}
 		if round > 0 { // the first warms up
 			whole.Platform, whole.Other = append(whole.Platform, float64(with)), append(whole.Other, float64(without))
-			bare.Platform, bare.Other = append(bare.Platform, float64(bareWith)), append(bare.Other, float64(bareWithout))
+			bare.Platform, bare.Other = append(bare.Platform, float64(bareWith)),
+				append(bare.Other, float64(bareWithout))
 		}
 	}
 	b.Sheet.AtMost("detail query under row-level security, beside none", micros(kit.Median(whole.Platform)),
@@ -186,7 +187,8 @@ func recordDetails(ctx context.Context, b *bench, callers []dataset.Caller) (tri
 		return nil, err
 	}
 	service := &instance.Service{DB: db}
-	want := instance.Want{Members: &page.Args{First: 50}, Events: &page.Args{First: 20}, LastOperation: true, Steps: true}
+	want := instance.Want{Members: &page.Args{First: 50}, Events: &page.Args{First: 20}, LastOperation: true,
+		Steps: true}
 	for _, who := range callers {
 		credential, err := tx.ParseCredential(who.Token, ring, db.Now())
 		if err != nil {

@@ -66,7 +66,8 @@ func measureScale(ctx context.Context, b *bench) error {
 				return fmt.Errorf("%s: %w", one.name, err)
 			}
 			if round > 0 { // the first warms up
-				times.Other, times.Platform = append(times.Other, float64(small)), append(times.Platform, float64(large))
+				times.Other, times.Platform = append(times.Other, float64(small)),
+					append(times.Platform, float64(large))
 			}
 		}
 		sizes := fmt.Sprintf("%d instances and %d events beside %d and %d", b.Plan.Scale[1].Instances,

@@ -12,7 +12,8 @@ const (
 		unit, quantity, from_at, to_at, digest)
 		SELECT 'alc_1', 'gpu_seconds', '%id', 'CAPACITY', tenant_id, id, 'alc_1', 'alc_1', 'second', 60,
 		'2026-11-01 00:%m:00Z', '2026-11-01 00:%m:59Z', '' FROM project WHERE id = 'PROJECT'`
-	aBooking = `INSERT INTO ledger_tx (id, tenant_id, project_id, kind, run_id, period_id, of_period_id, line_key, meter,
+	aBooking = `INSERT INTO ledger_tx (id, tenant_id, project_id, kind, run_id, period_id, of_period_id, line_key,
+		meter,
 		quantity, amount, currency, effective_at)
 		SELECT 'ltx_%id', tenant_id, id, 'USAGE', 'brn_1', 'bpr_1', 'bpr_1', 'k', 'gpu_seconds', 60, 1, 'EUR', now()
 		FROM project WHERE id = 'PROJECT'`

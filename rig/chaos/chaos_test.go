@@ -26,7 +26,8 @@ const program = "chaos-controller"
 var (
 	seed  = flag.Uint64("chaos.seed", 0, "what the run follows from; 0 takes one at random")
 	long  = flag.Bool("chaos.long", false, "hundreds of operations instead of dozens")
-	least = flag.Int("chaos.operations", 0, "how many operations must be accepted; thousands have a larger installation")
+	least = flag.Int("chaos.operations", 0,
+		"how many operations must be accepted; thousands have a larger installation")
 	built = flag.String("chaos.bin", "../../bin", "the folder of the built programs")
 	floor = flag.String("chaos.floor", "../../bin/floor/app-platform", "a server of an older build, if it is there")
 )
@@ -35,7 +36,9 @@ func TestMain(m *testing.M) {
 	lab.MaybeRunInit()
 	if filepath.Base(os.Args[0]) == program {
 		os.Exit(controller.Main(controller.Spec{
-			Name: "chaos", Manifest: ledger.Manifest, App: func(dir string) (adapter.App, error) { return ledger.New(dir) },
+			Name: "chaos", Manifest: ledger.Manifest, App: func(dir string) (adapter.App, error) {
+				return ledger.New(dir)
+			},
 		}))
 	}
 	if turned.Asked() {
@@ -129,14 +132,15 @@ func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
 	}
 	const nodes = 3
 	config, gpus := size()
-	t.Logf("repeat with: go test ./rig/chaos -args -chaos.seed=%d -chaos.long=%v -chaos.operations=%d", config.Seed, *long,
-		*least)
+	t.Logf("repeat with: go test ./rig/chaos -args -chaos.seed=%d -chaos.long=%v -chaos.operations=%d",
+		config.Seed, *long, *least)
 	dir, bin := t.TempDir(), programs(t)
 	disks(t, &config, dir, nodes)
 	servers, started, builds := hindered(t, bin, 3)
 	config.Servers, config.Builds, config.AdapterProgram = servers, builds, filepath.Join(bin, program)
 	up, err := stack.Up(t.Context(), stack.Config{
-		Dir: dir, Bin: bin, Listen: "127.0.0.1:0", Servers: 3, Roles: []string{"api,billing", "api,worker,billing", "worker"},
+		Dir: dir, Bin: bin, Listen: "127.0.0.1:0", Servers: 3,
+		Roles:    []string{"api,billing", "api,worker,billing", "worker"},
 		Programs: started, Nodes: nodes, NodeGPUs: gpus, Out: os.Stderr,
 		Apps: []stack.App{{Slug: "chaos", Controller: program, Family: "apps"}},
 	})

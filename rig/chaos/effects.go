@@ -23,7 +23,8 @@ const effectsSQL = `WITH effect AS (SELECT * FROM unnest($1::text[], $2::text[],
 // from the table too: after the end's commit no begin is accepted. That end's transaction may have begun up to 30 s
 // earlier, which is the longest that one lasts.
 var effectRules = []rule{
-	{"nothing was done twice", `SELECT member || ' ' || operation || ' ' || kind || ' ' || count(DISTINCT at) FROM effect
+	{"nothing was done twice", `SELECT member || ' ' || operation || ' ' || kind || ' ' || count(DISTINCT at)
+		FROM effect
 		GROUP BY member, operation, kind HAVING count(DISTINCT at) > 1`},
 	{"only what was accepted was done",
 		`SELECT member || ' ' || operation FROM effect WHERE NOT EXISTS (SELECT FROM operation o
@@ -31,7 +32,8 @@ var effectRules = []rule{
 	{"an operation that was never sent did nothing",
 		`SELECT member || ' ' || o.id || ' ' || o.state FROM effect JOIN operation o ON o.id = effect.operation
 			WHERE o.dispatch_attempt = 0`},
-	{"nothing was done after its operation's end", `SELECT member || ' ' || o.id || ' ' || o.kind || ' ' || o.state || ' '
+	{"nothing was done after its operation's end", `SELECT member || ' ' || o.id || ' ' || o.kind || ' ' || o.state ||
+		' '
 		|| (at - o.ended_at)::text
 		FROM effect JOIN operation o ON o.id = effect.operation WHERE at > o.ended_at + interval '1 second'
 			AND NOT (o.state <> 'SUCCEEDED' AND EXISTS (SELECT FROM node_task t WHERE t.operation_id = o.id

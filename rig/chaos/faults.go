@@ -32,7 +32,8 @@ func (s *Suite) possible() []fault {
 		{"kill the adapter", func(context.Context, *rand.Rand) error { return kill(s.stack.Controllers["chaos"]) }},
 		{"kill an agent", func(_ context.Context, rng *rand.Rand) error { return kill(one(rng, s.stack.Nodes).Agent) }},
 		{"crash the database", func(ctx context.Context, _ *rand.Rand) error {
-			return s.stack.CrashDatabase(context.WithoutCancel(ctx)) // it is there again, also when this was the last fault
+			// it is there again, also when this was the last fault
+			return s.stack.CrashDatabase(context.WithoutCancel(ctx))
 		}},
 	}
 	if len(s.Servers) > 0 {

@@ -55,9 +55,11 @@ func (s *Suite) handover(ctx context.Context, conn *pgx.Conn, before []held, beg
 	}
 	for {
 		var idle, gone int
-		err := conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE o.ended_at IS NULL AND o.claim_epoch = was.epoch), count(*)
+		err := conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE o.ended_at IS NULL AND o.claim_epoch = was.epoch),
+			count(*)
 			FROM unnest($1::text[], $2::text[], $3::bigint[]) AS was (id, worker, epoch) JOIN operation o ON o.id = was.id
-			WHERE NOT EXISTS (SELECT FROM worker_process w WHERE w.id = was.worker)`, ids, workers, epochs).Scan(&idle, &gone)
+			WHERE NOT EXISTS (SELECT FROM worker_process w
+			WHERE w.id = was.worker)`, ids, workers, epochs).Scan(&idle, &gone)
 		if err != nil {
 			return err
 		}

@@ -79,11 +79,12 @@ func (c *court) broken(look func(on querier), statements ...string) {
 }
 
 const (
-	aTask = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec,
-		spec_digest, state, timeout_seconds, idempotency_key,
+	aTask = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
+		spec, spec_digest, state, timeout_seconds, idempotency_key,
 		created_at, started_at, ended_at) SELECT 'tsk_1', tenant_id, project_id, instance_id, 'MEM', 'NODE', %s, '%s', '{}',
 		'', '%s', 60, 'k', now(), now(), %s FROM operation WHERE id = 'OP'`
-	anOrphan = `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id, member_id, owner, message,
+	anOrphan = `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id, member_id, owner,
+		message,
 		next_try_at, created_at)
 		SELECT 'orp_1', tenant_id, project_id, 'NODE_RESIDUE', instance_id, id, 'MEM', %s, 'left', now(), now()
 		FROM operation WHERE id = 'OP'`
@@ -100,31 +101,36 @@ func TestEachRuleNamesWhatBreaksIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, wrong, "nothing is broken yet")
 	breaks := map[string][]string{
-		"every accepted operation has ended": {`UPDATE operation SET ended_at = NULL, state = 'RUNNING' WHERE id = 'OP'`},
+		"every accepted operation has ended": {`UPDATE operation SET ended_at = NULL, state = 'RUNNING'
+			WHERE id = 'OP'`},
 		"every operation ended once on its timeline": {fmt.Sprintf(anEvent, 2, 1<<40, "apps.operation.succeeded",
 			"operation_id")},
 		"its timeline says how it ended": {`UPDATE app_instance_event SET type = 'apps.operation.failed'`},
 		"timelines have no gap": {fmt.Sprintf(anEvent, 3, 1<<40, "apps.instance.healthy",
 			"NULL")},
-		"a project's feed keeps the order of each timeline": {fmt.Sprintf(anEvent, 2, 1, "apps.instance.healthy", "NULL")},
-		"no step of an ended operation is open": {`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name,
+		"a project's feed keeps the order of each timeline": {fmt.Sprintf(anEvent, 2, 1,
+			"apps.instance.healthy", "NULL")},
+		"no step of an ended operation is open": {`INSERT INTO operation_step (id, tenant_id, project_id, operation_id,
+			name,
 			ordinal, state)
 			SELECT 'stp_1', tenant_id, project_id, id, 'dispatch', 0, 'RUNNING' FROM operation WHERE id = 'OP'`},
 		"no task outlives its operation": {fmt.Sprintf(aTask, "id", "RUN", "RUNNING", "NULL")},
 		"no worker has a claim":          {`UPDATE operation SET claimed_by = 'wrk_1' WHERE id = 'OP'`},
 		"an unproved removal is listed": {`UPDATE member SET status = 'REMOVED' WHERE id = 'MEM'`,
 			fmt.Sprintf(aTask, "NULL", "RUN", "SUCCEEDED", "now()")},
-		"what ended without proof is listed":               {`UPDATE operation SET outcome = 'UNVERIFIED' WHERE id = 'OP'`},
+		"what ended without proof is listed": {`UPDATE operation SET outcome = 'UNVERIFIED'
+			WHERE id = 'OP'`},
 		"what ended by force states it":                    {`UPDATE operation SET force = true WHERE id = 'OP'`},
 		"nothing is left behind once every node is online": {fmt.Sprintf(anOrphan, "'node'")},
 		"every orphan has an owner and a message":          {fmt.Sprintf(anOrphan, "''")},
 		"a stopped instance has no member":                 {`UPDATE instance SET status = 'STOPPED' WHERE id = 'INS'`},
-		"no allocation of a released instance is bound":    {`UPDATE instance SET released_at = now() WHERE id = 'INS'`},
-		"success has evidence":                             {`UPDATE operation SET evidence = NULL WHERE id = 'OP'`},
-		"a failure has its reason":                         {`UPDATE operation SET state = 'FAILED' WHERE id = 'OP'`},
-		"a cancel was requested or superseded":             {`UPDATE operation SET state = 'CANCELED' WHERE id = 'OP'`},
-		"only what ended badly is retried":                 {`UPDATE operation SET retry_of = id WHERE id = 'OP'`},
-		"every accepted change is in the audit, once":      {`DELETE FROM audit_entry`},
+		"no allocation of a released instance is bound": {`UPDATE instance SET released_at = now()
+			WHERE id = 'INS'`},
+		"success has evidence":                        {`UPDATE operation SET evidence = NULL WHERE id = 'OP'`},
+		"a failure has its reason":                    {`UPDATE operation SET state = 'FAILED' WHERE id = 'OP'`},
+		"a cancel was requested or superseded":        {`UPDATE operation SET state = 'CANCELED' WHERE id = 'OP'`},
+		"only what ended badly is retried":            {`UPDATE operation SET retry_of = id WHERE id = 'OP'`},
+		"every accepted change is in the audit, once": {`DELETE FROM audit_entry`},
 		"every cancel is in the audit": {`UPDATE operation SET cancel_requested_at = now()
 			WHERE id = 'OP'`},
 	}
@@ -145,7 +151,8 @@ func TestAnAuditThatSaysSomethingTwiceIsNamed(t *testing.T) {
 	c.broken(func(on querier) {
 		found, err := judgeRules(t.Context(), on, rules)
 		require.NoError(t, err)
-		require.Equal(t, []string{"every accepted change is in the audit, once: " + string(c.op.ID) + " MEMBER_DRAIN has 2"},
+		require.Equal(t, []string{"every accepted change is in the audit, once: " + string(c.op.ID) +
+			" MEMBER_DRAIN has 2"},
 			found)
 	}, `INSERT INTO audit_entry SELECT (jsonb_populate_record(a, '{"id":"aud_2"}')).* FROM audit_entry a`)
 }
@@ -198,8 +205,10 @@ func TestWhatWasLetBeginBeforeItsEndMayGoOn(t *testing.T) {
 				Lines: []string{late}}})
 			require.NoError(t, err)
 			require.Equal(t, lawful, len(found) == 0, "%s: %v", started, found)
-		}, fmt.Sprintf(aTask, "id", "RUN", "SUCCEEDED", "now()"), `UPDATE operation SET state = 'CANCELED' WHERE id = 'OP'`,
-			`UPDATE node_task k SET cancel_requested = true, ended_at = o.ended_at + interval '4 s', started_at = `+started+
+		}, fmt.Sprintf(aTask, "id", "RUN", "SUCCEEDED", "now()"), `UPDATE operation SET state = 'CANCELED'
+			WHERE id = 'OP'`,
+			`UPDATE node_task k SET cancel_requested = true, ended_at = o.ended_at + interval '4 s',
+				started_at = `+started+
 				` FROM operation o WHERE o.id = k.operation_id`)
 	}
 }
@@ -230,7 +239,8 @@ func TestAFollowerThatWasToldOtherwiseIsNamed(t *testing.T) {
 	require.Empty(t, (&follower{states: []gql.OperationState{running, done}, percent: []int{5, 100},
 		ended: true}).wrong("SUCCEEDED"))
 	for what, f := range map[string]*follower{
-		"went back":       {states: []gql.OperationState{running, running, done}, percent: []int{5, 0, 100}, ended: true},
+		"went back": {states: []gql.OperationState{running, running, done}, percent: []int{5, 0, 100},
+			ended: true},
 		"after it":        {states: []gql.OperationState{done, running}, percent: []int{100, 100}, ended: true},
 		"is SUCCEED":      {states: []gql.OperationState{running}, percent: []int{5}, ended: true},
 		"ended fals":      {states: []gql.OperationState{done}, percent: []int{100}},

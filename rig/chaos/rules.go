@@ -30,7 +30,8 @@ var rules = []rule{
 		FROM operation_step s
 		JOIN operation o ON o.id = s.operation_id WHERE o.ended_at IS NOT NULL
 		AND s.state IN ('PENDING', 'RUNNING', 'UNDOING')`},
-	{"no task outlives its operation", `SELECT t.id || ' ' || t.kind || ' ' || t.state || ' of ' || o.id FROM node_task t
+	{"no task outlives its operation", `SELECT t.id || ' ' || t.kind || ' ' || t.state || ' of ' || o.id
+		FROM node_task t
 		JOIN operation o ON o.id = t.operation_id WHERE o.ended_at IS NOT NULL AND t.ended_at IS NULL`},
 	{"no worker has a claim", `SELECT id || ' by ' || claimed_by FROM operation WHERE claimed_by IS NOT NULL`},
 	{"an unproved removal is listed", `SELECT m.id || ' on ' || coalesce(m.node_id, '-') FROM member m

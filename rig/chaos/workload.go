@@ -31,7 +31,8 @@ var asks = []ask{
 	{"addMembers", 22, func(_ *ship, members int) bool { return members < 3 },
 		func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
 			got, err := gql.AddMembers(ctx, one.client, gql.AddMembersInput{
-				InstanceId: one.id, ComponentKey: "unit", Count: 1, AllocationIds: one.allocations[one.rng.IntN(2):][:1],
+				InstanceId: one.id, ComponentKey: "unit", Count: 1,
+				AllocationIds:  one.allocations[one.rng.IntN(2):][:1],
 				IdempotencyKey: key, DeadlineSeconds: deadline,
 			})
 			if err != nil {
@@ -42,7 +43,8 @@ var asks = []ask{
 	{"removeMember", 14, func(_ *ship, members int) bool { return members > 1 },
 		func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
 			got, err := gql.RemoveMember(ctx, one.client, gql.RemoveMemberInput{
-				MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline, Force: one.rng.IntN(4) == 0,
+				MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline,
+				Force: one.rng.IntN(4) == 0,
 			})
 			if err != nil {
 				return "", err
@@ -51,7 +53,8 @@ var asks = []ask{
 		}},
 	{"replaceMember", 8, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
 		got, err := gql.ReplaceMember(ctx, one.client,
-			gql.ReplaceMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
+			gql.ReplaceMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key,
+				DeadlineSeconds: deadline})
 		if err != nil {
 			return "", err
 		}
@@ -93,7 +96,8 @@ var asks = []ask{
 	{"upgradeInstance", 8, nil, func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
 		config := json.RawMessage(fmt.Sprintf(`{"mark":%d}`, one.rng.IntN(1000)))
 		got, err := gql.UpgradeInstance(ctx, one.client,
-			gql.UpgradeInstanceInput{InstanceId: one.id, Config: config, IdempotencyKey: key, DeadlineSeconds: deadline})
+			gql.UpgradeInstanceInput{InstanceId: one.id, Config: config, IdempotencyKey: key,
+				DeadlineSeconds: deadline})
 		if err != nil {
 			return "", err
 		}
@@ -138,7 +142,8 @@ func (s *Suite) work(ctx context.Context, fleet []*ship) {
 			continue
 		}
 		hands.Go(func() {
-			for done, asked := 0, 0; asked < tries*s.Changes && ctx.Err() == nil && (done < s.Changes || !s.enough()); asked++ {
+			for done, asked := 0, 0; asked < tries*s.Changes && ctx.Err() == nil &&
+				(done < s.Changes || !s.enough()); asked++ {
 				if s.change(ctx, one) {
 					done++
 				}
@@ -175,7 +180,8 @@ func (s *Suite) change(ctx context.Context, one *ship) bool {
 	switch draw := one.rng.IntN(10); {
 	case draw < 2: // the next change is asked while this one runs
 	case draw < 4:
-		_, err := gql.CancelOperation(ctx, one.client, gql.CancelOperationInput{OperationId: operation, Reason: "chaos"})
+		_, err := gql.CancelOperation(ctx, one.client, gql.CancelOperationInput{OperationId: operation,
+			Reason: "chaos"})
 		s.refused("cancelOperation", err)
 		one.canceled = operation
 	default:

@@ -64,8 +64,8 @@ func refusedAction(code string) drill {
 			}
 			acts(http.StatusUnprocessableEntity, map[string]any{"code": code, "message": "not so", "path": "input"})
 			w.refused(func() error {
-				_, err := gql.InvokeAction(w.ctx, w.admin, gql.InvokeActionInput{InstanceId: instance, Action: "hello.list",
-					Input: json.RawMessage("{}"), IdempotencyKey: client.NewKey()})
+				_, err := gql.InvokeAction(w.ctx, w.admin, gql.InvokeActionInput{InstanceId: instance,
+					Action: "hello.list", Input: json.RawMessage("{}"), IdempotencyKey: client.NewKey()})
 				return err
 			})
 			w.mend = func() { acts(http.StatusOK, map[string]any{"output": map[string]any{"peers": []string{}}}) }
@@ -86,7 +86,8 @@ func unregistered(w *ward) {
 	url := w.adapterURL()
 	w.sql(`UPDATE adapter SET name = 'put-aside' WHERE name = $1`, adapterName)
 	again := func(ctx context.Context) {
-		w.sql(`DELETE FROM adapter WHERE name = $1 AND EXISTS (SELECT FROM adapter WHERE name = 'put-aside')`, adapterName)
+		w.sql(`DELETE FROM adapter WHERE name = $1
+			AND EXISTS (SELECT FROM adapter WHERE name = 'put-aside')`, adapterName)
 		w.sql(`UPDATE adapter SET name = $1 WHERE name = 'put-aside'`, adapterName)
 		_, err := gql.RegisterAdapter(ctx, shared.Operator, gql.RegisterAdapterInput{Name: adapterName, Url: url})
 		w.fine(err)
@@ -103,7 +104,8 @@ var (
 	}
 	refusesPlatform = drill{
 		fault: func(w *ward) {
-			w.waitsFor(refuses(http.StatusUnauthorized, map[string]string{"code": "UNAUTHENTICATED", "message": "who?"}))
+			w.waitsFor(refuses(http.StatusUnauthorized, map[string]string{"code": "UNAUTHENTICATED",
+				"message": "who?"}))
 		},
 		cure: launched,
 	}
@@ -114,7 +116,8 @@ var (
 			w.sql(`UPDATE adapter SET url = 'https://192.0.2.1' WHERE name = $1`, adapterName)
 			w.mend = func() { w.register(url, nil) }
 			w.later(func(ctx context.Context) {
-				_, err := gql.RegisterAdapter(ctx, shared.Operator, gql.RegisterAdapterInput{Name: adapterName, Url: url})
+				_, err := gql.RegisterAdapter(ctx, shared.Operator,
+					gql.RegisterAdapterInput{Name: adapterName, Url: url})
 				w.fine(err)
 			})
 			w.launch()
@@ -183,7 +186,8 @@ var adapterDrills = map[string]drill{
 			url, ca := w.adapterURL(), w.certify()
 			w.register("https://localhost.invalid:9", &ca.pem)
 			w.later(func(ctx context.Context) {
-				_, err := gql.RegisterAdapter(ctx, shared.Operator, gql.RegisterAdapterInput{Name: adapterName, Url: url})
+				_, err := gql.RegisterAdapter(ctx, shared.Operator,
+					gql.RegisterAdapterInput{Name: adapterName, Url: url})
 				w.fine(err)
 			})
 			w.launch()
@@ -203,7 +207,9 @@ var adapterDrills = map[string]drill{
 			}
 			w.later(func(context.Context) { w.mend() }) // before they are given back
 			launch := func(allocation string) {
-				_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+				_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) {
+					in.AllocationIds = []string{allocation}
+				})
 				w.fine(err)
 				w.about.ID = operation
 			}
@@ -225,7 +231,8 @@ var adapterDrills = map[string]drill{
 			p := w.waitsFor(nil)
 			p.answers(func(rw http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPut {
-					refuses(http.StatusUnprocessableEntity, map[string]any{"code": "UNSAFE", "message": "two would be too many"})(rw, r)
+					refuses(http.StatusUnprocessableEntity, map[string]any{"code": "UNSAFE",
+						"message": "two would be too many"})(rw, r)
 					return
 				}
 				p.kit.ServeHTTP(rw, r)
@@ -286,12 +293,14 @@ var adapterDrills = map[string]drill{
 			w.eventually("the adapter works", func() error { return w.at(operation, "await") })
 			p.answers(func(rw http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
-					refuses(http.StatusServiceUnavailable, map[string]string{"code": "UNAVAILABLE", "message": "not now"})(rw, r)
+					refuses(http.StatusServiceUnavailable, map[string]string{"code": "UNAVAILABLE",
+						"message": "not now"})(rw, r)
 					return
 				}
 				p.kit.ServeHTTP(rw, r)
 			})
-			_, err := gql.CancelOperation(w.ctx, w.admin, gql.CancelOperationInput{OperationId: operation, Reason: "a drill"})
+			_, err := gql.CancelOperation(w.ctx, w.admin, gql.CancelOperationInput{OperationId: operation,
+				Reason: "a drill"})
 			w.fine(err)
 			w.mend = func() { p.answers(nil); w.ends(operation); w.about.ID = instance }
 		},

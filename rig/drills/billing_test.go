@@ -33,8 +33,8 @@ func (w *ward) keeps(priced bool) *books {
 		IdempotencyKey: client.NewKey()})
 	w.fine(err)
 	w.tenant = tenant.CreateTenant.Id
-	project, err := gql.CreateProject(w.ctx, w.operator, gql.CreateProjectInput{TenantId: w.tenant, DisplayName: name, Slug: name,
-		IdempotencyKey: client.NewKey()})
+	project, err := gql.CreateProject(w.ctx, w.operator, gql.CreateProjectInput{TenantId: w.tenant, DisplayName: name,
+		Slug: name, IdempotencyKey: client.NewKey()})
 	w.fine(err)
 	b := &books{w: w, project: project.CreateProject.Id, sku: name}
 	w.about.TenantID, w.about.ProjectID = w.tenant, b.project
@@ -55,7 +55,8 @@ func (w *ward) keeps(priced bool) *books {
 		VALUES ($1, $2, 'EUR', 3600, $3, $4, 'OPEN')`, b.past, w.tenant, b.start, b.start.AddDate(0, 1, 0))
 	if priced {
 		from := b.start.AddDate(0, -1, 0)
-		w.sql(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash,
+		w.sql(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms,
+			hash,
 			reason, created_by) VALUES ($1, $1, 'gpu_seconds', $2, '', 'EUR', 'PLATFORM', $3, 1, $4, '', 'drill', '')`,
 			ids.New(ids.PriceVersion), b.sku, from,
 			`{"measure": "QUANTITY", "per": "3600", "tiers": [{"price": "2"}]}`)
@@ -78,7 +79,8 @@ func (b *books) use(borne string, after, seconds int) {
 	b.w.sql(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id,
 		allocation_id, member_id, operation_id, sku, region, session, unit, quantity, from_at, to_at, borne_by, borne_reason,
 		digest) VALUES ($1, 'gpu_seconds', $2, 'CAPACITY', $3, $4, 'ins_1', $1, 'mem_1', 'op_1', $5, 'eu', $1, 'second', $6,
-		$7, $8, $9, nullif($10, ''), '')`, allocation, fmt.Sprint("u", b.number), b.w.tenant, b.project, b.sku, seconds, from,
+		$7, $8, $9, nullif($10, ''), '')`, allocation, fmt.Sprint("u", b.number), b.w.tenant, b.project,
+		b.sku, seconds, from,
 		from.Add(time.Duration(seconds)*time.Second), by, borne)
 }
 
@@ -134,7 +136,8 @@ var billingDrills = map[string]drill{
 		fault: func(w *ward) {
 			b := w.keeps(true)
 			w.sql(`INSERT INTO usage_source (source, basis, tenant_id, project_id, recorded_to, due_at)
-				VALUES ($1, 'CAPACITY', $2, $3, $4, now() + interval '1 hour')`, "alc_x"+b.sku, w.tenant, b.project, b.start)
+				VALUES ($1, 'CAPACITY', $2, $3, $4,
+				now() + interval '1 hour')`, "alc_x"+b.sku, w.tenant, b.project, b.start)
 			w.mend = func() { w.sql(`UPDATE usage_source SET recorded_to = now() WHERE source = $1`, "alc_x"+b.sku) }
 		},
 		cure: func(w *ward) { w.mend() },
@@ -167,8 +170,9 @@ var billingDrills = map[string]drill{
 			at := time.Now().UTC().Truncate(time.Millisecond)
 			var page atomic.Pointer[adapter.UsagePage]
 			says := func(cursor, id, dimension string) {
-				page.Store(&adapter.UsagePage{Cursor: cursor, Records: []adapter.UsageRecord{{ID: id, Dimension: dimension,
-					Quantity: "1", From: at, To: at}}})
+				page.Store(&adapter.UsagePage{Cursor: cursor,
+					Records: []adapter.UsageRecord{{ID: id, Dimension: dimension,
+						Quantity: "1", From: at, To: at}}})
 			}
 			says("1", "u1", "not.declared")
 			r.answers(func(rw http.ResponseWriter, request *http.Request) {
@@ -188,7 +192,8 @@ var billingDrills = map[string]drill{
 				says("2", "u2", "greetings.served")
 				due()
 				w.eventually("the record is taken", func() error {
-					listed, err := gql.ListUsage(w.ctx, w.operator, gql.UsageFilter{ProjectId: w.project, InstanceId: &w.about.ID}, 100, "")
+					listed, err := gql.ListUsage(w.ctx, w.operator,
+						gql.UsageFilter{ProjectId: w.project, InstanceId: &w.about.ID}, 100, "")
 					if err != nil {
 						return err
 					}
@@ -216,7 +221,8 @@ var billingDrills = map[string]drill{
 		fault: func(w *ward) {
 			b := w.keeps(true)
 			b.booked(0)
-			w.tamper(`UPDATE billing_run SET created_at = created_at - interval '1 hour' WHERE tenant_id = $1`, w.tenant)
+			w.tamper(`UPDATE billing_run SET created_at = created_at - interval '1 hour'
+				WHERE tenant_id = $1`, w.tenant)
 			w.mend = func() { b.use("", 7200, 60); b.booked(1) }
 		},
 		cure: func(w *ward) { w.mend() },
@@ -275,8 +281,8 @@ var billingDrills = map[string]drill{
 			w.about.PeriodID, w.about.TenantID = "", ""
 		},
 		cure: func(w *ward) {
-			grant, err := gql.GrantCredit(w.ctx, w.operator, gql.GrantCreditInput{TenantId: w.tenant, Amount: "2", Currency: "EUR",
-				Reason: "amends", IdempotencyKey: client.NewKey()})
+			grant, err := gql.GrantCredit(w.ctx, w.operator, gql.GrantCreditInput{TenantId: w.tenant, Amount: "2",
+				Currency: "EUR", Reason: "amends", IdempotencyKey: client.NewKey()})
 			w.fine(err)
 			require.Equal(w.t, "2", grant.GrantCredit.Left)
 			w.about.ProjectID = "" // what is the platform's stays on record
@@ -285,8 +291,10 @@ var billingDrills = map[string]drill{
 	"billing/start/budget-reached": {
 		fault: func(w *ward) {
 			sku := "lab.4x-simulated"
-			_, err := gql.SetPrice(w.ctx, w.operator, gql.SetPriceInput{Meter: "gpu_seconds", Sku: &sku, Currency: "EUR",
-				Measure: gql.PriceMeasureQuantity, Per: "3600", Tiers: []gql.PriceTierInput{{Price: "2"}}, Reason: "a drill"})
+			_, err := gql.SetPrice(w.ctx, w.operator, gql.SetPriceInput{Meter: "gpu_seconds", Sku: &sku,
+				Currency: "EUR",
+				Measure:  gql.PriceMeasureQuantity, Per: "3600", Tiers: []gql.PriceTierInput{{Price: "2"}},
+				Reason: "a drill"})
 			if err != nil {
 				require.Equal(w.t, "PRICE_OVERLAP", client.CodeOf(err))
 			}
@@ -309,8 +317,9 @@ var billingDrills = map[string]drill{
 func (w *ward) budget(amount string) {
 	w.t.Helper()
 	_, err := gql.SetBudget(w.ctx, w.operator, gql.SetBudgetInput{Scope: gql.BudgetScopeProject, TargetId: w.project,
-		Amount: amount, Currency: "EUR", Span: gql.BudgetSpanMonth, HorizonSeconds: 3600, AtLimit: gql.BudgetOutcomeRefuse,
-		Reason: "a drill"})
+		Amount: amount, Currency: "EUR", Span: gql.BudgetSpanMonth, HorizonSeconds: 3600,
+		AtLimit: gql.BudgetOutcomeRefuse,
+		Reason:  "a drill"})
 	w.fine(err)
 }
 

@@ -41,8 +41,10 @@ var catalogDrills = map[string]drill{
 			account, caller := w.account("project.read", "entitlement.read", "scheduler.catalog.read")
 			w.refused(func() error { _, err := gql.GetEntitled(w.ctx, caller, "hello-cluster", w.project); return err })
 			w.mend = func() {
-				_, err := gql.UpdateServiceAccount(w.ctx, w.admin, gql.UpdateServiceAccountInput{ServiceAccountId: account,
-					PermissionKeys: []string{"project.read", "entitlement.read", "apps.catalog.read"}, Reason: "the runbook says so"})
+				_, err := gql.UpdateServiceAccount(w.ctx, w.admin,
+					gql.UpdateServiceAccountInput{ServiceAccountId: account,
+						PermissionKeys: []string{"project.read", "entitlement.read", "apps.catalog.read"},
+						Reason:         "the runbook says so"})
 				w.fine(err)
 			}
 		},
@@ -51,12 +53,16 @@ var catalogDrills = map[string]drill{
 	"catalog/start/allocation-in-use": {
 		fault: func(w *ward) {
 			allocation := w.rent()
-			first, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+			first, operation, err := w.launching(func(in *gql.LaunchInstanceInput) {
+				in.AllocationIds = []string{allocation}
+			})
 			w.fine(err)
 			w.succeeds(operation)
 			w.about.ID = first
 			w.refused(func() error {
-				_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+				_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) {
+					in.AllocationIds = []string{allocation}
+				})
 				if err == nil {
 					w.succeeds(operation)
 				}

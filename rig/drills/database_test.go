@@ -50,7 +50,8 @@ var databaseDrills = map[string]drill{
 	"database/away/read-only": {
 		fault: func(w *ward) {
 			w.sql(`ALTER DATABASE app_platform SET default_transaction_read_only = on`)
-			w.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'app_platform' AND pid <> pg_backend_pid()`)
+			w.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'app_platform'
+				AND pid <> pg_backend_pid()`)
 			there := true
 			w.mend = func() {
 				if there {
@@ -95,7 +96,8 @@ var databaseDrills = map[string]drill{
 		fault: func(w *ward) {
 			allocation := w.rent()
 			w.sql(`CREATE FUNCTION public.drill_is_full() RETURNS trigger LANGUAGE plpgsql AS
-				$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$`)
+				$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';
+				END $$`)
 			w.sql(`CREATE TRIGGER drill_is_full BEFORE INSERT ON app_instance_event FOR EACH ROW
 				EXECUTE FUNCTION public.drill_is_full()`)
 			there := true
@@ -108,7 +110,9 @@ var databaseDrills = map[string]drill{
 			}
 			w.later(func(ctx context.Context) { w.ctx = ctx; w.mend() })
 			w.refused(func() error {
-				_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+				_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) {
+					in.AllocationIds = []string{allocation}
+				})
 				if err == nil {
 					w.succeeds(operation)
 				}
@@ -158,7 +162,8 @@ var databaseDrills = map[string]drill{
 			conn := w.connect()
 			_, err := conn.Exec(w.ctx, `SET session_replication_role = replica`)
 			w.fine(err)
-			_, err = conn.Exec(w.ctx, `DELETE FROM app_instance_event WHERE instance_id = $1 AND seq = (SELECT max(seq) FROM
+			_, err = conn.Exec(w.ctx, `DELETE FROM app_instance_event WHERE instance_id = $1
+				AND seq = (SELECT max(seq) FROM
 				app_instance_event WHERE instance_id = $1)`, instance)
 			w.fine(err)
 			w.fine(shared.MoveDatabase(w.ctx))
@@ -244,8 +249,9 @@ var feedDrills = map[string]drill{
 				w.t.Fatal("the feed goes on")
 			}
 			w.mend = func() {
-				_, err := gql.UpdateServiceAccount(w.ctx, w.admin, gql.UpdateServiceAccountInput{ServiceAccountId: account,
-					PermissionKeys: []string{"project.read", "apps.instance.read"}, Reason: "the runbook says so"})
+				_, err := gql.UpdateServiceAccount(w.ctx, w.admin,
+					gql.UpdateServiceAccountInput{ServiceAccountId: account,
+						PermissionKeys: []string{"project.read", "apps.instance.read"}, Reason: "the runbook says so"})
 				w.fine(err)
 				w.about.Feed = w.once(w.keyed(account, nil), instance, "")
 			}
@@ -257,7 +263,8 @@ var feedDrills = map[string]drill{
 			hooks.answers(refuses(500, "no"))
 			w.later(func(context.Context) { hooks.answers(nil) })
 			made, err := gql.CreateWebhook(w.ctx, w.admin, gql.CreateWebhookInput{ProjectId: w.project,
-				Url: "http://" + hooks.host + "/drill", EventTypes: []string{"apps.instance.requested"}, IdempotencyKey: client.NewKey()})
+				Url: "http://" + hooks.host + "/drill", EventTypes: []string{"apps.instance.requested"},
+				IdempotencyKey: client.NewKey()})
 			w.fine(err)
 			id := made.CreateWebhook.Webhook.Id
 			w.later(func(ctx context.Context) { _, _ = gql.DeleteWebhook(ctx, w.admin, id, "the drill is over") })

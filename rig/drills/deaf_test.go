@@ -93,7 +93,8 @@ func (w *ward) happens(instance string, count int) (last int) {
 	w.tamper(`INSERT INTO app_instance_event SELECT r.* FROM app_instance_event e, generate_series(1, $2::int) n,
 		jsonb_populate_record(e, jsonb_build_object('id', 'evt_drill' || e.seq || 'x' || n, 'seq', e.seq + n,
 			'xid', pg_current_xact_id()::text::bigint, 'position', nextval('event_position'), 'message', repeat('x', $3::int))) r
-		WHERE e.instance_id = $1 AND e.seq = (SELECT max(seq) FROM app_instance_event WHERE instance_id = $1)`, instance,
+		WHERE e.instance_id = $1 AND e.seq = (SELECT max(seq) FROM app_instance_event
+		WHERE instance_id = $1)`, instance,
 		count, burstBytes)
 	w.fine(w.connect().QueryRow(w.ctx, `SELECT max(seq) FROM app_instance_event WHERE instance_id = $1`,
 		instance).Scan(&last))
@@ -105,7 +106,8 @@ var slowConsumer = drill{
 	fault: func(w *ward) {
 		instance := w.running()
 		account, caller := w.account("project.read", "apps.instance.read")
-		key, err := gql.CreateServiceAccountKey(w.ctx, w.admin, gql.CreateServiceAccountKeyInput{ServiceAccountId: account})
+		key, err := gql.CreateServiceAccountKey(w.ctx, w.admin,
+			gql.CreateServiceAccountKeyInput{ServiceAccountId: account})
 		w.fine(err)
 		secret, cursor := key.CreateServiceAccountKey.Secret, w.cursor(instance)
 		w.later(func(ctx context.Context) {

@@ -36,8 +36,10 @@ type drill struct {
 // table is every drill, by the edge's place as runbook/check/edge.
 func table() map[string]drill {
 	all := map[string]drill{}
-	for _, part := range []map[string]drill{catalogDrills, publishingDrills, promotionDrills, billingDrills, adapterDrills,
-		lifecycleDrills, recordDrills, nodeDrills, machineDrills, serverDrills, databaseDrills, feedDrills, expiryDrills,
+	for _, part := range []map[string]drill{catalogDrills, publishingDrills, promotionDrills, billingDrills,
+		adapterDrills,
+		lifecycleDrills, recordDrills, nodeDrills, machineDrills, serverDrills, databaseDrills, feedDrills,
+		expiryDrills,
 		operatorDrills, systemDrills, fetchDrills} {
 		maps.Copy(all, part)
 	}

@@ -90,8 +90,10 @@ var expiryDrills = map[string]drill{
 				for _, edge := range listed.ServiceAccounts.Edges {
 					for _, key := range edge.Node.Keys {
 						if edge.Node.Id == account && key.ExpiresAt != nil {
-							_, err := gql.RotateServiceAccountKey(w.ctx, w.admin, gql.RotateServiceAccountKeyInput{KeyId: key.Id,
-								OverlapSeconds: 60, ExpiresAt: to(time.Now().AddDate(0, 3, 0)), Reason: "the runbook says so"})
+							_, err := gql.RotateServiceAccountKey(w.ctx, w.admin,
+								gql.RotateServiceAccountKeyInput{KeyId: key.Id,
+									OverlapSeconds: 60, ExpiresAt: to(time.Now().AddDate(0, 3, 0)),
+									Reason: "the runbook says so"})
 							w.fine(err)
 						}
 					}
@@ -220,8 +222,10 @@ var operatorDrills = map[string]drill{
 				return err
 			})
 			w.mend = func() {
-				_, err := gql.UpdateServiceAccount(w.ctx, w.admin, gql.UpdateServiceAccountInput{ServiceAccountId: account,
-					PermissionKeys: []string{"project.read", "allocation.read", "allocation.create"}, Reason: "the runbook says so"})
+				_, err := gql.UpdateServiceAccount(w.ctx, w.admin,
+					gql.UpdateServiceAccountInput{ServiceAccountId: account,
+						PermissionKeys: []string{"project.read", "allocation.read", "allocation.create"},
+						Reason:         "the runbook says so"})
 				w.fine(err)
 			}
 		},

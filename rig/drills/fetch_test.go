@@ -25,7 +25,8 @@ func broken(context.Context, *adapter.Run) error {
 func fetches(ctx context.Context, run *adapter.Run) error {
 	for _, member := range run.Dispatch().Members {
 		for _, pin := range run.Instance().Artifacts {
-			result, err := run.Try(ctx, member, "fetch", adapter.FetchArtifact{Digest: pin.Digest, Path: "/srv/image", As: "oci_layout"})
+			result, err := run.Try(ctx, member, "fetch", adapter.FetchArtifact{Digest: pin.Digest, Path: "/srv/image",
+				As: "oci_layout"})
 			if err != nil {
 				return err
 			}
@@ -55,8 +56,9 @@ func undelivered(fault func(w *ward, r *release)) drill {
 			mend := w.mend
 			w.mend = func() {
 				mend()
-				_, err := gql.DecommissionInstance(w.ctx, w.operator, gql.DecommissionInstanceInput{InstanceId: instance,
-					Reason: "the create failed", IdempotencyKey: client.NewKey()})
+				_, err := gql.DecommissionInstance(w.ctx, w.operator,
+					gql.DecommissionInstanceInput{InstanceId: instance,
+						Reason: "the create failed", IdempotencyKey: client.NewKey()})
 				w.fine(err)
 				_, again := r.smoke(version)
 				w.about.ID = again

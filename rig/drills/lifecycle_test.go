@@ -93,7 +93,9 @@ var lifecycleDrills = map[string]drill{
 		fault: func(w *ward) {
 			allocation := w.rent()
 			w.offline()
-			_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+			_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) {
+				in.AllocationIds = []string{allocation}
+			})
 			w.fine(err)
 			w.about.ID = operation
 		},
@@ -187,7 +189,9 @@ var lifecycleDrills = map[string]drill{
 		fault: func(w *ward) {
 			p, until := w.plays(), make(chan struct{})
 			allocation := w.rent()
-			_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+			_, operation, err := w.launching(func(in *gql.LaunchInstanceInput) {
+				in.AllocationIds = []string{allocation}
+			})
 			w.fine(err)
 			w.succeeds(operation)
 			does(&p.gone, halts(until, leave))
@@ -200,7 +204,9 @@ var lifecycleDrills = map[string]drill{
 		fault: func(w *ward) {
 			p := w.plays()
 			allocation := w.rent()
-			instance, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+			instance, operation, err := w.launching(func(in *gql.LaunchInstanceInput) {
+				in.AllocationIds = []string{allocation}
+			})
 			w.fine(err)
 			w.succeeds(operation)
 			does(&p.gone, func(context.Context, *adapter.Run) error {

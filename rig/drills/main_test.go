@@ -60,7 +60,8 @@ func rise(m *testing.M, code *int) (err error) {
 		return err
 	}
 	config := stack.Config{
-		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", NodeMemoryMiB: 8192, Plain: true, NodeGPUs: 16,
+		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", NodeMemoryMiB: 8192, Plain: true,
+		NodeGPUs:  16,
 		Throwaway: true, DemoPrices: true, Servers: 2, Roles: []string{"api,billing", "worker"}, Apps: stack.Apps()[:1],
 		Webhooks:    []string{hooks.start()},
 		Registries:  []string{files.start()},

@@ -85,7 +85,8 @@ func (w *ward) takesAway(name string) {
 	in := gql.NodeOperateInput{NodeId: w.nodeID(name), Reason: "the drill is over"}
 	w.patience = 90 * time.Second
 	w.eventually(name+" is taken away", func() error {
-		_, err := gql.RetireNode(w.ctx, shared.Operator, gql.RetireNodeInput{NodeId: in.NodeId, Lost: true, Reason: in.Reason})
+		_, err := gql.RetireNode(w.ctx, shared.Operator, gql.RetireNodeInput{NodeId: in.NodeId, Lost: true,
+			Reason: in.Reason})
 		if err != nil && strings.Contains(err.Error(), "at input.lost") { // its agent was heard a moment ago
 			return err
 		}
@@ -132,7 +133,8 @@ func forgotten(w *ward) {
 			return
 		}
 		enrolled = true
-		minted, err := gql.CreateNodeEnrolment(w.ctx, w.operator, gql.CreateNodeEnrolmentInput{Name: "node-1", TtlMinutes: 5})
+		minted, err := gql.CreateNodeEnrolment(w.ctx, w.operator,
+			gql.CreateNodeEnrolmentInput{Name: "node-1", TtlMinutes: 5})
 		w.fine(err)
 		w.fine(os.WriteFile(filepath.Join(filepath.Dir(shared.LogDir()), "nodes", "node-1", "enrol-token"),
 			[]byte(minted.CreateNodeEnrolment.Token), 0o600))
@@ -162,7 +164,8 @@ var nodeDrills = map[string]drill{
 		fault: func(w *ward) {
 			node, instance := w.lost(w.running)
 			w.mend = func() {
-				_, err := gql.RetireNode(w.ctx, w.operator, gql.RetireNodeInput{NodeId: node, Lost: true, Reason: "burnt"})
+				_, err := gql.RetireNode(w.ctx, w.operator, gql.RetireNodeInput{NodeId: node, Lost: true,
+					Reason: "burnt"})
 				w.fine(err)
 				w.replaces(instance)
 			}
@@ -180,11 +183,13 @@ var nodeDrills = map[string]drill{
 	"node-lost/unwell/cordoned": {
 		quick: true,
 		fault: func(w *ward) {
-			_, err := gql.CordonNode(w.ctx, w.operator, gql.NodeOperateInput{NodeId: w.nodeID("node-1"), Reason: "a drill"})
+			_, err := gql.CordonNode(w.ctx, w.operator, gql.NodeOperateInput{NodeId: w.nodeID("node-1"),
+				Reason: "a drill"})
 			w.fine(err)
 		},
 		cure: func(w *ward) {
-			_, err := gql.UncordonNode(w.ctx, w.operator, gql.NodeOperateInput{NodeId: w.nodeID("node-1"), Reason: "done"})
+			_, err := gql.UncordonNode(w.ctx, w.operator, gql.NodeOperateInput{NodeId: w.nodeID("node-1"),
+				Reason: "done"})
 			w.fine(err)
 		},
 	},

@@ -131,7 +131,8 @@ func (p *player) answers(with http.HandlerFunc) {
 }
 
 // first is what the drill has set, else what an ordinary app does.
-func (p *player) first(set *atomic.Pointer[adapter.OperationFunc], otherwise adapter.OperationFunc) adapter.OperationFunc {
+func (p *player) first(set *atomic.Pointer[adapter.OperationFunc],
+	otherwise adapter.OperationFunc) adapter.OperationFunc {
 	return func(ctx context.Context, run *adapter.Run) error {
 		if do := set.Load(); do != nil {
 			return (*do)(ctx, run)

@@ -195,7 +195,8 @@ var publishingDrills = map[string]drill{
 	"artifact/is-not-published/invalid-argument-at-input-digest": {
 		fault: func(w *ward) {
 			made, err := gql.CreateArtifactSource(w.ctx, w.operator, gql.CreateArtifactSourceInput{
-				Name: "drill-" + client.NewKey()[:10], Kind: gql.SourceKindHttps, Location: "https://" + files.host + "/weights/",
+				Name: "drill-" + client.NewKey()[:10], Kind: gql.SourceKindHttps,
+				Location:        "https://" + files.host + "/weights/",
 				SignaturePolicy: gql.SignaturePolicyOptional, IdempotencyKey: client.NewKey()})
 			w.fine(err)
 			w.later(func(ctx context.Context) {
@@ -210,7 +211,8 @@ var publishingDrills = map[string]drill{
 			w.mend = func() { digest = "sha256:" + weightsDigest }
 			w.refused(func() error {
 				_, err := gql.PublishArtifact(w.ctx, w.operator, gql.PublishArtifactInput{Name: "weights",
-					MediaType: "application/octet-stream", Ref: "https://" + files.host + "/weights/v1.bin", Digest: digest,
+					MediaType: "application/octet-stream", Ref: "https://" + files.host + "/weights/v1.bin",
+					Digest:         digest,
 					IdempotencyKey: client.NewKey()})
 				return err
 			})
@@ -251,8 +253,9 @@ var publishingDrills = map[string]drill{
 			first := w.about.ArtifactID
 			again := r.repository + ":" + r.digest[7:19]
 			w.refused(func() error {
-				made, err := gql.PublishArtifact(w.ctx, w.operator, gql.PublishArtifactInput{Name: "another", MediaType: "text/plain",
-					Ref: again, IdempotencyKey: client.NewKey()})
+				made, err := gql.PublishArtifact(w.ctx, w.operator,
+					gql.PublishArtifactInput{Name: "another", MediaType: "text/plain",
+						Ref: again, IdempotencyKey: client.NewKey()})
 				if err == nil {
 					w.about.ArtifactID = made.PublishArtifact.Id
 				}

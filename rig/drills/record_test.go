@@ -104,8 +104,9 @@ var recordDrills = map[string]drill{
 			})
 		},
 		cure: func(w *ward) {
-			_, err := gql.BreakGlassEndOperation(w.ctx, w.operator, gql.BreakGlassEndOperationInput{OperationId: w.about.ID,
-				Reason: "no worker of the build that began it is left"})
+			_, err := gql.BreakGlassEndOperation(w.ctx, w.operator,
+				gql.BreakGlassEndOperationInput{OperationId: w.about.ID,
+					Reason: "no worker of the build that began it is left"})
 			w.fine(err)
 			w.ends(w.about.ID)
 		},

@@ -39,8 +39,8 @@ func (w *ward) releases(change func(document map[string]json.RawMessage)) *relea
 	if change != nil {
 		change(out.document)
 	}
-	_, err := gql.CreateApp(w.ctx, w.operator, gql.CreateAppInput{Slug: out.slug, DisplayName: out.slug, Summary: "A drill's.",
-		PermissionFamily: "apps", System: w.system, IdempotencyKey: client.NewKey()})
+	_, err := gql.CreateApp(w.ctx, w.operator, gql.CreateAppInput{Slug: out.slug, DisplayName: out.slug,
+		Summary: "A drill's.", PermissionFamily: "apps", System: w.system, IdempotencyKey: client.NewKey()})
 	w.fine(err)
 	out.player = w.performs(out.slug, out.encoded())
 	for _, project := range slices.Compact([]string{w.project, w.smokes}) {
@@ -82,11 +82,13 @@ func (r *release) artifact(to gql.Stage) {
 	w := r.w
 	w.t.Helper()
 	for _, stage := range []gql.Stage{gql.StageStaged, gql.StageCanary, gql.StageActive} {
-		_, err := gql.PromoteArtifact(w.ctx, w.operator, gql.PromoteArtifactInput{ArtifactId: w.about.ArtifactID, To: stage,
-			Reason: "a drill", Override: override})
+		_, err := gql.PromoteArtifact(w.ctx, w.operator,
+			gql.PromoteArtifactInput{ArtifactId: w.about.ArtifactID, To: stage,
+				Reason: "a drill", Override: override})
 		if err != nil {
-			_, err = gql.PromoteArtifact(w.ctx, w.operator, gql.PromoteArtifactInput{ArtifactId: w.about.ArtifactID, To: stage,
-				Reason: "a drill"})
+			_, err = gql.PromoteArtifact(w.ctx, w.operator,
+				gql.PromoteArtifactInput{ArtifactId: w.about.ArtifactID, To: stage,
+					Reason: "a drill"})
 		}
 		if client.CodeOf(err) != "FAILED_PRECONDITION" { // it was further already
 			w.fine(err)
@@ -219,8 +221,9 @@ var promotionDrills = map[string]drill{
 			for { // one project of a hundred is in it
 				id, next := r.reaches(gql.StageStaged)
 				version = next
-				_, err := gql.PromoteManifest(w.ctx, w.operator, gql.PromoteManifestInput{ManifestId: id, To: gql.StageCanary,
-					Reason: "a drill", CanaryPercent: to(1), Override: override})
+				_, err := gql.PromoteManifest(w.ctx, w.operator,
+					gql.PromoteManifestInput{ManifestId: id, To: gql.StageCanary,
+						Reason: "a drill", CanaryPercent: to(1), Override: override})
 				w.fine(err)
 				if request() != nil {
 					break
@@ -304,11 +307,13 @@ var promotionDrills = map[string]drill{
 			instance := w.about.ID
 			r.reaches(gql.StageActive)
 			w.about.ManifestID, w.about.ID = id, ""
-			_, err := gql.SetPromotionTerms(w.ctx, w.operator, gql.SetPromotionTermsInput{AppSlug: r.slug, Reason: "a drill"})
+			_, err := gql.SetPromotionTerms(w.ctx, w.operator, gql.SetPromotionTermsInput{AppSlug: r.slug,
+				Reason: "a drill"})
 			w.fine(err)
 			w.refused(func() error {
-				_, err := gql.PromoteManifest(w.ctx, w.operator, gql.PromoteManifestInput{ManifestId: id, To: gql.StageRetired,
-					Reason: "nobody needs it", Override: override})
+				_, err := gql.PromoteManifest(w.ctx, w.operator,
+					gql.PromoteManifestInput{ManifestId: id, To: gql.StageRetired,
+						Reason: "nobody needs it", Override: override})
 				return err
 			})
 			w.mend = func() { w.succeeds(w.decommission(instance, false)) }

@@ -13,8 +13,8 @@ func (w *ward) forThePlatform() {
 	made, err := gql.CreateProject(w.ctx, w.operator, gql.CreateProjectInput{TenantId: own,
 		Slug: "drill-" + client.NewKey()[:10], DisplayName: "A drill's", IdempotencyKey: client.NewKey()})
 	w.fine(err)
-	_, err = gql.GrantRole(w.ctx, w.operator, gql.GrantRoleInput{SubjectId: shared.Demo.OperatorID, Role: "project_admin",
-		ProjectId: made.CreateProject.Id, Reason: "a drill"})
+	_, err = gql.GrantRole(w.ctx, w.operator, gql.GrantRoleInput{SubjectId: shared.Demo.OperatorID,
+		Role: "project_admin", ProjectId: made.CreateProject.Id, Reason: "a drill"})
 	w.fine(err)
 	w.project, w.tenant, w.smokes, w.system = made.CreateProject.Id, own, made.CreateProject.Id, true
 	w.admin, w.walker.Person = w.operator, shared.Operator

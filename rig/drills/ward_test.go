@@ -202,7 +202,9 @@ func (w *ward) launching(change func(*gql.LaunchInstanceInput)) (instance, opera
 func (w *ward) launch() (instance, operation string) {
 	w.t.Helper()
 	allocation := w.rent()
-	instance, operation, err := w.launching(func(in *gql.LaunchInstanceInput) { in.AllocationIds = []string{allocation} })
+	instance, operation, err := w.launching(func(in *gql.LaunchInstanceInput) {
+		in.AllocationIds = []string{allocation}
+	})
 	w.fine(err)
 	w.about.ID = operation
 	return instance, operation
@@ -253,8 +255,8 @@ func (w *ward) members(instance string) (there []gql.Member) {
 // decommission requests the end of an instance.
 func (w *ward) decommission(instance string, force bool) (operation string) {
 	w.t.Helper()
-	got, err := gql.DecommissionInstance(w.ctx, w.admin, gql.DecommissionInstanceInput{InstanceId: instance, Force: force,
-		Reason: "the runbook says so", IdempotencyKey: client.NewKey()})
+	got, err := gql.DecommissionInstance(w.ctx, w.admin, gql.DecommissionInstanceInput{InstanceId: instance,
+		Force: force, Reason: "the runbook says so", IdempotencyKey: client.NewKey()})
 	w.fine(err)
 	return got.DecommissionInstance.Operation.Id
 }

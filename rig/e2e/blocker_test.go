@@ -15,7 +15,8 @@ func (k *clusterUnderTest) drainIsClearedInTwoClicks(worker string) {
 	require.NoError(k.t, err)
 	theirs := *k // the person whose browser follows and cancels the job
 	theirs.c = person
-	job := theirs.submit("#!/bin/sh\n#SBATCH --constraint=pool=blue\nfor i in $(seq 600); do echo line $i; sleep 1; done\n")
+	job := theirs.submit(
+		"#!/bin/sh\n#SBATCH --constraint=pool=blue\nfor i in $(seq 600); do echo line $i; sleep 1; done\n")
 	require.Equal(k.t, "w1", k.job(job, "RUNNING").NodeList)
 	drained, err := gql.DrainMember(k.ctx, k.c, gql.DrainMemberInput{MemberId: worker, DeadlineSeconds: 120,
 		Reason: "end-to-end test", IdempotencyKey: client.NewKey()})

@@ -26,7 +26,8 @@ func TestTheConsoleAddsDrainsAndRemovesAMember(t *testing.T) {
 	require.NoError(t, err)
 	events := walkConsole(t, ctx, "hello-cluster", "--operator-code", code, "--publishes", stack.PublisherApp)
 	for _, wanted := range []string{"running", "costs", "budget", "member-added", "member-drained", "member-removed",
-		"stopped", "service-account", "explained", "policy", "webhook", "audit", "gap-raised", "platform-costs", "gap-closed", "onboarding"} {
+		"stopped", "service-account", "explained", "policy", "webhook", "audit", "gap-raised", "platform-costs",
+		"gap-closed", "onboarding"} {
 		require.Contains(t, events, wanted)
 	}
 }
@@ -58,7 +59,8 @@ func walkConsole(t *testing.T, ctx context.Context, app string, more ...string) 
 	t.Helper()
 	_, code, err := shared.LoginLink(ctx, shared.Demo.AdminID)
 	require.NoError(t, err)
-	return browses(t, ctx, app, append([]string{"e2e/main.mjs", "--base", shared.URL, "--login-code", code, "--app", app},
+	return browses(t, ctx, app, append([]string{"e2e/main.mjs", "--base", shared.URL, "--login-code", code,
+		"--app", app},
 		more...)...)
 }
 

@@ -38,8 +38,9 @@ var apart = []walk{
 	{file: "docs/guides/promotion.md", setUp: (*walker).promotes, left: map[string]string{
 		"adapter check":   "write-an-adapter's walk makes a controller's reports and brings them",
 		"evidence submit": "as above",
-		"artifact smoke":  "it starts the image in a container engine, for a runner that is registered; cmd/appctl does it",
-		"demo-pulse":      "TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay adds an app and an adapter, and opens both",
+		"artifact smoke": "it starts the image in a container engine, for a runner that is registered; cmd/appctl " +
+			"does it",
+		"demo-pulse": "TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay adds an app and an adapter, and opens both",
 	}},
 	{file: "docs/guides/endpoints.md", setUp: (*walker).takesNotes, goesOn: []string{"appctl forward"}},
 	{file: "docs/guides/oci-apps.md", setUp: (*walker).servesModels},
@@ -56,24 +57,28 @@ var apart = []walk{
 
 // elsewhere are documents with commands that are not walked, with the reason.
 var elsewhere = map[string]string{
-	"docs/guides/releasing-an-app.md":       "its line starts a controller at the reader's own address; make app-release is the release",
-	"docs/operations.md":                    "operates whole machines, as TestNodesLiveAndDie does; the guide of identity makes an operator",
+	"docs/guides/releasing-an-app.md": "its line starts a controller at the reader's own address; make " +
+		"app-release is the release",
+	"docs/operations.md": "operates whole machines, as TestNodesLiveAndDie does; the guide of " +
+		"identity makes an operator",
 	"examples/node-graphql-ws/README.md":    "TestAClientInAnotherLanguageTailsATimeline runs the program",
 	"examples/typescript-adapter/README.md": "examples/typescript_test.go builds, starts and checks it",
 	"examples/outsider/README.md":           "TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay runs the walk",
 	"examples/python-adapter/README.md":     "examples/python_test.go starts and checks it",
 	"sdk/python/README.md":                  "examples/python_test.go runs the kit's tests",
 	"sdk/python-client/README.md":           "examples/older_test.go runs the client's tests",
-	"docs/guides/volumes.md":                "TestFilesOutlastTheirMembers goes its way on a class that the nodes of the lab serve",
-	"docs/guides/kubernetes.md":             "rig/kubernetes walks its steps on a real cluster, which takes minutes: make test-kubernetes",
-	"docs/testing.md":                       "its lines are targets of make, which say what the tests of this repository are",
-	"docs/runbooks/adapter-away.md":         "rig/drills walks it, edge by edge",
-	"docs/runbooks/database.md":             "rig/drills walks it, edge by edge",
-	"docs/runbooks/expiry.md":               "rig/drills walks it, edge by edge",
-	"docs/runbooks/feeds-behind.md":         "rig/drills walks it, edge by edge",
-	"docs/runbooks/node-lost.md":            "rig/drills walks it, edge by edge",
-	"docs/guides/write-an-adapter-in-typescript.md": "examples/typescript_test.go and conformance_test.go run, check and " +
-		"quote its program; the walk of write-an-adapter publishes one",
-	"docs/guides/write-an-adapter-in-python.md": "examples/python_test.go runs, checks and quotes its program; the walk of " +
-		"write-an-adapter publishes one",
+	"docs/guides/volumes.md": "TestFilesOutlastTheirMembers goes its way on a class that the nodes of " +
+		"the lab serve",
+	"docs/guides/kubernetes.md": "rig/kubernetes walks its steps on a real cluster, which takes minutes: make " +
+		"test-kubernetes",
+	"docs/testing.md":               "its lines are targets of make, which say what the tests of this repository are",
+	"docs/runbooks/adapter-away.md": "rig/drills walks it, edge by edge",
+	"docs/runbooks/database.md":     "rig/drills walks it, edge by edge",
+	"docs/runbooks/expiry.md":       "rig/drills walks it, edge by edge",
+	"docs/runbooks/feeds-behind.md": "rig/drills walks it, edge by edge",
+	"docs/runbooks/node-lost.md":    "rig/drills walks it, edge by edge",
+	"docs/guides/write-an-adapter-in-typescript.md": "examples/typescript_test.go and conformance_test.go run, check " +
+		"and quote its program; the walk of write-an-adapter publishes one",
+	"docs/guides/write-an-adapter-in-python.md": "examples/python_test.go runs, checks and quotes its program; the " +
+		"walk of write-an-adapter publishes one",
 }

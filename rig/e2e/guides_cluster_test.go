@@ -56,7 +56,8 @@ func (w *walker) settled() {
 	}
 	require.Eventually(w.t, func() bool {
 		var operations []struct{ ID, State string }
-		require.NoError(w.t, json.Unmarshal([]byte(w.says("dana", "appctl ops list --instance demo -o json")), &operations))
+		require.NoError(w.t, json.Unmarshal([]byte(w.says("dana", "appctl ops list --instance demo -o json")),
+			&operations))
 		return !slices.ContainsFunc(operations, func(one struct{ ID, State string }) bool {
 			return !w.waits[one.ID] && !slices.Contains([]string{"SUCCEEDED", "FAILED", "CANCELED"}, one.State)
 		})

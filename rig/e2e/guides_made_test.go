@@ -63,7 +63,8 @@ func (w *walker) registry(name string) {
 	w.stands["registry.example.com/team"] = outside.host + "/" + name
 	w.stands["https://files.example.com/team/"] = "https://" + outside.host + "/files/" + name + "/"
 	w.stands["https://files.example.com/weights/"] = "https://" + outside.host + "/files/" + name + "/"
-	w.variables = append(w.variables, "APPCTL_REGISTRY_USER="+registryUser, "APPCTL_REGISTRY_PASSWORD="+registryPassword)
+	w.variables = append(w.variables, "APPCTL_REGISTRY_USER="+registryUser,
+		"APPCTL_REGISTRY_PASSWORD="+registryPassword)
 }
 
 // builds has what is to be signed: a program and a file.

@@ -12,8 +12,9 @@ import (
 
 var (
 	// commandLine is a line of a block that a person types.
-	commandLine = regexp.MustCompile(`^(export|eval|chmod|curl --fail|node|npm|make|cosign|go (build|test)|[A-Z_]+=\S+) ?` +
-		`|(^|[ (/])(appctl|app-platform|node-agent|pulse|adapter-in-an-hour|[a-z-]+-controller) `)
+	commandLine = regexp.MustCompile(
+		`^(export|eval|chmod|curl --fail|node|npm|make|cosign|go (build|test)|[A-Z_]+=\S+) ?` +
+			`|(^|[ (/])(appctl|app-platform|node-agent|pulse|adapter-in-an-hour|[a-z-]+-controller) `)
 	// placeholder is an id, a code or a digest that a document leaves open.
 	placeholder = regexp.MustCompile(`\b(gpu_[a-z]{3}_|[a-z]{2,3}_|sha256:)…`)
 	// printed is an id, a code or a digest in what a command prints.

@@ -93,7 +93,8 @@ func newWalker(t *testing.T, project string) *walker {
 	bin, err := filepath.Abs("../../bin")
 	require.NoError(t, err)
 	w := &walker{t: t, ctx: bounded(t), home: t.TempDir(), dir: t.TempDir(), bin: bin,
-		waits: make(map[string]bool), people: map[string]string{"dana": shared.Demo.AdminID, "staff": shared.Demo.OperatorID}}
+		waits: make(map[string]bool), people: map[string]string{"dana": shared.Demo.AdminID,
+			"staff": shared.Demo.OperatorID}}
 	made, err := gql.CreateProject(w.ctx, shared.Operator,
 		gql.CreateProjectInput{TenantId: shared.Demo.TenantID, Slug: project,
 			DisplayName: strings.ToUpper(project[:1]) + project[1:], IdempotencyKey: client.NewKey()})

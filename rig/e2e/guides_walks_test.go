@@ -33,18 +33,22 @@ var walks = []walk{
 		"admin grant": "Dana gives the role in TestConsole's walk", "admin revoke": "as above",
 	}},
 	{file: "docs/guides/service-accounts.md", left: map[string]string{
-		"budget set": "the account is the reader's own", "instance=$": "it is run with the account's key in examples/curl",
+		"budget set":        "the account is the reader's own",
+		"instance=$":        "it is run with the account's key in examples/curl",
 		"appctl action run": "as above", "appctl decommission": "as above", "appctl token": "as above",
-		"launch hello-cluster --name demo": "a launch with an operator is in TestALaunchNamesTheAccountThatItsAdapterMayActBy",
-		"instances operator":               "as above",
-		"launch slurm --name hpc":          "what comes of it is in TestTheAdapterReplacesAWorkerThatSlurmHasGivenUp",
+		"launch hello-cluster --name demo": "a launch with an operator is in " +
+			"TestALaunchNamesTheAccountThatItsAdapterMayActBy",
+		"instances operator":      "as above",
+		"launch slurm --name hpc": "what comes of it is in TestTheAdapterReplacesAWorkerThatSlurmHasGivenUp",
 	}},
 	{file: "docs/guides/numbers.md", left: map[string]string{"admin ": "the account and its key are the reader's own"}},
 	{file: "docs/guides/operate-a-cluster.md", staff: []string{"prices set", "quota --max"}, left: map[string]string{
-		"--version 1.3.0":  "there is no such version yet: the plan says so, and so does the exit code",
-		"members scale":    "the walk's cluster grows by members add, below it",
-		"orphans retry":    "nothing was left behind",
-		"node is dead":     "the member that the line before it has replaced is gone; a dead node is replaced in TestNodesLiveAndDie",
-		"operations retry": "the drain that was canceled is tried again in service/retry; its work would be waited for here",
+		"--version 1.3.0": "there is no such version yet: the plan says so, and so does the exit code",
+		"members scale":   "the walk's cluster grows by members add, below it",
+		"orphans retry":   "nothing was left behind",
+		"node is dead": "the member that the line before it has replaced is gone; a dead node is replaced in " +
+			"TestNodesLiveAndDie",
+		"operations retry": "the drain that was canceled is tried again in service/retry; its work would be waited " +
+			"for here",
 	}},
 }

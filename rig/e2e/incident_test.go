@@ -96,7 +96,9 @@ func (i *incident) leads(correlation string) {
 	require.Equal(i.t, i.dead, report.Next.Value)
 	require.Equal(i.t, i.instance, *report.InstanceId)
 
-	task := i.evidence(&report, gql.TriageEvidenceKindTask, func(e gql.TriageEvidence) bool { return e.State == "FAILED" })
+	task := i.evidence(&report, gql.TriageEvidenceKindTask, func(e gql.TriageEvidence) bool {
+		return e.State == "FAILED"
+	})
 	require.NotNil(i.t, task.Id)
 	i.evidence(&report, gql.TriageEvidenceKindAudit, func(e gql.TriageEvidence) bool {
 		return e.What == "invokeAction hello.say" && e.State == "ADAPTER_REJECTED"

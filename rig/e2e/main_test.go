@@ -58,7 +58,8 @@ func run(m *testing.M) int {
 		return m.Run()
 	}
 	shared, err = stack.Up(ctx, stack.Config{
-		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", Nodes: 5, NodeMemoryMiB: 8192, Throwaway: true,
+		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", Nodes: 5, NodeMemoryMiB: 8192,
+		Throwaway:  true,
 		Apps:       installed(),
 		Registries: []string{outside.host}, Webhooks: []string{hooks.host}, Out: os.Stderr,
 	})

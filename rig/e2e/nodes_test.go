@@ -39,7 +39,8 @@ func TestNodesLiveAndDie(t *testing.T) {
 	l.deletedAtLast(doomed.Name())
 	there, here := l.rentOn(doomed.Name()), l.rentOn("node-1")
 	launched, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
-		ProjectId: shared.Demo.ProjectID, AppSlug: "hello-cluster", Name: "hello-nodes", AllocationIds: []string{here, there},
+		ProjectId: shared.Demo.ProjectID, AppSlug: "hello-cluster", Name: "hello-nodes",
+		AllocationIds:   []string{here, there},
 		DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(t, err)
@@ -71,7 +72,8 @@ func (l *lodging) deletedAtLast(name string) {
 			if edge.Node.Name != name {
 				continue
 			}
-			_, err := gql.DeleteNode(ctx, shared.Operator, gql.NodeOperateInput{NodeId: edge.Node.Id, Reason: "it burned"})
+			_, err := gql.DeleteNode(ctx, shared.Operator, gql.NodeOperateInput{NodeId: edge.Node.Id,
+				Reason: "it burned"})
 			require.NoError(l.t, err)
 		}
 	})

@@ -97,8 +97,8 @@ func (k *containersUnderTest) logsIn() {
 		"apps.instance.read", "--permission", "apps.node.read", "--permission", "apps.catalog.read",
 		"--permission", "operation.read", "--permission", "allocation.read", "--permission", "manifest.read")
 	key := tool("admin", "key", "create", account, "-q")
-	said, complaint, exit := appctlAs(k.t, k.ctx, key, "ssh", "notebooks/replica/0", "--reason", "end-to-end test", "--",
-		"echo in $GPUAAS_MEMBER_ID; exit 3")
+	said, complaint, exit := appctlAs(k.t, k.ctx, key, "ssh", "notebooks/replica/0", "--reason",
+		"end-to-end test", "--", "echo in $GPUAAS_MEMBER_ID; exit 3")
 	require.Equal(k.t, 1, exit, complaint)
 	require.Contains(k.t, complaint, "exit code 3")
 	require.Contains(k.t, memberIDs(k.t, k.ctx, k.c, k.instance), strings.TrimSpace(strings.TrimPrefix(said, "in ")))

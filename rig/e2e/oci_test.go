@@ -133,8 +133,9 @@ func (k *containersUnderTest) tellsItsLog() {
 func (k *containersUnderTest) grows(allocation string) {
 	k.t.Helper()
 	added, err := gql.AddMembers(k.ctx, k.c, gql.AddMembersInput{
-		InstanceId: k.instance, ComponentKey: "replica", Count: 1, AllocationIds: []string{allocation}, DeadlineSeconds: 120,
-		IdempotencyKey: client.NewKey(),
+		InstanceId: k.instance, ComponentKey: "replica", Count: 1, AllocationIds: []string{allocation},
+		DeadlineSeconds: 120,
+		IdempotencyKey:  client.NewKey(),
 	})
 	require.NoError(k.t, err)
 	succeeds(k.t, k.ctx, k.c, added.AddMembers.Operation.Id)
@@ -226,7 +227,8 @@ func (k *containersUnderTest) image(build string) (ref, digest string) {
 func (k *containersUnderTest) draft(version, ref, digest string) (manifest, artifact string) {
 	k.t.Helper()
 	published, err := gql.PublishArtifact(k.ctx, shared.Operator, gql.PublishArtifactInput{
-		Name: notebook, MediaType: "application/vnd.oci.image.manifest.v1+json", Ref: ref, IdempotencyKey: client.NewKey(),
+		Name: notebook, MediaType: "application/vnd.oci.image.manifest.v1+json", Ref: ref,
+		IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
 	printed, err := exec.CommandContext(k.ctx, "../../bin/oci-launch-controller", "--print-manifest").Output()
@@ -309,8 +311,8 @@ func TestBytesThatAreSwappedAfterPublishingNeverRun(t *testing.T) {
 	_, err := publish.Build(dir, publish.Image{Files: []publish.File{{From: k.program("swapped")}}, User: "65532:65532",
 		Platform: "linux/" + runtime.GOARCH})
 	require.NoError(t, err)
-	pushed, err := publish.Registry{User: registryUser, Password: registryPassword, PlainHTTP: true}.PushLayout(ctx, dir,
-		outside.host+"/"+repository+":1")
+	pushed, err := publish.Registry{User: registryUser, Password: registryPassword,
+		PlainHTTP: true}.PushLayout(ctx, dir, outside.host+"/"+repository+":1")
 	require.NoError(t, err)
 	source, err := gql.CreateArtifactSource(ctx, shared.Operator, gql.CreateArtifactSourceInput{
 		Name: repository, Kind: gql.SourceKindOci, Location: outside.host + "/" + repository,

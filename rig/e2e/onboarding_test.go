@@ -14,7 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-var everyApp = flag.Bool("e2e.onboarding", false, "walk each reference app, and not only the quick ones: make onboarding")
+var everyApp = flag.Bool("e2e.onboarding", false,
+	"walk each reference app, and not only the quick ones: make onboarding")
 
 // A reference app passes the seven conditions by what a real installation has recorded: an instance's whole life, its
 // adapter's calls, the events, and the reports that a registered runner signs. service/onboarding has a mutant for
@@ -54,7 +55,8 @@ func requireNothingAgainst(t *testing.T, ctx context.Context, app string) {
 		if check.Verdict == gql.OnboardingVerdictPassed {
 			continue
 		}
-		require.Equal(t, gql.OnboardingConditionLifecycleWalked, check.Condition, "%s: %s", check.Verdict, check.Message)
+		require.Equal(t, gql.OnboardingConditionLifecycleWalked, check.Condition, "%s: %s", check.Verdict,
+			check.Message)
 		require.Equal(t, gql.OnboardingVerdictNotKnown, check.Verdict, check.Message)
 		require.Contains(t, check.Remedy, "upgrade")
 	}
@@ -64,11 +66,12 @@ func requireNothingAgainst(t *testing.T, ctx context.Context, app string) {
 // operations.
 func requireReady(t *testing.T, ctx context.Context, app, version string) {
 	t.Helper()
-	kept, err := gql.CheckAppOnboarding(ctx, shared.Operator, gql.CheckAppOnboardingInput{AppSlug: app, Version: version,
-		Reason: "end-to-end test"})
+	kept, err := gql.CheckAppOnboarding(ctx, shared.Operator, gql.CheckAppOnboardingInput{AppSlug: app,
+		Version: version, Reason: "end-to-end test"})
 	require.NoError(t, err)
 	for _, check := range kept.CheckAppOnboarding.Checks {
-		require.Equal(t, gql.OnboardingVerdictPassed, check.Verdict, "%s: %s %+v", check.Condition, check.Message, check.Evidence)
+		require.Equal(t, gql.OnboardingVerdictPassed, check.Verdict, "%s: %s %+v", check.Condition, check.Message,
+			check.Evidence)
 		require.NotEmpty(t, check.Evidence, check.Condition)
 		if check.Condition != gql.OnboardingConditionLifecycleWalked {
 			continue

@@ -37,7 +37,8 @@ func TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay(t *testing.T) {
 	walk.Stdout, walk.Stderr = &said, &steps
 	require.NoError(t, walk.Run(), "%s", steps.String())
 	require.True(t, strings.HasPrefix(said.String(), "ins_"), said.String())
-	asked := exec.CommandContext(ctx, "bash", "-c", `eval "$(cat "$1")" && exec "$2" testdata/python_client.py "$3"`, "-",
+	asked := exec.CommandContext(ctx, "bash", "-c",
+		`eval "$(cat "$1")" && exec "$2" testdata/python_client.py "$3"`, "-",
 		shared.PublisherEnvFile(), python, strings.TrimSpace(said.String()))
 	asked.Env = append(os.Environ(), "PYTHONPATH=../../sdk/python-client", "PYTHONDONTWRITEBYTECODE=1")
 	answer, err := asked.CombinedOutput()

@@ -69,7 +69,8 @@ func newPublisher(t *testing.T, app string) *publisher {
 	require.NoError(t, err)
 	source, err := gql.CreateArtifactSource(ctx, admin,
 		gql.CreateArtifactSourceInput{TenantId: shared.Demo.TenantID, Name: app, Kind: gql.SourceKindOci,
-			Location: outside.host + "/" + app, SignaturePolicy: gql.SignaturePolicyRequired, IdempotencyKey: client.NewKey()})
+			Location: outside.host + "/" + app, SignaturePolicy: gql.SignaturePolicyRequired,
+			IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
 	p.source = source.CreateArtifactSource.Id
 	_, err = gql.SetSourceCredential(ctx, admin, gql.SetSourceCredentialInput{SourceId: p.source, User: registryUser,
@@ -120,7 +121,8 @@ func (p *publisher) environment(more ...string) []string {
 	require.NoError(p.t, err)
 	return append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"),
 		"XDG_CONFIG_HOME="+filepath.Join(p.folder, "config"),
-		"APPCTL_SERVER="+shared.URL, "APPCTL_TOKEN="+p.key, "APPCTL_PROJECT="+p.project, "APPCTL_REGISTRY_USER="+registryUser,
+		"APPCTL_SERVER="+shared.URL, "APPCTL_TOKEN="+p.key, "APPCTL_PROJECT="+p.project,
+		"APPCTL_REGISTRY_USER="+registryUser,
 		"APPCTL_REGISTRY_PASSWORD="+registryPassword, "APPCTL_SIGNING_KEY="+p.signing), more...)
 }
 
@@ -163,8 +165,10 @@ func (p *publisher) release(version string) string {
 	said, complaint, code := p.run(p.environment("APP="+p.app, "VERSION="+version, "PROGRAM=../../bin/web-notebook",
 		"REPOSITORY="+p.repository,
 		"MANIFEST="+p.template, "PLATFORM=linux/"+runtime.GOARCH,
-		"BUILD_FLAGS=--user 65532:65532 --env RELEASE="+version+" --env OF="+p.app, // no other publisher has these bytes
-		"REGISTRY_FLAGS=--plain-http", "CANARY_SECONDS=0", "POLL_SECONDS=0"), "bash", "../../examples/publish-ci/publish.sh")
+		// no other publisher has these bytes
+		"BUILD_FLAGS=--user 65532:65532 --env RELEASE="+version+" --env OF="+p.app,
+		"REGISTRY_FLAGS=--plain-http", "CANARY_SECONDS=0", "POLL_SECONDS=0"), "bash",
+		"../../examples/publish-ci/publish.sh")
 	require.Zero(p.t, code, "%s%s", said, complaint)
 	return strings.TrimSpace(said)
 }
@@ -211,10 +215,11 @@ func TestAPublisherTakesAnAppTheWholeWayByCommandLine(t *testing.T) {
 	} {
 		p.refused("FORBIDDEN", 4, attack...)
 	}
-	p.refused("FAILED_PRECONDITION", 5, "launch", p.app, "--name", "two", "--allocation", allocation, "--version", "1.0.0")
+	p.refused("FAILED_PRECONDITION", 5, "launch", p.app, "--name", "two", "--allocation", allocation,
+		"--version", "1.0.0")
 
-	complaint := p.refused("FAILED_PRECONDITION", 5, "promote", "manifest", p.app+"@1.0.0", "--to", "retired", "--reason",
-		"replaced")
+	complaint := p.refused("FAILED_PRECONDITION", 5, "promote", "manifest", p.app+"@1.0.0", "--to", "retired",
+		"--reason", "replaced")
 	require.Contains(t, complaint, instance, "what still runs it is named")
 	p.must("instances", "upgrade", instance, "--version", "1.1.0", "--yes", "--wait")
 	found, err := gql.GetInstance(p.ctx, shared.Operator, instance)
@@ -272,7 +277,8 @@ func TestWhatAPublisherMayNotPublishLeavesNothingBehind(t *testing.T) {
 		p.must("artifact", "sign", ref, "--plain-http", "--classic")
 		p.must("artifact", "publish", ref, "--idempotency-key", "publish-"+tag)
 	}
-	p.refused("SOURCE_UNKNOWN", 6, "artifact", "publish", outside.host+"/elsewhere/image@sha256:"+strings.Repeat("a", 64))
+	p.refused("SOURCE_UNKNOWN", 6, "artifact", "publish", outside.host+"/elsewhere/image@sha256:"+
+		strings.Repeat("a", 64))
 	_, complaint, code := appctlAs(t, p.ctx, shared.Demo.ServiceAccountKey, "artifact", "publish", p.repository+":x",
 		"--project", p.project)
 	require.Equal(t, 3, code, complaint)

@@ -87,7 +87,8 @@ func (k *clusterUnderTest) version() string {
 func (k *clusterUnderTest) written() string {
 	k.t.Helper()
 	out, err := k.node(k.controller()).Exec(k.ctx, "/bin/sh", "-c", `for p in /proc/[0-9]*; do
-		grep -qs '^slurmctld' $p/comm && grep -qs `+k.controller().Id+` $p/cgroup && cat $p/root/etc/slurm/slurm.conf; done; true`)
+		grep -qs '^slurmctld' $p/comm && grep -qs `+
+		k.controller().Id+` $p/cgroup && cat $p/root/etc/slurm/slurm.conf; done; true`)
 	require.NoError(k.t, err)
 	return out
 }

@@ -93,8 +93,8 @@ func TestALaunchRequestsItsCapacityAndGivesItBack(t *testing.T) {
 	rented := ofInstance(t, ctx, c, "hello-housed")
 	require.Len(t, rented, 2, "one for each member")
 	decommission(t, ctx, c, made.LaunchInstance.Instance.Id)
-	live, err := gql.ListAllocations(ctx, c, shared.Demo.ProjectID, []gql.AllocationStatus{gql.AllocationStatusReady}, 100,
-		"")
+	live, err := gql.ListAllocations(ctx, c, shared.Demo.ProjectID,
+		[]gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
 	require.NoError(t, err)
 	for _, left := range live.Allocations.Edges {
 		require.NotContains(t, rented, left.Node.Id, "what the launch requested went with the instance")

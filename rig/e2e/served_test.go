@@ -91,8 +91,8 @@ func (s *served) gets(key, method, path, body string) string {
 // says runs a script in a replica as a person who may.
 func (s *served) says(person string, replica int, script string) (printed string, code int) {
 	s.t.Helper()
-	said, complaint, code := appctlAs(s.t, s.ctx, person, "exec", fmt.Sprintf("%s/replica/%d", s.name, replica), "--reason",
-		"end-to-end test", "--", "sh", "-c", script)
+	said, complaint, code := appctlAs(s.t, s.ctx, person, "exec", fmt.Sprintf("%s/replica/%d", s.name, replica),
+		"--reason", "end-to-end test", "--", "sh", "-c", script)
 	return said + complaint, code
 }
 
@@ -200,8 +200,8 @@ func account(t *testing.T, ctx context.Context, admin, name string, permissions 
 	id = tool("admin", "service-account", "create", name, "--permission", strings.Join(permissions, ","), "-q")
 	t.Cleanup(func() {
 		ctx := bounded(t)
-		_, complaint, code := appctlAs(t, ctx, tokenOf(t, ctx, shared.Demo.AdminID), "admin", "service-account", "delete", id,
-			"--reason", "end-to-end test")
+		_, complaint, code := appctlAs(t, ctx, tokenOf(t, ctx, shared.Demo.AdminID), "admin", "service-account",
+			"delete", id, "--reason", "end-to-end test")
 		require.Zero(t, code, complaint)
 	})
 	return id, tool("admin", "key", "create", id, "-q")
@@ -297,7 +297,8 @@ func (k *containersUnderTest) read(address, path string) string {
 	k.t.Helper()
 	request, err := http.NewRequestWithContext(k.ctx, http.MethodGet, "http://"+address+path, nil)
 	require.NoError(k.t, err)
-	web := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: k.dial}}
+	web := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: k.dial}}
 	response, err := web.Do(request)
 	if err != nil {
 		k.t.Logf("no answer: %v", err)

@@ -18,8 +18,10 @@ func TestPeopleLogInToASlurmCluster(t *testing.T) {
 	t.Parallel()
 	ctx, c := bounded(t), automation(t)
 	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
-		ProjectId: shared.Demo.ProjectID, AppSlug: "slurm", Name: "slurm-login", AllocationIds: []string{rent(t, ctx, c)},
-		Components:      []gql.ComponentInput{{Key: "controller", Count: 1}, {Key: "worker", Count: 1}, {Key: "login", Count: 1}},
+		ProjectId: shared.Demo.ProjectID, AppSlug: "slurm", Name: "slurm-login",
+		AllocationIds: []string{rent(t, ctx, c)},
+		Components: []gql.ComponentInput{{Key: "controller", Count: 1}, {Key: "worker", Count: 1},
+			{Key: "login", Count: 1}},
 		DeadlineSeconds: 180, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
 	instance := started.LaunchInstance.Instance.Id
@@ -43,9 +45,11 @@ func TestPeopleLogInToASlurmCluster(t *testing.T) {
 	act(t, ctx, c, instance, "job.output", map[string]any{"jobId": job}, &printed)
 	require.Equal(t, who+"\n", printed.Text)
 	require.Eventually(t, func() bool {
-		return strings.HasPrefix(says("sacct -X -n -P -o User,Account,State -j "+job), who+"|"+shared.Demo.ProjectID+"|COMPLETED")
+		return strings.HasPrefix(says("sacct -X -n -P -o User,Account,State -j "+job),
+			who+"|"+shared.Demo.ProjectID+"|COMPLETED")
 	}, time.Minute, time.Second)
-	_, complaint, code := appctlAs(t, ctx, shared.Demo.ServiceAccountKey, "ssh", "slurm-login", "--user", "root", "--", "id")
+	_, complaint, code := appctlAs(t, ctx, shared.Demo.ServiceAccountKey, "ssh", "slurm-login", "--user", "root",
+		"--", "id")
 	require.NotZero(t, code)
 	require.Contains(t, complaint, "Permission denied (publickey)")
 

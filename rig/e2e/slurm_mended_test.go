@@ -27,8 +27,9 @@ func TestTheAdapterReplacesAWorkerThatSlurmHasGivenUp(t *testing.T) {
 		PermissionKeys: []string{"scheduler.node.read", "scheduler.member.replace", "operation.read"}})
 	require.NoError(t, err)
 	chosen := made.CreateServiceAccount.Id
-	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{ProjectId: shared.Demo.ProjectID, AppSlug: "slurm",
-		Name: "slurm-mended", AllocationIds: []string{rent(t, ctx, c)}, OperatorServiceAccountId: chosen,
+	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{ProjectId: shared.Demo.ProjectID,
+		AppSlug: "slurm",
+		Name:    "slurm-mended", AllocationIds: []string{rent(t, ctx, c)}, OperatorServiceAccountId: chosen,
 		DeadlineSeconds: 180, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
 	k := &clusterUnderTest{t: t, ctx: ctx, c: c, instance: started.LaunchInstance.Instance.Id}

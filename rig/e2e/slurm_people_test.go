@@ -30,8 +30,8 @@ func invite(t *testing.T, ctx context.Context, name, project string) *person {
 	made, err := gql.CreateUser(ctx, shared.Operator, gql.CreateUserInput{TenantId: shared.Demo.TenantID,
 		Email: name + "@demo.local", DisplayName: name, IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
-	_, err = gql.GrantRole(ctx, shared.Operator, gql.GrantRoleInput{SubjectId: made.CreateUser.Id, Role: "project_member",
-		ProjectId: project, Reason: "end-to-end test"})
+	_, err = gql.GrantRole(ctx, shared.Operator, gql.GrantRoleInput{SubjectId: made.CreateUser.Id,
+		Role: "project_member", ProjectId: project, Reason: "end-to-end test"})
 	require.NoError(t, err)
 	return &person{t, ctx, tokenOf(t, ctx, made.CreateUser.Id)}
 }
@@ -84,7 +84,8 @@ func TestPeopleShareASlurmCluster(t *testing.T) {
 	home, state := makeVolume(t, ctx, "people-home"), makeVolume(t, ctx, "people-state")
 	first, second, spare := rentNode(t, ctx, c), rentNode(t, ctx, c), rentNode(t, ctx, c)
 	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
-		ProjectId: shared.Demo.ProjectID, AppSlug: "slurm", Name: "slurm-people", AllocationIds: []string{first, second},
+		ProjectId: shared.Demo.ProjectID, AppSlug: "slurm", Name: "slurm-people",
+		AllocationIds: []string{first, second},
 		Components: []gql.ComponentInput{{Key: "controller", Count: 1, AllocationIds: []string{first}},
 			{Key: "worker", Count: 1, AllocationIds: []string{second}},
 			{Key: "login", Count: 1, AllocationIds: []string{second}}},

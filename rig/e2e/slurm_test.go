@@ -20,8 +20,9 @@ func launch(t *testing.T, ctx context.Context, c *client.Client, app, name, allo
 	operation string) {
 	t.Helper()
 	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
-		ProjectId: shared.Demo.ProjectID, AppSlug: app, Name: name, AllocationIds: []string{allocation}, DeadlineSeconds: 180,
-		Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+		ProjectId: shared.Demo.ProjectID, AppSlug: app, Name: name, AllocationIds: []string{allocation},
+		DeadlineSeconds: 180,
+		Reason:          "end-to-end test", IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(t, err)
 	return started.LaunchInstance.Instance.Id, started.LaunchInstance.Operation.Id
@@ -72,13 +73,15 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 		JobID json.RawMessage `json:"jobId"`
 	}
 	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "hello", "gpus": 1,
-		"script": "#!/bin/bash\nhostname\necho done-by-slurm\nls /dev/nvidia[0-9]* | wc -l\necho gpu=$CUDA_VISIBLE_DEVICES\n"},
+		"script": "#!/bin/bash\nhostname\necho done-by-slurm\nls /dev/nvidia[0-9]* | wc -l\necho " +
+			"gpu=$CUDA_VISIBLE_DEVICES\n"},
 		&submitted)
 	job := strings.Trim(string(submitted.JobID), `"`)
 	awaitJob(t, ctx, c, instance, job)
 	var printed struct{ Text string }
 	act(t, ctx, c, instance, "job.output", map[string]any{"jobId": job}, &printed)
-	require.True(t, strings.HasSuffix(printed.Text, "done-by-slurm\n1\ngpu=0\n"), "the one GPU of its slice: %s", printed.Text)
+	require.True(t, strings.HasSuffix(printed.Text, "done-by-slurm\n1\ngpu=0\n"), "the one GPU of its slice: %s",
+		printed.Text)
 	requireToldOfMemory(t, ctx, c, instance)
 	requireCounted(t, ctx, instance, "jobs", "jobs/"+job+"/")
 
@@ -130,7 +133,8 @@ func requireCounted(t *testing.T, ctx context.Context, instance, meter, id strin
 	var found []gql.UsageRecord
 	defer func() {
 		if t.Failed() {
-			t.Log(appctl(t, ctx, "usage", "sources", "-o", "json"), appctl(t, ctx, "usage", "list", "--instance", instance))
+			t.Log(appctl(t, ctx, "usage", "sources", "-o", "json"),
+				appctl(t, ctx, "usage", "list", "--instance", instance))
 		}
 	}()
 	require.Eventually(t, func() bool {

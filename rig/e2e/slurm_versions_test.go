@@ -39,7 +39,8 @@ func TestASlurmClusterGoesToTheNextVersionAndBack(t *testing.T) {
 	server := processOf(t)
 	home, state := makeVolume(t, ctx, "versions-home"), makeVolume(t, ctx, "versions-state")
 	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
-		ProjectId: shared.Demo.ProjectID, AppSlug: "slurm", Name: "versions", AllocationIds: []string{rentNode(t, ctx, c)},
+		ProjectId: shared.Demo.ProjectID, AppSlug: "slurm", Name: "versions",
+		AllocationIds:   []string{rentNode(t, ctx, c)},
 		Volumes:         []gql.VolumeUseInput{{Slot: "home", VolumeId: home}, {Slot: "state", VolumeId: state}},
 		DeadlineSeconds: 180, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
@@ -144,7 +145,8 @@ func (v *versionsUnderTest) isBackedUp() {
 	act(v.t, v.ctx, v.c, v.instance, "state.backups", map[string]any{}, &all)
 	require.Contains(v.t, all.Backups, made)
 	var done struct{ Restored string }
-	act(v.t, v.ctx, v.c, v.instance, "state.restore", map[string]any{"backup": made.Backup, "digest": made.Digest}, &done)
+	act(v.t, v.ctx, v.c, v.instance, "state.restore", map[string]any{"backup": made.Backup,
+		"digest": made.Digest}, &done)
 	require.Equal(v.t, made.Backup, done.Restored)
 }
 

@@ -50,20 +50,25 @@ func TestTheCommandLinesExitCodeSaysWhatIsWrong(t *testing.T) {
 		args        []string
 		code        int
 	}{
-		"missing instance":        {key, "NOT_FOUND", []string{"instances", "show", "no-such-instance"}, 3},
-		"missing instance by id":  {key, "NOT_FOUND", []string{"instances", "show", "ins_01m7w00000000000000000000a"}, 3},
-		"decommission of nothing": {key, "NOT_FOUND", []string{"decommission", "no-such-instance", "--reason", "test"}, 3},
-		"action of nothing":       {key, "NOT_FOUND", []string{"action", "run", "no-such-instance", "greet"}, 3},
+		"missing instance": {key, "NOT_FOUND", []string{"instances", "show", "no-such-instance"}, 3},
+		"missing instance by id": {key, "NOT_FOUND", []string{"instances", "show",
+			"ins_01m7w00000000000000000000a"}, 3},
+		"decommission of nothing": {key, "NOT_FOUND", []string{"decommission", "no-such-instance", "--reason",
+			"test"}, 3},
+		"action of nothing": {key, "NOT_FOUND", []string{"action", "run", "no-such-instance", "greet"}, 3},
 		"unknown app": {key, "NOT_FOUND",
-			[]string{"launch", "no-such-app", "--name", "nothing", "--allocation", "alc_01m7w00000000000000000000a"}, 3},
-		"unknown flag":             {key, "USAGE", []string{"instances", "list", "--no-such-flag"}, 2},
-		"garbage token":            {"gpu_sa_garbage", "UNAUTHENTICATED", []string{"instances", "list"}, 4},
-		"right that is not one's":  {key, "FORBIDDEN", []string{"nodes"}, 4},
-		"server that is not there": {key, "UNAVAILABLE", []string{"instances", "list", "--server", "http://" + nobody}, 7},
+			[]string{"launch", "no-such-app", "--name", "nothing", "--allocation",
+				"alc_01m7w00000000000000000000a"}, 3},
+		"unknown flag":            {key, "USAGE", []string{"instances", "list", "--no-such-flag"}, 2},
+		"garbage token":           {"gpu_sa_garbage", "UNAUTHENTICATED", []string{"instances", "list"}, 4},
+		"right that is not one's": {key, "FORBIDDEN", []string{"nodes"}, 4},
+		"server that is not there": {key, "UNAVAILABLE", []string{"instances", "list", "--server",
+			"http://" + nobody}, 7},
 		"allocation that is no id": {key, "", []string{"launch", "hello-cluster", "--name", "nothing", "--allocation",
 			"no-such-allocation"}, 3},
 		"name that breaks the rules": {key, "INVALID_ARGUMENT",
-			[]string{"launch", "hello-cluster", "--name", "No Name!", "--allocation", "alc_01m7w00000000000000000000a"}, 6},
+			[]string{"launch", "hello-cluster", "--name", "No Name!", "--allocation",
+				"alc_01m7w00000000000000000000a"}, 6},
 	} {
 		said, complaint, code := appctlAs(t, ctx, test.token, test.args...)
 		require.Equal(t, test.code, code, "%s: %s", name, complaint)

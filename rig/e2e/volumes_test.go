@@ -93,7 +93,8 @@ func TestFilesOutlastTheirMembers(t *testing.T) {
 	require.Equal(t, "kept\n1004 1004 600\n", says(reader, "cat /home/note && stat -c '%u %g %a' /home/note"))
 	sum := sha256.Sum256(content)
 	require.Equal(t, fmt.Sprintf("%x %s 644\n", sum, owner),
-		says(reader, "echo $(sha256sum < /home/data/set/large | cut -d' ' -f1) $(stat -c '%u %a' /home/data/set/large)"),
+		says(reader, "echo $(sha256sum < /home/data/set/large | cut -d' ' -f1) $(stat -c '%u %a' "+
+			"/home/data/set/large)"),
 		"a member has what was brought in, as its owner's")
 	info, err := os.Stat(filepath.Join(folderOf(volume), "note"))
 	require.NoError(t, err)
@@ -140,7 +141,8 @@ func TestTheConsoleBringsFilesInAndOut(t *testing.T) {
 	volume := makeVolume(t, ctx, "browsed")
 	_, code, err := shared.LoginLink(ctx, shared.Demo.AdminID)
 	require.NoError(t, err)
-	events := browses(t, ctx, "files", "e2e/files.mjs", "--base", shared.URL, "--login-code", code, "--volume", "browsed")
+	events := browses(t, ctx, "files", "e2e/files.mjs", "--base", shared.URL, "--login-code", code,
+		"--volume", "browsed")
 	require.Equal(t, []string{"lived", "brought", "taken", "removed", "done"}, events)
 	left, err := os.ReadDir(folderOf(volume))
 	require.NoError(t, err)

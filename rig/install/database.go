@@ -26,7 +26,8 @@ func checkDatabase(ctx context.Context, dsn string) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var rights bool
-	err = conn.QueryRow(ctx, "select rolsuper or rolcreaterole from pg_roles where rolname = current_user").Scan(&rights)
+	err = conn.QueryRow(ctx, "select rolsuper or rolcreaterole from pg_roles where rolname = current_user").
+		Scan(&rights)
 	if err == nil && !rights {
 		return errors.New("DATABASE_URL: its account may not create roles; give a superuser's address")
 	}

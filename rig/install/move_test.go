@@ -19,7 +19,8 @@ func TestMovedDatabaseIsACopyOnAnotherServerAtTheOldAddress(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = left.Close(context.Background()) })
 	before, system := r.AdminDSN(), ""
-	require.NoError(t, left.QueryRow(t.Context(), "select system_identifier::text from pg_control_system()").Scan(&system))
+	require.NoError(t, left.QueryRow(t.Context(), "select system_identifier::text from pg_control_system()").
+		Scan(&system))
 	require.NoError(t, r.MoveDatabase(t.Context()), "a session that a killed program left is ended")
 	require.Error(t, left.Ping(t.Context()))
 	require.Equal(t, before, r.AdminDSN())
@@ -28,7 +29,8 @@ func TestMovedDatabaseIsACopyOnAnotherServerAtTheOldAddress(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = after.Close(context.Background()) })
 	other := ""
-	require.NoError(t, after.QueryRow(t.Context(), "select system_identifier::text from pg_control_system()").Scan(&other))
+	require.NoError(t, after.QueryRow(t.Context(), "select system_identifier::text from pg_control_system()").
+		Scan(&other))
 	require.NotEqual(t, system, other)
 	require.NoError(t, r.MoveDatabase(t.Context()), "again")
 }

@@ -61,12 +61,14 @@ func deployment(name string, replicas int) []any {
 				"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
 					"terminationGracePeriodSeconds": 1,
 					"affinity": map[string]any{"nodeAffinity": map[string]any{
-						"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{map[string]any{
-							"matchExpressions": []any{map[string]any{"key": "node-role.kubernetes.io/control-plane",
-								"operator": "DoesNotExist"}}}}}}},
+						"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
+							"nodeSelectorTerms": []any{map[string]any{
+								"matchExpressions": []any{map[string]any{"key": "node-role.kubernetes.io/control-plane",
+									"operator": "DoesNotExist"}}}}}}},
 					"containers": []any{map[string]any{"name": "web", "image": "docker.io/rancher/rke2-standin-web:1",
 						"imagePullPolicy": "Never", "ports": []any{map[string]any{"containerPort": 8080}},
-						"readinessProbe": map[string]any{"periodSeconds": 1, "httpGet": map[string]any{"port": 8080, "path": "/"}},
+						"readinessProbe": map[string]any{"periodSeconds": 1,
+							"httpGet": map[string]any{"port": 8080, "path": "/"}},
 					}}}}}},
 		map[string]any{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
 			"metadata": map[string]any{"name": name + "-stays"},
@@ -128,7 +130,8 @@ func (k *cluster) drainsAsTheBudgetAllows() {
 	k.eventually("the drain names the pod and the budget that it waits for", func() bool {
 		found, err := gql.GetOperation(k.ctx, k.c, drained.DrainMember.Operation.Id)
 		require.NoError(k.t, err)
-		require.Nil(k.t, found.Operation.EndedAt, "it ended although the budget allows nothing: %s", found.Operation.Message)
+		require.Nil(k.t, found.Operation.EndedAt, "it ended although the budget allows nothing: %s",
+			found.Operation.Message)
 		for _, work := range found.Operation.WaitsFor {
 			if work.Name == "default/"+pod && strings.Contains(work.Message, "default/web-stays") {
 				k.t.Logf("it waits for %s %s: %s", work.Kind, work.Name, work.Message)

@@ -11,7 +11,8 @@ import (
 // devices are the GPUs of a member's allocation, by identity.
 func (k *cluster) devices(member gql.Member) (ids []string) {
 	k.t.Helper()
-	page, err := gql.ListAllocations(k.ctx, k.c, k.s.Demo.ProjectID, []gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
+	page, err := gql.ListAllocations(k.ctx, k.c, k.s.Demo.ProjectID,
+		[]gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
 	require.NoError(k.t, err)
 	for _, edge := range page.Allocations.Edges {
 		if edge.Node.Id != member.Allocation.Id {
@@ -36,7 +37,8 @@ func (k *cluster) schedulesGPUs() {
 		"spec": map[string]any{"nodeName": name, "hostNetwork": true, "terminationGracePeriodSeconds": 1,
 			"volumes": []any{map[string]any{"name": "sockets", "hostPath": map[string]any{
 				"path": "/var/lib/kubelet/device-plugins"}}},
-			"containers": []any{map[string]any{"name": "plugin", "image": "docker.io/rancher/rke2-standin-device-plugin:1",
+			"containers": []any{map[string]any{"name": "plugin",
+				"image":           "docker.io/rancher/rke2-standin-device-plugin:1",
 				"imagePullPolicy": "Never", "volumeMounts": []any{map[string]any{"name": "sockets",
 					"mountPath": "/var/lib/kubelet/device-plugins"}},
 				"env": []any{map[string]any{"name": "SIMULATED_GPUS", "value": strings.Join(have, ",")}}}}}})

@@ -34,8 +34,9 @@ func (k *cluster) publishes(program string) (digest string) {
 		ProjectId: k.s.Demo.PublisherProjectID, IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	for _, to := range []gql.Stage{gql.StageStaged, gql.StageCanary, gql.StageActive} {
-		_, err := gql.PromoteArtifact(k.ctx, publisher, gql.PromoteArtifactInput{ArtifactId: made.PublishArtifact.Id, To: to,
-			Reason: "test"})
+		_, err := gql.PromoteArtifact(k.ctx, publisher,
+			gql.PromoteArtifactInput{ArtifactId: made.PublishArtifact.Id, To: to,
+				Reason: "test"})
 		require.NoError(k.t, err)
 	}
 	return digest

@@ -58,7 +58,8 @@ func begin(t *testing.T, nodes int) *cluster {
 	t.Cleanup(cancel)
 	dir := filepath.Join(t.TempDir(), "data")
 	s, err := stack.Up(ctx, stack.Config{Dir: dir, Bin: bin, Listen: "127.0.0.1:0", WholeNodes: nodes,
-		NodeMemoryMiB: 4096, Throwaway: true, Kubernetes: folder, Apps: []stack.App{stack.Kubernetes()}, Out: t.Output()})
+		NodeMemoryMiB: 4096, Throwaway: true, Kubernetes: folder, Apps: []stack.App{stack.Kubernetes()},
+		Out: t.Output()})
 	if err != nil {
 		showLogs(t, filepath.Join(dir, "logs"))
 		require.NoError(t, err)

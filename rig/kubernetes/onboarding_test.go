@@ -17,11 +17,12 @@ func TestKubernetesIsReadyForOnboarding(t *testing.T) {
 	k := begin(t, 1)
 	version, err := k.s.Walk(k.ctx, stack.Kubernetes(), json.RawMessage(`{"snapshotsKept": 7}`))
 	require.NoError(t, err)
-	kept, err := gql.CheckAppOnboarding(k.ctx, k.s.Operator, gql.CheckAppOnboardingInput{AppSlug: "rke2", Version: version,
-		Reason: "test"})
+	kept, err := gql.CheckAppOnboarding(k.ctx, k.s.Operator, gql.CheckAppOnboardingInput{AppSlug: "rke2",
+		Version: version, Reason: "test"})
 	require.NoError(t, err)
 	for _, check := range kept.CheckAppOnboarding.Checks {
-		require.Equal(t, gql.OnboardingVerdictPassed, check.Verdict, "%s: %s %+v", check.Condition, check.Message, check.Evidence)
+		require.Equal(t, gql.OnboardingVerdictPassed, check.Verdict, "%s: %s %+v", check.Condition, check.Message,
+			check.Evidence)
 	}
 	require.True(t, kept.CheckAppOnboarding.Passed)
 }

@@ -30,7 +30,8 @@ func (k *cluster) newPerson() *person {
 	k.t.Helper()
 	p := &person{k: k, dir: k.t.TempDir()}
 	k.t.Cleanup(k.endForwarding)
-	require.NoError(k.t, os.Symlink(filepath.Join(os.Getenv(folderVar), "libexec", "kube"), filepath.Join(p.dir, "kubectl")))
+	require.NoError(k.t, os.Symlink(filepath.Join(os.Getenv(folderVar), "libexec", "kube"),
+		filepath.Join(p.dir, "kubectl")))
 	p.file = filepath.Join(p.dir, "kubeconfig")
 	return p
 }

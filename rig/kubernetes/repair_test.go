@@ -49,8 +49,8 @@ func (k *cluster) changesAndGoesBack() {
 	require.Contains(k.t, evidence, "pre-v1.")
 	k.nodesReady(2)
 	k.kubectl("get", "configmap", "before-the-change")
-	back, err := gql.RollbackInstance(k.ctx, k.c, gql.RollbackInstanceInput{InstanceId: k.instance, DeadlineSeconds: 600,
-		Reason: "test", IdempotencyKey: client.NewKey()})
+	back, err := gql.RollbackInstance(k.ctx, k.c, gql.RollbackInstanceInput{InstanceId: k.instance,
+		DeadlineSeconds: 600, Reason: "test", IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	k.succeeds(back.RollbackInstance.Operation)
 	k.nodesReady(2)
@@ -108,8 +108,9 @@ func (k *cluster) upgradesAndGoesBack(p *person) {
 	require.Contains(k.t, fmt.Sprintf("%+v", plan.PlanRollbackInstance.Verdicts),
 		"etcd is restored from pre-v1.36.3-rke2r1-")
 	require.Equal(k.t, 1, *plan.PlanRollbackInstance.WorkLostTotal)
-	back, err := gql.RollbackInstance(k.ctx, k.c, gql.RollbackInstanceInput{InstanceId: k.instance, DeadlineSeconds: 600,
-		PlanHash: plan.PlanRollbackInstance.Hash, Reason: "test", IdempotencyKey: client.NewKey()})
+	back, err := gql.RollbackInstance(k.ctx, k.c, gql.RollbackInstanceInput{InstanceId: k.instance,
+		DeadlineSeconds: 600,
+		PlanHash:        plan.PlanRollbackInstance.Hash, Reason: "test", IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	k.succeeds(back.RollbackInstance.Operation)
 	k.runs("v1.36.3+rke2r1")

@@ -43,7 +43,8 @@ func startInit(dir string, env []string, flags uintptr, death syscall.Signal) (*
 	c := &control{
 		conn: conn, env: env, done: make(chan struct{}), waiting: map[int]chan answer{}, exits: map[int]chan int{},
 		cmd: &exec.Cmd{
-			Path: "/proc/self/exe", Args: []string{initName, dir}, Env: env, ExtraFiles: []*os.File{theirs}, Stderr: os.Stderr,
+			Path: "/proc/self/exe", Args: []string{initName, dir}, Env: env, ExtraFiles: []*os.File{theirs},
+			Stderr:      os.Stderr,
 			SysProcAttr: &syscall.SysProcAttr{Cloneflags: flags, Pdeathsig: death, Setsid: true},
 		},
 	}

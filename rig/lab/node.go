@@ -25,7 +25,8 @@ const (
 	setupTimeout  = 20 * time.Second
 	killTimeout   = 15 * time.Second
 	maxExecOutput = 1 << 20
-	namespaces    = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC
+	namespaces    = syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWPID |
+		syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC
 )
 
 var hostnamePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

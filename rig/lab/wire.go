@@ -57,8 +57,8 @@ func sendPacket(conn *net.UnixConn, value any, files ...*os.File) error {
 		return err
 	}
 	if len(data) > maxPacket || len(files) > maxFiles {
-		return fmt.Errorf("%d bytes and %d files are more than the %d and %d of a control packet", len(data), len(files),
-			maxPacket, maxFiles)
+		return fmt.Errorf("%d bytes and %d files are more than the %d and %d of a control packet", len(data),
+			len(files), maxPacket, maxFiles)
 	}
 	fds := make([]int, len(files))
 	for i, file := range files {

@@ -52,7 +52,8 @@ func (k *Kit) Project(tenant *db.Tenant) *db.Project {
 	ctx, cancel := k.context()
 	defer cancel()
 	name := k.name("project")
-	row, err := k.Ent.Project.Create().SetID(ids.New(ids.Project)).SetTenantID(tenant.ID).SetSlug(name).SetDisplayName(name).Save(ctx)
+	row, err := k.Ent.Project.Create().SetID(ids.New(ids.Project)).SetTenantID(tenant.ID).SetSlug(name).
+		SetDisplayName(name).Save(ctx)
 	require.NoError(k.t, err)
 	return row
 }
@@ -86,8 +87,10 @@ func (k *Kit) Bind(user *db.User, grant Grant) *db.RoleBinding {
 	k.t.Helper()
 	ctx, cancel := k.context()
 	defer cancel()
-	row, err := k.Ent.RoleBinding.Create().SetID(ids.New(ids.RoleBinding)).SetUserID(user.ID).SetRole(string(grant.Role)).
-		SetNillableTenantID(grant.tenant).SetNillableProjectID(grant.project).SetNillableExpiresAt(grant.ExpiresAt).Save(ctx)
+	row, err := k.Ent.RoleBinding.Create().SetID(ids.New(ids.RoleBinding)).SetUserID(user.ID).
+		SetRole(string(grant.Role)).
+		SetNillableTenantID(grant.tenant).SetNillableProjectID(grant.project).
+		SetNillableExpiresAt(grant.ExpiresAt).Save(ctx)
 	require.NoError(k.t, err)
 	return row
 }
@@ -128,7 +131,8 @@ func (k *Kit) ServiceAccount(project *db.Project, keys ...authz.Key) (account *d
 		SetProjectID(project.ID).SetName(k.name("account")).SetPermissionKeys(authz.MaskOf(keys...).Names()).Save(ctx)
 	require.NoError(k.t, err)
 	text, secret := token.Mint(token.Key)
-	require.NoError(k.t, k.Ent.ServiceAccountKey.Create().SetID(secret.ID).SetTenantID(project.TenantID).SetProjectID(project.ID).
+	require.NoError(k.t, k.Ent.ServiceAccountKey.Create().SetID(secret.ID).SetTenantID(project.TenantID).
+		SetProjectID(project.ID).
 		SetServiceAccountID(account.ID).SetSecretHash(secret.Hash).Exec(ctx))
 	return account, text
 }

@@ -13,7 +13,8 @@ func (k *Kit) Policy(project *db.Project, document string) {
 	k.t.Helper()
 	ctx, cancel := k.context()
 	defer cancel()
-	create := k.Ent.PolicyOverlay.Create().SetID(ids.New(ids.PolicyOverlay)).SetDocument([]byte(document)).SetScope(lifecycle.PolicyPlatform)
+	create := k.Ent.PolicyOverlay.Create().SetID(ids.New(ids.PolicyOverlay)).SetDocument([]byte(document)).
+		SetScope(lifecycle.PolicyPlatform)
 	place := ""
 	if project != nil {
 		create.SetScope(lifecycle.PolicyProject).SetTenantID(project.TenantID).SetProjectID(project.ID)

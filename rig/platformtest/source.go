@@ -24,7 +24,8 @@ func (k *Kit) Source(tenant *db.Tenant, kind lifecycle.SourceKind, location stri
 	k.t.Helper()
 	ctx, cancel := k.context()
 	defer cancel()
-	create := k.Ent.ArtifactSource.Create().SetID(ids.New(ids.ArtifactSource)).SetName(k.name("source")).SetKind(kind).SetLocation(location).
+	create := k.Ent.ArtifactSource.Create().SetID(ids.New(ids.ArtifactSource)).SetName(k.name("source")).SetKind(kind).
+		SetLocation(location).
 		SetSignaturePolicy(lifecycle.SignatureOptional)
 	if len(keys) > 0 {
 		create.SetSignaturePolicy(lifecycle.SignatureRequired)
@@ -55,7 +56,8 @@ func (k *Kit) SignerKey(source *db.ArtifactSource, key crypto.PublicKey) *db.Sig
 	if _, elliptic := key.(*ecdsa.PublicKey); elliptic {
 		algorithm = "ecdsa-p256"
 	}
-	row, err := k.Ent.SignerKey.Create().SetID(ids.New(ids.SignerKey)).SetSourceID(source.ID).SetNillableTenantID(source.TenantID).
+	row, err := k.Ent.SignerKey.Create().SetID(ids.New(ids.SignerKey)).SetSourceID(source.ID).
+		SetNillableTenantID(source.TenantID).
 		SetName(k.name("key")).SetPublicKey(string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))).
 		SetFingerprint("sha256:" +
 			hex.EncodeToString(sum[:])).SetAlgorithm(algorithm).SetValidFrom(time.Now().Add(-time.Hour)).Save(ctx)

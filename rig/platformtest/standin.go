@@ -98,7 +98,8 @@ func (s *StandIn) plan(r *http.Request) (int, string) {
 
 // act answers an action; name is "<instance>/actions/<action>".
 func (s *StandIn) act(r *http.Request, name string) (int, string) {
-	received := Action{Name: name[strings.LastIndex(name, "/")+1:], CorrelationID: r.Header.Get(adapter.HeaderCorrelation)}
+	received := Action{Name: name[strings.LastIndex(name, "/")+1:],
+		CorrelationID: r.Header.Get(adapter.HeaderCorrelation)}
 	if json.NewDecoder(r.Body).Decode(&received.ActionRequest) != nil {
 		return http.StatusBadRequest, `{}`
 	}

@@ -24,7 +24,8 @@ func (k *Kit) Node(gpus int) (node *db.ComputeNode, credential string) {
 	id := ids.New(ids.Node)
 	node, err := k.Ent.ComputeNode.Create().SetID(id).SetName(k.name("node")).SetAddress("192.0.2.10").
 		SetStatus(lifecycle.NodeOnline).SetCpus(8).SetMemoryMib(16_384).SetGpus(gpus).SetGpusSimulated(true).
-		SetIsolation("NAMESPACE").SetSealingKey("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").SetLastSeenAt(time.Now()).Save(ctx)
+		SetIsolation("NAMESPACE").SetSealingKey("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=").
+		SetLastSeenAt(time.Now()).Save(ctx)
 	require.NoError(k.t, err)
 	text, secret := token.Mint(token.Node)
 	require.NoError(k.t, k.Ent.NodeCredential.Create().SetID(secret.ID).SetNodeID(id).SetSecretHash(secret.Hash).
@@ -37,8 +38,10 @@ func (k *Kit) Allocation(project *db.Project, node *db.ComputeNode) *db.Allocati
 	k.t.Helper()
 	ctx, cancel := k.context()
 	defer cancel()
-	row, err := k.Ent.Allocation.Create().SetID(ids.New(ids.Allocation)).SetTenantID(project.TenantID).SetProjectID(project.ID).
-		SetName(k.name("alloc")).SetShape(lifecycle.ShapeBaremetal).SetGpuCount(node.Gpus).SetStatus(lifecycle.AllocationReady).
+	row, err := k.Ent.Allocation.Create().SetID(ids.New(ids.Allocation)).SetTenantID(project.TenantID).
+		SetProjectID(project.ID).
+		SetName(k.name("alloc")).SetShape(lifecycle.ShapeBaremetal).SetGpuCount(node.Gpus).
+		SetStatus(lifecycle.AllocationReady).
 		SetNodeID(node.ID).Save(ctx)
 	require.NoError(k.t, err)
 	return row
@@ -50,7 +53,8 @@ func (k *Kit) App(family string) *db.App {
 	ctx, cancel := k.context()
 	defer cancel()
 	name := k.name("app")
-	row, err := k.Ent.App.Create().SetID(ids.New(ids.App)).SetSlug(name).SetDisplayName(name).SetPermissionFamily(family).Save(ctx)
+	row, err := k.Ent.App.Create().SetID(ids.New(ids.App)).SetSlug(name).SetDisplayName(name).
+		SetPermissionFamily(family).Save(ctx)
 	require.NoError(k.t, err)
 	return row
 }
@@ -76,7 +80,8 @@ func (k *Kit) Artifact(stage lifecycle.Stage) *db.Artifact {
 	defer cancel()
 	name := k.name("artifact")
 	digest := Digest([]byte(name))
-	row, err := k.Ent.Artifact.Create().SetID(ids.New(ids.Artifact)).SetName(name).SetMediaType("application/vnd.oci.image.manifest.v1+json").
+	row, err := k.Ent.Artifact.Create().SetID(ids.New(ids.Artifact)).SetName(name).
+		SetMediaType("application/vnd.oci.image.manifest.v1+json").
 		SetRef("registry.test/" + name + "@" + digest).SetDigest(digest).SetSizeBytes(1_024).SetStage(stage).Save(ctx)
 	require.NoError(k.t, err)
 	return row
@@ -99,9 +104,10 @@ func Document(app *db.App, version string, adapter *db.Adapter, artifacts ...*db
 	return map[string]any{
 		"schema": manifest.SchemaV1, "app": app.Slug, "version": version, "displayName": "App " + version,
 		"summary":      "An app for tests.",
-		"artifactKind": "controller", "artifacts": pins, "adapter": adapter.Name, "permissionFamily": app.PermissionFamily,
-		"compatibility": map[string]any{"requires_capacity_shape": []string{"baremetal", "gpu_slice"}, "min_gpu_count": 0,
-			"requires_exclusive_node": false, "network_span": "multi_allocation"},
+		"artifactKind": "controller", "artifacts": pins, "adapter": adapter.Name,
+		"permissionFamily": app.PermissionFamily,
+		"compatibility": map[string]any{"requires_capacity_shape": []string{"baremetal", "gpu_slice"},
+			"min_gpu_count": 0, "requires_exclusive_node": false, "network_span": "multi_allocation"},
 		"components": []map[string]any{{"key": "worker", "displayName": "Workers", "min": 1, "max": 8, "default": 1}},
 		"configSchema": map[string]any{"type": "object", "additionalProperties": false,
 			"properties": map[string]any{"size": map[string]any{"type": "integer", "minimum": 1, "default": 2}}},
@@ -122,8 +128,10 @@ func (k *Kit) Manifest(stage lifecycle.Stage, document map[string]any) *db.Manif
 	require.NoError(k.t, err)
 	var appID ids.ID
 	require.NoError(k.t, k.Admin.QueryRow(ctx, `SELECT id FROM app WHERE slug = $1`, parsed.App).Scan(&appID))
-	row, err := k.Ent.Manifest.Create().SetID(ids.New(ids.Manifest)).SetAppID(appID).SetAppSlug(parsed.App).SetVersion(parsed.Version).
-		SetDisplayName(parsed.DisplayName).SetSummary(parsed.Summary).SetStage(stage).SetDigest(Digest(data)).SetDocument(data).
+	row, err := k.Ent.Manifest.Create().SetID(ids.New(ids.Manifest)).SetAppID(appID).SetAppSlug(parsed.App).
+		SetVersion(parsed.Version).
+		SetDisplayName(parsed.DisplayName).SetSummary(parsed.Summary).SetStage(stage).SetDigest(Digest(data)).
+		SetDocument(data).
 		SetAdapterName(parsed.Adapter).SetArtifactKind(parsed.ArtifactKind).Save(ctx)
 	require.NoError(k.t, err)
 	for _, pin := range parsed.Artifacts {
@@ -163,11 +171,17 @@ func (k *Kit) Instance(project *db.Project, of *db.Manifest, status lifecycle.In
 	defer cancel()
 	name := k.name("instance")
 	var family string
-	require.NoError(k.t, k.Admin.QueryRow(ctx, `SELECT permission_family FROM app WHERE id = $1`, of.AppID).Scan(&family))
-	roles := fmt.Sprintf(`[{"componentKey":"worker","displayName":"Workers","desired":%d,"current":%[1]d,"healthy":0,"summary":""}]`, len(allocations))
-	row, err := k.Ent.Instance.Create().SetID(ids.New(ids.Instance)).SetTenantID(project.TenantID).SetProjectID(project.ID).SetName(name).
-		SetAppSlug(of.AppSlug).SetAppVersion(of.Version).SetPermissionFamily(family).SetManifestID(of.ID).SetStatus(status).
-		SetConfig(json.RawMessage(`{"size": 2}`)).SetRoles(json.RawMessage(roles)).SetBoundCapacityShape(lifecycle.ShapeBaremetal).
+	require.NoError(k.t, k.Admin.QueryRow(ctx, `SELECT permission_family FROM app
+		WHERE id = $1`, of.AppID).Scan(&family))
+	roles := fmt.Sprintf(
+		`[{"componentKey":"worker","displayName":"Workers","desired":%d,"current":%[1]d,"healthy":0,"summary":""}]`,
+		len(allocations))
+	row, err := k.Ent.Instance.Create().SetID(ids.New(ids.Instance)).SetTenantID(project.TenantID).
+		SetProjectID(project.ID).SetName(name).
+		SetAppSlug(of.AppSlug).SetAppVersion(of.Version).SetPermissionFamily(family).SetManifestID(of.ID).
+		SetStatus(status).
+		SetConfig(json.RawMessage(`{"size": 2}`)).SetRoles(json.RawMessage(roles)).
+		SetBoundCapacityShape(lifecycle.ShapeBaremetal).
 		SetRuntimeBackend(of.AdapterName).SetCorrelationID(name).SetUpdatedAt(time.Now()).Save(ctx)
 	require.NoError(k.t, err)
 	member := lifecycle.MemberPending
@@ -182,8 +196,10 @@ func (k *Kit) Instance(project *db.Project, of *db.Manifest, status lifecycle.In
 
 func (k *Kit) member(ctx context.Context, row *db.Instance, ordinal int, status lifecycle.MemberStatus,
 	allocation *db.Allocation) {
-	require.NoError(k.t, k.Ent.Member.Create().SetID(ids.New(ids.Member)).SetTenantID(row.TenantID).SetProjectID(row.ProjectID).
-		SetInstanceID(row.ID).SetComponentKey("worker").SetOrdinal(ordinal).SetStatus(status).SetAllocationID(allocation.ID).
+	require.NoError(k.t, k.Ent.Member.Create().SetID(ids.New(ids.Member)).SetTenantID(row.TenantID).
+		SetProjectID(row.ProjectID).
+		SetInstanceID(row.ID).SetComponentKey("worker").SetOrdinal(ordinal).SetStatus(status).
+		SetAllocationID(allocation.ID).
 		SetNillableNodeID(allocation.NodeID).SetCorrelationID(row.CorrelationID).SetUpdatedAt(time.Now()).Exec(ctx))
 	k.SQL(`UPDATE allocation SET instance_id = $1 WHERE id = $2`, row.ID, allocation.ID)
 }
@@ -193,7 +209,8 @@ func (k *Kit) Operation(of *db.Instance, kind lifecycle.OperationKind, state lif
 	k.t.Helper()
 	ctx, cancel := k.context()
 	defer cancel()
-	create := k.Ent.Operation.Create().SetID(ids.New(ids.Operation)).SetTenantID(of.TenantID).SetProjectID(of.ProjectID).
+	create := k.Ent.Operation.Create().SetID(ids.New(ids.Operation)).SetTenantID(of.TenantID).
+		SetProjectID(of.ProjectID).
 		SetInstanceID(of.ID).SetKind(kind).SetState(state).SetAdapterName(of.RuntimeBackend).SetRequesterKind("USER").
 		SetRequesterID("usr_fixture").SetCorrelationID(of.CorrelationID).SetDispatchAttempt(1).SetNextRunAt(time.Now()).
 		SetDeadline(time.Now().Add(time.Hour))

@@ -51,7 +51,7 @@ func (s *Stack) seedAdapter(ctx context.Context, app App) error {
 	if _, err := s.account(ctx, s.Demo.SystemProjectID, name, adapterKeys, s.accountFile(app)); err != nil {
 		return err
 	}
-	made, err := gql.CreateServiceAccount(ctx, s.Operator, gql.CreateServiceAccountInput{ // as account did: the same one
+	made, err := gql.CreateServiceAccount(ctx, s.Operator, gql.CreateServiceAccountInput{ // as account's
 		ProjectId: s.Demo.SystemProjectID, Name: name, PermissionKeys: adapterKeys, IdempotencyKey: "seed-" + name,
 	})
 	if err != nil {

@@ -10,12 +10,13 @@ type App struct {
 	Slug       string // as in the manifest
 	Controller string // program and registered adapter's folder, such as "hello-cluster-controller"
 	Image      string // program that its image is built from; empty for an app whose artifact is its controller
-	Prints     bool   // that program prints the manifest and writes its further artifacts; else the controller prints it
-	Family     string
-	Features   []prereq.Feature
-	Rooted     bool                 // needs nodes with namespaces
-	Whole      bool                 // needs whole nodes: its members are plain processes there
-	Smoke      []gql.ComponentInput // what a smoke launch asks for; nil for the manifest's defaults
+	// that program prints the manifest and writes its further artifacts; else the controller prints it
+	Prints   bool
+	Family   string
+	Features []prereq.Feature
+	Rooted   bool                 // needs nodes with namespaces
+	Whole    bool                 // needs whole nodes: its members are plain processes there
+	Smoke    []gql.ComponentInput // what a smoke launch asks for; nil for the manifest's defaults
 	// Program is the path of the controller's program; empty for the one in Bin.
 	Program string
 	// System makes it one that the operator runs for the platform; nil for an app that tenants launch.

@@ -82,8 +82,8 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 		program, address = s.program("node-agent"), "127.0.0.1"
 	}
 	command := []string{
-		program, "--platform-url", s.nodeURL, "--state-dir", filepath.Join(node.State, "agent"), "--name", name, "--address",
-		address,
+		program, "--platform-url", s.nodeURL, "--state-dir", filepath.Join(node.State, "agent"), "--name", name,
+		"--address", address,
 		"--enrol-token-file", filepath.Join(node.State, "enrol-token"),
 		"--gpus", strconv.Itoa(cmp.Or(s.config.NodeGPUs, nodeGPUs)), "--gpu-model", nodeGPUModel, "--simulated-gpus",
 		"--region", nodeRegion, "--sku", skuOf(whole),
@@ -93,7 +93,8 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 	case s.Network() == nil:
 		command = append(command, "--no-namespaces", "--single-tenant") // the lab's tenants trust each other
 	case whole:
-		command = slices.Concat([]string{"sh", "-c", wholeScript, "sh", node.Cgroup}, command, []string{"--no-namespaces"})
+		command = slices.Concat([]string{"sh", "-c", wholeScript, "sh", node.Cgroup}, command,
+			[]string{"--no-namespaces"})
 	default:
 		command = slices.Concat(command, storage.Flags(node.State),
 			[]string{"--member-root", memberRootPath, "--cgroup-parent", node.Cgroup})

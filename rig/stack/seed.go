@@ -66,8 +66,8 @@ var publisherKeys = []string{
 // seed fills the demo tenant, publishes the apps, and runs those of the platform's own. Its keys are fixed, so that
 // doing it again finds what is there.
 func (s *Stack) seed(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedPrices, storage.Seed(s.Operator), s.seedSource,
-		s.seedRunner, s.seedPublisher} {
+	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedPrices,
+		storage.Seed(s.Operator), s.seedSource, s.seedRunner, s.seedPublisher} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -102,8 +102,8 @@ func (s *Stack) seedTenants(ctx context.Context) error {
 }
 
 func (s *Stack) project(ctx context.Context, tenant, slug, name string) (string, error) {
-	made, err := gql.CreateProject(ctx, s.Operator, gql.CreateProjectInput{TenantId: tenant, Slug: slug, DisplayName: name,
-		IdempotencyKey: "seed-project-" + slug})
+	made, err := gql.CreateProject(ctx, s.Operator, gql.CreateProjectInput{TenantId: tenant, Slug: slug,
+		DisplayName: name, IdempotencyKey: "seed-project-" + slug})
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +120,8 @@ func (s *Stack) seedPeople(ctx context.Context) error {
 		{"viewer@demo.local", "Vic Viewer", "project_viewer", &s.Demo.ViewerID},
 	} {
 		made, err := gql.CreateUser(ctx, s.Operator, gql.CreateUserInput{
-			TenantId: s.Demo.TenantID, Email: person.email, DisplayName: person.name, IdempotencyKey: "seed-user-" + person.role,
+			TenantId: s.Demo.TenantID, Email: person.email, DisplayName: person.name,
+			IdempotencyKey: "seed-user-" + person.role,
 		})
 		if err != nil {
 			return err

@@ -110,7 +110,8 @@ func (s *Stack) KillOthers() error {
 
 // StartServer starts one more server, of a program or with "" of the installation's own, with roles and further flags.
 // It returns where the server will listen.
-func (s *Stack) StartServer(name, program, roles string, flags ...string) (_ *supervise.Child, address string, err error) {
+func (s *Stack) StartServer(name, program, roles string, flags ...string) (_ *supervise.Child, address string,
+	err error) {
 	if address, err = s.address(name); err != nil {
 		return nil, "", err
 	}

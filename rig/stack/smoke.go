@@ -31,25 +31,26 @@ func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID 
 // Walk takes the active version of an app through its ways: launch, a change of the configuration, back, and deletion.
 // It returns the version. What onboarding asks of an app is recorded by it as of any other launch.
 func (s *Stack) Walk(ctx context.Context, app App, change json.RawMessage) (version string, err error) {
-	instance, err := s.try(ctx, app, gql.LaunchInstanceInput{Reason: walking}, func(ctx context.Context, id string) error {
-		there, err := gql.UpgradeInstance(ctx, s.Operator, gql.UpgradeInstanceInput{InstanceId: id, Config: change,
-			DeadlineSeconds: tryDeadline, Reason: walking, IdempotencyKey: client.NewKey()})
-		if err != nil {
-			return err
-		}
-		if err := s.succeed(ctx, there.UpgradeInstance.Operation.Id); err != nil {
-			return fmt.Errorf("upgrade: %w", err)
-		}
-		back, err := gql.RollbackInstance(ctx, s.Operator, gql.RollbackInstanceInput{InstanceId: id,
-			DeadlineSeconds: tryDeadline, Reason: walking, IdempotencyKey: client.NewKey()})
-		if err != nil {
-			return err
-		}
-		if err := s.succeed(ctx, back.RollbackInstance.Operation.Id); err != nil {
-			return fmt.Errorf("rollback: %w", err)
-		}
-		return nil
-	})
+	instance, err := s.try(ctx, app, gql.LaunchInstanceInput{Reason: walking},
+		func(ctx context.Context, id string) error {
+			there, err := gql.UpgradeInstance(ctx, s.Operator, gql.UpgradeInstanceInput{InstanceId: id, Config: change,
+				DeadlineSeconds: tryDeadline, Reason: walking, IdempotencyKey: client.NewKey()})
+			if err != nil {
+				return err
+			}
+			if err := s.succeed(ctx, there.UpgradeInstance.Operation.Id); err != nil {
+				return fmt.Errorf("upgrade: %w", err)
+			}
+			back, err := gql.RollbackInstance(ctx, s.Operator, gql.RollbackInstanceInput{InstanceId: id,
+				DeadlineSeconds: tryDeadline, Reason: walking, IdempotencyKey: client.NewKey()})
+			if err != nil {
+				return err
+			}
+			if err := s.succeed(ctx, back.RollbackInstance.Operation.Id); err != nil {
+				return fmt.Errorf("rollback: %w", err)
+			}
+			return nil
+		})
 	return instance.AppVersion, err
 }
 

@@ -49,8 +49,8 @@ func (s *Stack) operate(ctx context.Context, app App) error {
 		return err
 	}
 	s.say("launching %s for the platform", app.Slug)
-	launch, err := gql.LaunchInstance(ctx, s.Operator, gql.LaunchInstanceInput{ProjectId: s.home(app), AppSlug: app.Slug,
-		Name: app.Slug, AllocationIds: []string{allocation}, DeadlineSeconds: tryDeadline,
+	launch, err := gql.LaunchInstance(ctx, s.Operator, gql.LaunchInstanceInput{ProjectId: s.home(app),
+		AppSlug: app.Slug, Name: app.Slug, AllocationIds: []string{allocation}, DeadlineSeconds: tryDeadline,
 		Reason: "an app of the platform's own", IdempotencyKey: client.NewKey()})
 	if err != nil {
 		return err

@@ -132,7 +132,8 @@ func (a *api) typeName(name *types.TypeName) {
 		}
 	case *types.Interface:
 		a.add("type %s interface", name.Name())
-		for i := range shape.NumMethods() { // one more or one fewer breaks those that implement it: the whole set is a line
+		// one more or one fewer breaks those that implement it: the whole set is a line
+		for i := range shape.NumMethods() {
 			a.add("method %s.%s%s, of %d", name.Name(), shape.Method(i).Name(),
 				strings.TrimPrefix(a.text(shape.Method(i).Type()), "func"), shape.NumMethods())
 		}
@@ -145,7 +146,8 @@ func (a *api) typeName(name *types.TypeName) {
 	} {
 		for i := range set.Len() {
 			if method := set.At(i).Obj(); method.Exported() {
-				a.add("method %s%s.%s%s", kind, name.Name(), method.Name(), strings.TrimPrefix(a.text(method.Type()), "func"))
+				a.add("method %s%s.%s%s", kind, name.Name(), method.Name(),
+					strings.TrimPrefix(a.text(method.Type()), "func"))
 			}
 		}
 	}

@@ -179,7 +179,8 @@ func TestSealedValueOpensOnlyWithTheNodesKey(t *testing.T) {
 
 func TestTaskResultsAreReadFromTheAgentsObject(t *testing.T) {
 	t.Parallel()
-	result := TaskResult{Raw: json.RawMessage(`{"process":{"name":"p","state":"running","pid":7},"residue":{"files":1,"names":["/x"]}}`)}
+	result := TaskResult{Raw: json.RawMessage(
+		`{"process":{"name":"p","state":"running","pid":7},"residue":{"files":1,"names":["/x"]}}`)}
 	process, ok := result.Process()
 	require.True(t, ok)
 	require.Equal(t, 7, process.PID)

@@ -30,7 +30,8 @@ func answering(t *testing.T, answer func(n int32, w http.ResponseWriter, r *http
 }
 
 func runOnce(ctx context.Context, c *Client) (TaskResult, error) {
-	return c.Run(ctx, "mem_a", TaskSpec{IdempotencyKey: "k", Kind: TaskRun, Spec: json.RawMessage(`{"command":["true"]}`)})
+	return c.Run(ctx, "mem_a", TaskSpec{IdempotencyKey: "k", Kind: TaskRun,
+		Spec: json.RawMessage(`{"command":["true"]}`)})
 }
 
 func TestPassingFailuresAreTriedAgain(t *testing.T) {
@@ -98,7 +99,8 @@ func TestEveryTypedCallCarriesCorrelationAndARenewedToken(t *testing.T) {
 	access, _ := answering(t, func(n int32, w http.ResponseWriter, r *http.Request) {
 		tokens = append(tokens, r.Header.Get("Authorization")+" "+r.Header.Get(HeaderCorrelation))
 		if n == 1 {
-			_, _ = io.WriteString(w, `{"data":{"renewOperationToken":{"token":"tok-2","expiresAt":"2100-01-01T00:00:00Z"}}}`)
+			_, _ = io.WriteString(w,
+				`{"data":{"renewOperationToken":{"token":"tok-2","expiresAt":"2100-01-01T00:00:00Z"}}}`)
 			return
 		}
 		_, _ = io.WriteString(w, `{"data":{"operation":{"id":"op_1"}}}`)

@@ -93,10 +93,12 @@ func TestDocumentListsExactlyTheRoutesOfTheKit(t *testing.T) {
 func wireTypes() (structs map[string]reflect.Type, enums map[string][]string) {
 	structs = map[string]reflect.Type{}
 	for _, v := range []any{
-		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, Artifact{}, MemberVolume{},
+		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, Artifact{},
+		MemberVolume{},
 		ComponentCount{},
 		Member{}, Node{}, Platform{}, Status{}, MemberUpdate{}, OperationError{}, OperationsPage{}, CancelRequest{},
-		CancelResult{}, Observation{}, MemberObservation{}, ActionRequest{}, Requester{}, PosixIdentity{}, ActionResult{}, UsagePage{},
+		CancelResult{}, Observation{}, MemberObservation{}, ActionRequest{}, Requester{}, PosixIdentity{},
+		ActionResult{}, UsagePage{},
 		UsageRecord{}, ErrorBody{}, Work{}, PlanRequest{}, PlanAnswer{}, PlanReason{}, AddChange{}, LabelChange{},
 		ReplaceChange{}, Choose{}, RoleObservation{},
 		VersionChange{}, VersionConfig{},
@@ -104,8 +106,9 @@ func wireTypes() (structs map[string]reflect.Type, enums map[string][]string) {
 		structs[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
 	}
 	enums = map[string][]string{
-		"Kind": words(Kinds()), "State": words(States()), "MemberStatus": words(MemberStatuses()), "Health": words(Healths()),
-		"Owner": words(Owners()), "Risk": words(Risks()), "CancelOutcome": words(CancelOutcomes()),
+		"Kind": words(Kinds()), "State": words(States()), "MemberStatus": words(MemberStatuses()),
+		"Health": words(Healths()),
+		"Owner":  words(Owners()), "Risk": words(Risks()), "CancelOutcome": words(CancelOutcomes()),
 		"Verdict": words(Verdicts()),
 	}
 	return structs, enums

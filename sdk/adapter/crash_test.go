@@ -74,7 +74,9 @@ func TestKilledControllerResumesAndRepeatsNothing(t *testing.T) {
 	l.dispatch(base, d, http.StatusAccepted)
 	l.dispatch(base, l.dispatchOf("op_0", InstanceDecommission), http.StatusAccepted)
 	l.ends(base, "op_0", StateSucceeded)
-	require.Eventually(t, func() bool { return strings.Contains(strings.Join(l.steps(), " "), "second") }, patience, tick)
+	require.Eventually(t, func() bool {
+		return strings.Contains(strings.Join(l.steps(), " "), "second")
+	}, patience, tick)
 	cursor := l.changes(base, "", 0).Cursor
 	kill()
 

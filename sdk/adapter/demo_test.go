@@ -18,9 +18,10 @@ import (
 // demoApp is an app whose operation is three steps on every member, with a point of no return.
 func demoApp() App {
 	return App{
-		Slug:         "demo",
-		Components:   []Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8, Default: 1}},
-		ConfigSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","maxLength":8},"mode":{"type":"string"}},"additionalProperties":false}`),
+		Slug:       "demo",
+		Components: []Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8, Default: 1}},
+		ConfigSchema: json.RawMessage(
+			`{"type":"object","properties":{"name":{"type":"string","maxLength":8},"mode":{"type":"string"}},"additionalProperties":false}`),
 		Operations: map[Kind]OperationFunc{
 			InstanceCreate:       demoCreate,
 			InstanceDecommission: demoDecommission,
@@ -39,8 +40,10 @@ func demoApp() App {
 		Actions: []AppAction{{
 			Action: Action{
 				Name: "say", DisplayName: "Say", PermissionKey: "apps.queue.submit", Risk: RiskWrite,
-				InputSchema:  json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
-				OutputSchema: json.RawMessage(`{"type":"object","properties":{"heard":{"type":"string"}},"required":["heard"]}`),
+				InputSchema: json.RawMessage(
+					`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
+				OutputSchema: json.RawMessage(
+					`{"type":"object","properties":{"heard":{"type":"string"}},"required":["heard"]}`),
 			},
 			Do: demoSay,
 		}},
@@ -56,7 +59,8 @@ func demoApp() App {
 			if after == "1" {
 				return UsagePage{Cursor: "1"}, nil
 			}
-			return UsagePage{Cursor: "1", Records: []UsageRecord{{ID: "u1", Dimension: "greetings", Quantity: "1.5"}}}, nil
+			return UsagePage{Cursor: "1", Records: []UsageRecord{{ID: "u1", Dimension: "greetings",
+				Quantity: "1.5"}}}, nil
 		},
 	}
 }

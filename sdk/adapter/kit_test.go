@@ -141,15 +141,17 @@ func TestDispatchIsRefusedWithReason(t *testing.T) {
 		"unsupported kind": {func(d *Dispatch) { d.Kind = MemberReplace }, 422, CodeUnsupported, "kind"},
 		"broken config": {func(d *Dispatch) { d.Instance.Config = json.RawMessage(`{"name":"much too long"}`) }, 422,
 			CodeConfigInvalid, "instance.config.name"},
-		"author's refusal":  {func(d *Dispatch) { d.Instance.Version = "0.0.1" }, 422, "UNSAFE_VERSION", "instance.version"},
+		"author's refusal": {func(d *Dispatch) { d.Instance.Version = "0.0.1" }, 422, "UNSAFE_VERSION",
+			"instance.version"},
 		"invented kind":     {func(d *Dispatch) { d.Kind = "instance.explode" }, 400, CodeInvalid, "kind"},
 		"attempt 0":         {func(d *Dispatch) { d.Attempt = 0 }, 400, CodeInvalid, "attempt"},
 		"no deadline":       {func(d *Dispatch) { d.Deadline = time.Time{} }, 400, CodeInvalid, "deadline"},
 		"no token":          {func(d *Dispatch) { d.Platform.Token = "" }, 400, CodeInvalid, "platform.token"},
 		"target not member": {func(d *Dispatch) { d.Targets = []string{"mem_x"} }, 400, CodeInvalid, "targets[0]"},
 		"member twice":      {func(d *Dispatch) { d.Members[1].ID = "mem_a" }, 400, CodeInvalid, "members[1].id"},
-		"too many members":  {func(d *Dispatch) { d.Members = manyMembers(MaxMembers + 1) }, 400, CodeInvalid, "members"},
-		"instance no id":    {func(d *Dispatch) { d.Instance.ID = "../x" }, 400, CodeInvalid, "instance.id"},
+		"too many members": {func(d *Dispatch) { d.Members = manyMembers(MaxMembers + 1) }, 400, CodeInvalid,
+			"members"},
+		"instance no id": {func(d *Dispatch) { d.Instance.ID = "../x" }, 400, CodeInvalid, "instance.id"},
 	}
 	for name, c := range cases {
 		d := l.dispatchOf("op_"+strings.ReplaceAll(strings.ReplaceAll(name, " ", "_"), "'", ""), InstanceCreate)

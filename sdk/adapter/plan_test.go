@@ -115,7 +115,8 @@ func TestWhatMovesIsNoPartOfTheSpecification(t *testing.T) {
 	d.Force, d.Attempt = true, 7
 	d.Instance.RuntimeProfile = json.RawMessage(`{"a":1}`)
 	d.Instance.Artifacts = []Artifact{{Name: "image", Digest: "sha256:" + strings.Repeat("a", 64), MediaType: "m"}}
-	d.Members[0].Cordoned, d.Members[0].Labels, d.Members[0].Node.Reachable = true, map[string]string{"a": "b"}, new(bool)
+	d.Members[0].Cordoned, d.Members[0].Labels, d.Members[0].Node.Reachable = true,
+		map[string]string{"a": "b"}, new(bool)
 	got, err := d.SpecHash()
 	require.NoError(t, err)
 	require.Equal(t, want, got)

@@ -109,7 +109,8 @@ func (l *lab) graphql(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"data":{"reportOperation":{"id":"op_1"}}}`)
 	case strings.Contains(body.Query, "renewOperationToken"):
 		l.renewed++
-		_, _ = io.WriteString(w, `{"data":{"renewOperationToken":{"token":"tok-new","expiresAt":"2100-01-01T00:00:00Z"}}}`)
+		_, _ = io.WriteString(w,
+			`{"data":{"renewOperationToken":{"token":"tok-new","expiresAt":"2100-01-01T00:00:00Z"}}}`)
 	default:
 		_, _ = io.WriteString(w, `{"data":{}}`)
 	}
@@ -120,7 +121,8 @@ func (l *lab) runTask(w http.ResponseWriter, input map[string]any) {
 	spec, _ := json.Marshal(input["spec"])
 	task, ok := l.tasks[key]
 	if ok && task.Spec != string(spec) {
-		_, _ = io.WriteString(w, `{"errors":[{"message":"other input","extensions":{"code":"IDEMPOTENCY_KEY_REUSED"}}]}`)
+		_, _ = io.WriteString(w,
+			`{"errors":[{"message":"other input","extensions":{"code":"IDEMPOTENCY_KEY_REUSED"}}]}`)
 		return
 	}
 	if !ok {
@@ -216,7 +218,8 @@ func (l *lab) dispatchOf(id string, kind Kind) Dispatch {
 			{ID: "mem_b", ComponentKey: "peer", Index: 1, Status: "pending",
 				Node: Node{ID: "nod_1", Name: "n1", Address: "10.0.0.1", Shape: "baremetal"}},
 		},
-		Platform: Platform{GraphQLURL: l.server.URL + "/graphql", Token: "tok-1", TokenExpiresAt: time.Now().Add(time.Hour)},
+		Platform: Platform{GraphQLURL: l.server.URL + "/graphql", Token: "tok-1",
+			TokenExpiresAt: time.Now().Add(time.Hour)},
 	}
 }
 

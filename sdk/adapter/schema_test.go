@@ -31,7 +31,8 @@ func TestSchemaOfTheBodiesIsThatOfTheDocument(t *testing.T) {
 		}
 		got, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Equal(t, string(want), string(got), "write it again: go test ./sdk/adapter -run SchemaOfTheBodies -update")
+		require.Equal(t, string(want), string(got),
+			"write it again: go test ./sdk/adapter -run SchemaOfTheBodies -update")
 	}
 }
 

@@ -61,7 +61,8 @@ func TestRequestsWithoutAFittingTokenAreRefused(t *testing.T) {
 	token, err := l.signer.SignClaims(good)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, statusWith(t, base+target, "Bearer "+token))
-	require.Equal(t, http.StatusOK, statusWith(t, base+target, "Bearer "+token), "a repeat within its minute is a retry")
+	require.Equal(t, http.StatusOK, statusWith(t, base+target, "Bearer "+token),
+		"a repeat within its minute is a retry")
 }
 
 func TestTokenDoesNotFitAnotherBody(t *testing.T) {

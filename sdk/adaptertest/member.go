@@ -132,7 +132,8 @@ func (m *member) command(ctx context.Context, spec nodetask.Run) (map[string]any
 	if cmd.ProcessState != nil {
 		code = cmd.ProcessState.ExitCode()
 	}
-	return map[string]any{"exitCode": code, "stdout": stdout.String(), "stderr": stderr.String(), "truncated": false}, err
+	return map[string]any{"exitCode": code, "stdout": stdout.String(), "stderr": stderr.String(),
+		"truncated": false}, err
 }
 
 // start runs a supervised process. Its process id inside the member is kept in a file there, for

@@ -72,7 +72,8 @@ func (p *Platform) Start(app adapter.App) string {
 // Node returns this machine as a node.
 func (p *Platform) Node(address string) adapter.Node {
 	return adapter.Node{
-		ID: "nod_1", Name: "node-1", Address: address, AllocationID: "alc_1", Shape: "baremetal", CPUs: 2, MemoryMiB: 2048,
+		ID: "nod_1", Name: "node-1", Address: address, AllocationID: "alc_1", Shape: "baremetal", CPUs: 2,
+		MemoryMiB:  2048,
 		SealingKey: p.nodes.SealingKey(),
 	}
 }
@@ -117,7 +118,9 @@ func (p *Platform) Call(base, method, target string, body, out any) (status int,
 func (p *Platform) Run(base string, d adapter.Dispatch, patience time.Duration) adapter.Status {
 	p.t.Helper()
 	p.Dispatch(base, d)
-	return p.Await(base, d.OperationID, patience, "at its end", func(s adapter.Status) bool { return s.State.Terminal() })
+	return p.Await(base, d.OperationID, patience, "at its end", func(s adapter.Status) bool {
+		return s.State.Terminal()
+	})
 }
 
 // Action runs an action, which must succeed, and decodes its output.

@@ -227,7 +227,8 @@ func (r *runner) write(ctx context.Context, m *member, spec adapter.WriteFile) e
 	_, err = m.command(
 		ctx,
 		nodetask.Run{
-			Command: []string{"sh", "-c", writeScript, "write", spec.Path, mode, spec.Owner, dirs}, Stdin: string(content),
+			Command: []string{"sh", "-c", writeScript, "write", spec.Path, mode, spec.Owner, dirs},
+			Stdin:   string(content),
 		},
 	)
 	return err
@@ -308,7 +309,8 @@ func probeOnce(ctx context.Context, m *member, spec nodetask.Probe) error {
 		_, err := m.command(ctx, nodetask.Run{Command: spec.Exec.Command})
 		return err
 	case spec.TCP != nil:
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(spec.TCP.Host, strconv.Itoa(spec.TCP.Port)))
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(spec.TCP.Host,
+			strconv.Itoa(spec.TCP.Port)))
 		if err == nil {
 			err = conn.Close()
 		}

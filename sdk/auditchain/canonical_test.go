@@ -24,8 +24,9 @@ func example(t testing.TB) auditchain.Entry {
 		ActorID:   "usr_01m80bpsq1e6ya9d0r3k5n7p8s",
 		ActorName: "Ada", PermissionKey: "apps.instance.create", Action: "launchInstance", Allowed: true,
 		ObjectID: "ins_01m80bpsq5fxv8h2j4m6q9s1t3",
-		After:    json.RawMessage(`{"name": "one", "share": 0.50, "gpus": 1e1, "note": "a\u003cb\n\u00e9", "empty": {}}`),
-		Reason:   `first "run"`, Repeats: 1, CorrelationID: "c-1", Origin: "192.0.2.7",
+		After: json.RawMessage(
+			`{"name": "one", "share": 0.50, "gpus": 1e1, "note": "a\u003cb\n\u00e9", "empty": {}}`),
+		Reason: `first "run"`, Repeats: 1, CorrelationID: "c-1", Origin: "192.0.2.7",
 		CreatedAt: at.In(time.FixedZone("", 3600)),
 	}
 }
@@ -48,13 +49,16 @@ func TestWhatMeansTheSameHasOneForm(t *testing.T) {
 	form := func(document string) string {
 		canonical, err := auditchain.Entry{After: json.RawMessage(document)}.Canonical()
 		require.NoError(t, err, document)
-		text, _ := strings.CutPrefix(string(canonical), `{"action":"","actorId":"","actorKind":"","actorName":"","after":`)
+		text, _ := strings.CutPrefix(string(canonical),
+			`{"action":"","actorId":"","actorKind":"","actorName":"","after":`)
 		text, _, _ = strings.Cut(text, `,"allowed"`)
 		return text
 	}
 	for document, want := range map[string]string{
-		``: `null`, `null`: `null`, ` [ 1 , 2 ] `: `[1,2]`, `{"b":1,"a":{"d":[],"c":null}}`: `{"a":{"c":null,"d":[]},"b":1}`,
-		`1.0`: `1`, `-0`: `0`, `-0.0e5`: `0`, `1e3`: `1000`, `12.5e-3`: `0.0125`, `0.10`: `0.1`, `-1.50`: `-1.5`,
+		``: `null`, `null`: `null`, ` [ 1 , 2 ] `: `[1,2]`,
+		`{"b":1,"a":{"d":[],"c":null}}`: `{"a":{"c":null,"d":[]},"b":1}`,
+		`1.0`:                           `1`, `-0`: `0`, `-0.0e5`: `0`, `1e3`: `1000`, `12.5e-3`: `0.0125`,
+		`0.10`: `0.1`, `-1.50`: `-1.5`,
 		`9007199254740993`: `9007199254740993`, `1E+2`: `100`,
 		`"\u0041\/\u00e9\ud83d\ude00\u0001\u007f\b"`: "\"A/é😀\\u0001\u007f\\b\"",
 		`{"\ud83d\ude00":1,"\uff61":2}`:              "{\"😀\":1,\"｡\":2}", // by UTF-16, not by UTF-8
@@ -73,7 +77,9 @@ func TestEveryFieldCounts(t *testing.T) {
 	require.NoError(t, err)
 	other := "x"
 	for i, change := range []func(*auditchain.Entry){
-		func(e *auditchain.Entry) { e.ID += "x" }, func(e *auditchain.Entry) { e.TenantID = nil }, func(e *auditchain.Entry) {
+		func(e *auditchain.Entry) {
+			e.ID += "x"
+		}, func(e *auditchain.Entry) { e.TenantID = nil }, func(e *auditchain.Entry) {
 			e.ProjectID = &other
 		},
 		func(e *auditchain.Entry) { e.ActorKind = "x" }, func(e *auditchain.Entry) { e.ActorID = "x" },
@@ -82,7 +88,9 @@ func TestEveryFieldCounts(t *testing.T) {
 		func(e *auditchain.Entry) { e.Allowed = false },
 		func(e *auditchain.Entry) { e.ObjectID = "x" }, func(e *auditchain.Entry) { e.Before = json.RawMessage(`{}`) },
 		func(e *auditchain.Entry) { e.After = nil },
-		func(e *auditchain.Entry) { e.Reason = "x" }, func(e *auditchain.Entry) { e.Code = "x" }, func(e *auditchain.Entry) {
+		func(e *auditchain.Entry) {
+			e.Reason = "x"
+		}, func(e *auditchain.Entry) { e.Code = "x" }, func(e *auditchain.Entry) {
 			e.Repeats = 2
 		},
 		func(e *auditchain.Entry) { e.CorrelationID = "x" }, func(e *auditchain.Entry) { e.Origin = "x" },

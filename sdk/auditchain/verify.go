@@ -132,8 +132,8 @@ func (v *Verifier) check(link Link, page []Link) *Finding {
 	v.previous, v.head, v.headEntry, v.seq = v.head, Next(v.head, leaf), link.Entry.ID, link.Seq
 	if signed, ok := v.signed[link.Seq]; ok && signed.Link != link.Link {
 		return &Finding{Problem: Rewritten, Seq: v.lastGood + 1,
-			Text: fmt.Sprintf("link %d is not the one that was signed: the chain was rewritten somewhere from %d on", link.Seq,
-				v.lastGood+1)}
+			Text: fmt.Sprintf("link %d is not the one that was signed: the chain was rewritten somewhere from %d on",
+				link.Seq, v.lastGood+1)}
 	} else if ok {
 		v.lastGood = link.Seq
 	}
@@ -185,15 +185,16 @@ func (v *Verifier) unlinked(link Link, leaf Hash, page []Link) *Finding {
 			return reordered(link, other.Seq)
 		case other.Seq > link.Seq && Next(v.head, leafOf).String() == other.Link:
 			return &Finding{Problem: Inserted, Seq: link.Seq, EntryID: link.Entry.ID,
-				Text: fmt.Sprintf("entry %s at %d was inserted: %d was sealed after %d", link.Entry.ID, link.Seq, other.Seq, v.seq)}
+				Text: fmt.Sprintf("entry %s at %d was inserted: %d was sealed after %d", link.Entry.ID, link.Seq,
+					other.Seq, v.seq)}
 		}
 	}
 	if field := v.guess(link.Entry, func(candidate Hash) bool {
 		return Next(v.head, candidate).String() == link.Link
 	}); field != "" {
 		return &Finding{Problem: Changed, Seq: link.Seq, EntryID: link.Entry.ID, Field: field,
-			Text: fmt.Sprintf("entry %s at %d was changed after it was sealed, and its leaf with it%s", link.Entry.ID, link.Seq,
-				in(field))}
+			Text: fmt.Sprintf("entry %s at %d was changed after it was sealed, and its leaf with it%s",
+				link.Entry.ID, link.Seq, in(field))}
 	}
 	return &Finding{Problem: Missing, Seq: link.Seq, EntryID: link.Entry.ID,
 		Text: fmt.Sprintf("link %d does not follow from link %d: what was between them is missing, or entry %s was "+
@@ -253,7 +254,8 @@ func Compare(earlier, now Link) *Finding {
 	found := &Finding{Problem: Changed, Seq: earlier.Seq, EntryID: earlier.Entry.ID}
 	switch {
 	case now.Canonical == "":
-		found.Problem, found.Text = Missing, fmt.Sprintf("entry %s, sealed at %d, is missing", earlier.Entry.ID, earlier.Seq)
+		found.Problem, found.Text = Missing, fmt.Sprintf("entry %s, sealed at %d, is missing", earlier.Entry.ID,
+			earlier.Seq)
 	case earlier.Entry.ID != now.Entry.ID:
 		found.Problem, found.EntryID = Reordered, now.Entry.ID
 		found.Text = fmt.Sprintf("entry %s is at %d, where %s was: entries were removed, inserted or reordered",

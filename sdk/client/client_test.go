@@ -43,7 +43,8 @@ func failFirst(server *clienttest.Server, n int32, status int, header map[string
 
 func answerApps(server *clienttest.Server) {
 	server.Handle("apps", func(clienttest.Call) (any, error) {
-		return clienttest.Object{"edges": []clienttest.Object{{"cursor": "c1", "node": clienttest.Object{"slug": "hello"}}}},
+		return clienttest.Object{"edges": []clienttest.Object{{"cursor": "c1",
+				"node": clienttest.Object{"slug": "hello"}}}},
 			nil
 	})
 }
@@ -174,7 +175,9 @@ func TestMutationsAreRepeatedOnlyWhereHarmless(t *testing.T) {
 		"without a key it is not":             {newKey, http.StatusServiceUnavailable, 1},
 		"without a key when refused unread":   {newKey, http.StatusTooManyRequests, 2},
 		"never when the server itself failed": {createUser("k"), http.StatusInternalServerError, 1},
-		"marked repeatable": {func(ctx context.Context, c *client.Client) error { return newKey(client.Repeatable(ctx), c) },
+		"marked repeatable": {func(ctx context.Context, c *client.Client) error {
+			return newKey(client.Repeatable(ctx), c)
+		},
 			http.StatusBadGateway, 2},
 	}
 	for name, test := range cases {
@@ -182,7 +185,9 @@ func TestMutationsAreRepeatedOnlyWhereHarmless(t *testing.T) {
 			t.Parallel()
 			server := clienttest.New(t, schemaFiles)
 			server.Handle("createUser", func(clienttest.Call) (any, error) { return clienttest.Object{}, nil })
-			server.Handle("createServiceAccountKey", func(clienttest.Call) (any, error) { return clienttest.Object{}, nil })
+			server.Handle("createServiceAccountKey", func(clienttest.Call) (any, error) {
+				return clienttest.Object{}, nil
+			})
 			seen := failFirst(server, 1, test.status, nil)
 			err := test.run(t.Context(), newClient(t, server.URL, client.Options{}))
 			require.Equal(t, test.want, seen.Load())

@@ -135,9 +135,12 @@ func TestFeedEndsWithWhatTryingAgainCannotMend(t *testing.T) {
 		"4403":                   {&clienttest.Close{Code: 4403, Reason: "Forbidden"}, client.CodeForbidden},
 		"4403 that says revoked": {&clienttest.Close{Code: 4403, Reason: "PERMISSION_REVOKED: the right is gone"},
 			client.CodePermissionRevoked},
-		"4400":                    {&clienttest.Close{Code: 4400, Reason: "invalid message"}, client.CodeRequestInvalid},
-		"a cursor that expired":   {&clienttest.Fault{Code: "CURSOR_EXPIRED", Message: "too old"}, client.CodeCursorExpired},
-		"an instance that is not": {&clienttest.Fault{Code: "NOT_FOUND", Message: "no such instance"}, client.CodeNotFound},
+		"4400": {&clienttest.Close{Code: 4400, Reason: "invalid message"},
+			client.CodeRequestInvalid},
+		"a cursor that expired": {&clienttest.Fault{Code: "CURSOR_EXPIRED", Message: "too old"},
+			client.CodeCursorExpired},
+		"an instance that is not": {&clienttest.Fault{Code: "NOT_FOUND", Message: "no such instance"},
+			client.CodeNotFound},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -181,8 +184,8 @@ func TestFeedConnectsAgainWithARotatedCredential(t *testing.T) {
 		}
 		return "second", nil
 	}
-	seqs, err := tail(t, newClient(t, server.URL, client.Options{TokenSource: source}).Timeline(t.Context(), "ins_1", ""),
-		2)
+	seqs, err := tail(t, newClient(t, server.URL, client.Options{TokenSource: source}).
+		Timeline(t.Context(), "ins_1", ""), 2)
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 2}, seqs)
 }

@@ -41,7 +41,8 @@ func (c *Client) MemberLogs(ctx context.Context, memberID string, from LogsFrom)
 			if from.Since != nil {
 				variables["since"] = from.Since.UTC()
 			}
-			return &graphql.Request{OpName: "WatchMemberLogs", Query: gql.WatchMemberLogs_Operation, Variables: variables}
+			return &graphql.Request{OpName: "WatchMemberLogs", Query: gql.WatchMemberLogs_Operation,
+				Variables: variables}
 		}
 		f.decode = func(data json.RawMessage) (*gql.LogLine, error) {
 			var answer gql.WatchMemberLogsResponse

@@ -93,7 +93,8 @@ func upgradeError(ctx context.Context, resp *http.Response, err error) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusalBody))
 	if resp.StatusCode < http.StatusBadRequest {
 		return &Error{
-			Code: CodeInternal, Message: fmt.Sprintf("the server answered %d instead of opening a socket: is the address right?",
+			Code: CodeInternal,
+			Message: fmt.Sprintf("the server answered %d instead of opening a socket: is the address right?",
 				resp.StatusCode),
 			HTTPStatus: resp.StatusCode, Err: err,
 		}
@@ -104,7 +105,8 @@ func upgradeError(ctx context.Context, resp *http.Response, err error) error {
 // handshake sends connection_init and waits for connection_ack; the credential went with the upgrade.
 func (s *socket) handshake() error {
 	if s.conn.Subprotocol() != subprotocol {
-		return &Error{Code: CodeInternal, Message: "the server does not speak " + subprotocol + ": is the address right?"}
+		return &Error{Code: CodeInternal, Message: "the server does not speak " + subprotocol +
+			": is the address right?"}
 	}
 	if err := s.send(message{Type: "connection_init"}); err != nil {
 		return unreachable(err)
@@ -155,7 +157,8 @@ func (s *socket) dispatch(got message, handle func(json.RawMessage) error) (bool
 	case "error":
 		var list []wireError
 		if err := json.Unmarshal(got.Payload, &list); err != nil || len(list) == 0 {
-			return true, &Error{Code: CodeInternal, Message: "the server ended the feed with an error that cannot be read"}
+			return true, &Error{Code: CodeInternal,
+				Message: "the server ended the feed with an error that cannot be read"}
 		}
 		return true, fromWire(list)
 	case "ping":
@@ -252,8 +255,8 @@ func closeError(err error) error {
 	if !errors.As(err, &closed) {
 		return unreachable(err)
 	}
-	found := &Error{Code: CodeUnavailable, Message: "the server closed the feed", Retryable: true, CloseCode: closed.Code,
-		Err: err}
+	found := &Error{Code: CodeUnavailable, Message: "the server closed the feed", Retryable: true,
+		CloseCode: closed.Code, Err: err}
 	if code, terminal := closeCodes[closed.Code]; terminal {
 		found.Code, found.Retryable = code, false
 	}

@@ -11,7 +11,8 @@ func Ended(state gql.OperationState) bool {
 	switch state {
 	case gql.OperationStateSucceeded, gql.OperationStateFailed, gql.OperationStateCanceled:
 		return true
-	case gql.OperationStatePending, gql.OperationStateRunning, gql.OperationStateCanceling, gql.OperationStateCompensating:
+	case gql.OperationStatePending, gql.OperationStateRunning, gql.OperationStateCanceling,
+		gql.OperationStateCompensating:
 		return false
 	}
 	return false

@@ -77,7 +77,8 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, memberID string, sour
 		err = json.Unmarshal(line, &query)
 	}
 	if err != nil || query.Member != memberID {
-		return out.Encode(frame{End: &Error{QueryInvalid, "the query is not a JSON document on one line, about this member"}})
+		return out.Encode(frame{End: &Error{QueryInvalid,
+			"the query is not a JSON document on one line, about this member"}})
 	}
 	go func() { // a reader sends nothing more: what comes is its end
 		_, _ = incoming.ReadByte()

@@ -40,7 +40,8 @@ func (s source) Read(ctx context.Context, query nodelogs.Query, each func(nodelo
 }
 
 func line(number int64, text string) nodelogs.Line {
-	return nodelogs.Line{Process: "a", Number: number, Time: time.Unix(1700000000, 5).UTC(), Stream: "stdout", Text: text}
+	return nodelogs.Line{Process: "a", Number: number, Time: time.Unix(1700000000, 5).UTC(), Stream: "stdout",
+		Text: text}
 }
 
 func newSource(end error, lines ...nodelogs.Line) source {

@@ -62,7 +62,8 @@ func Resample(points []Point, step int64) (out []Point) {
 	var end int64
 	flush := func() {
 		if sum.Samples > 0 {
-			out = append(out, Point{At: end, Samples: sum.Samples, Average: sum.Average().Pointers(), Max: sum.Max().Pointers()})
+			out = append(out, Point{At: end, Samples: sum.Samples, Average: sum.Average().Pointers(),
+				Max: sum.Max().Pointers()})
 		}
 		sum = Sum{}
 	}

@@ -169,7 +169,8 @@ func (p *HTTPProbe) check(c *checker) {
 	c.host("http.host", p.Host)
 	relative := p.Path != "" && !strings.HasPrefix(p.Path, "/")
 	if relative || len(p.Path) > maxURLPath || strings.ContainsFunc(p.Path, unprintable) {
-		c.bad("http.path", "must begin with a slash and hold at most %d printable characters without spaces", maxURLPath)
+		c.bad("http.path", "must begin with a slash and hold at most %d printable characters without spaces",
+			maxURLPath)
 	}
 	if p.ExpectStatus != 0 {
 		c.whole("http.expectStatus", p.ExpectStatus, 100, 599)

@@ -37,7 +37,8 @@ type Step struct {
 func Context(operation string) trace.SpanContext {
 	sum := sha256.Sum256([]byte("operation " + operation))
 	return trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: trace.TraceID(sum[:16]), SpanID: trace.SpanID(sum[16:24]), TraceFlags: trace.FlagsSampled, Remote: true,
+		TraceID: trace.TraceID(sum[:16]), SpanID: trace.SpanID(sum[16:24]), TraceFlags: trace.FlagsSampled,
+		Remote: true,
 	})
 }
 

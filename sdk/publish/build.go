@@ -237,7 +237,8 @@ func sumOf(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum
 // describe is the descriptor of some bytes.
 func describe(mediaType string, data []byte) signing.Descriptor {
 	sum := sha256.Sum256(data)
-	return signing.Descriptor{MediaType: mediaType, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(len(data))}
+	return signing.Descriptor{MediaType: mediaType, Digest: "sha256:" + hex.EncodeToString(sum[:]),
+		Size: int64(len(data))}
 }
 
 // json stores a document in the layout.

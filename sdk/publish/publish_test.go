@@ -60,7 +60,8 @@ func TestAnImageHoldsItsFilesAndNothingOfWhoBuiltIt(t *testing.T) {
 	require.Equal(t, []string{"/usr/bin/server"}, config.Config.Entrypoint, "the first file")
 	require.Equal(t, []string{"A=b"}, config.Config.Env)
 
-	file, err := os.Open(filepath.Join(out, "blobs", "sha256", strings.TrimPrefix(manifest.Layers[0].Digest, "sha256:")))
+	file, err := os.Open(filepath.Join(out, "blobs", "sha256", strings.TrimPrefix(manifest.Layers[0].Digest,
+		"sha256:")))
 	require.NoError(t, err)
 	defer func() { _ = file.Close() }()
 	packed, err := gzip.NewReader(file)
@@ -77,8 +78,8 @@ func TestAnImageHoldsItsFilesAndNothingOfWhoBuiltIt(t *testing.T) {
 		require.Empty(t, header.Uname)
 		found[header.Name] = header.Mode
 	}
-	require.Equal(t, map[string]int64{"etc/": 0o755, "etc/server/": 0o755, "etc/server/server.conf": 0o644, "usr/": 0o755,
-		"usr/bin/": 0o755, "usr/bin/server": 0o755}, found)
+	require.Equal(t, map[string]int64{"etc/": 0o755, "etc/server/": 0o755, "etc/server/server.conf": 0o644,
+		"usr/": 0o755, "usr/bin/": 0o755, "usr/bin/server": 0o755}, found)
 
 	left, err := filepath.Glob(filepath.Join(out, ".blob-*"))
 	require.NoError(t, err)

@@ -123,7 +123,9 @@ func (r Registry) parts(ctx context.Context, target name.Reference, l layout, di
 		if err != nil {
 			return nil, err
 		}
-		if err := r.blob(ctx, target, content{part, func() (io.ReadCloser, error) { return os.Open(file) }}); err != nil {
+		if err := r.blob(ctx, target, content{part, func() (io.ReadCloser, error) {
+			return os.Open(file)
+		}}); err != nil {
 			return nil, err
 		}
 	}

@@ -49,7 +49,8 @@ func (r Registry) Sign(ctx context.Context, ref string, key crypto.Signer, class
 		}
 		signed, err = signing.ClassicImage(repository.Name(), digest, key, earlier)
 	} else {
-		signed, err = signing.Image(signing.Descriptor{MediaType: string(found.MediaType), Digest: digest, Size: found.Size},
+		signed, err = signing.Image(signing.Descriptor{MediaType: string(found.MediaType), Digest: digest,
+			Size: found.Size},
 			key)
 	}
 	if err != nil {

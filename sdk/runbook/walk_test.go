@@ -18,8 +18,8 @@ var book = runbook.Runbook{Name: "engine", Title: "The engine", Checks: []runboo
 	{Key: "tank", Title: "The tank", Columns: []string{"seen", "do"}, Edges: []runbook.Edge{
 		{Key: "empty", When: []runbook.Condition{runbook.Below("key.days", 1), runbook.None("ready")}, Seen: "empty",
 			Do: "fill", Act: runbook.Calls("retryOperation")},
-		{Key: "other", When: []runbook.Condition{runbook.Has("message", "leak", "rust"), runbook.Some("state")}, Seen: "wet",
-			Do: "mend", Act: runbook.Outside("mend it")},
+		{Key: "other", When: []runbook.Condition{runbook.Has("message", "leak", "rust"), runbook.Some("state")},
+			Seen: "wet", Do: "mend", Act: runbook.Outside("mend it")},
 	}},
 }}
 

@@ -160,7 +160,8 @@ func statement(digest string, key crypto.Signer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	payload, err := json.Marshal(InToto{Type: Statement, Subject: []Resource{{Digest: map[string]string{"sha256": sum}}},
+	payload, err := json.Marshal(InToto{Type: Statement,
+		Subject:       []Resource{{Digest: map[string]string{"sha256": sum}}},
 		PredicateType: PredicateType, Predicate: map[string]any{}})
 	if err != nil {
 		return nil, err

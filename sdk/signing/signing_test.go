@@ -113,7 +113,9 @@ func TestASignatureHasTheShapeThatOtherToolsRead(t *testing.T) {
 	classic, err := signing.ClassicImage("host/app", subject.Digest, private, nil)
 	require.NoError(t, err)
 	require.Equal(t, "sha256-"+sum+".sig", classic.Tag)
-	require.JSONEq(t, `{"critical": {"identity": {"docker-reference": "host/app"}, "image": {"docker-manifest-digest": "sha256:`+sum+`"},
+	require.JSONEq(t,
+		`{"critical": {"identity": {"docker-reference": "host/app"}, "image": {"docker-manifest-digest": "sha256:`+
+			sum+`"},
 		"type": "cosign container image signature"}, "optional": null}`, string(classic.Blobs[1]))
 	blob, err := signing.Blob(subject.Digest, private)
 	require.NoError(t, err)

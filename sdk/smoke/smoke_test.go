@@ -91,7 +91,8 @@ func TestAnImageIsFetchedStartedOnceAndAnswers(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(asked()), "\n")
 		require.Len(t, lines, 4)
 		require.Regexp(t, `^load --input .*image.tar$`, lines[0])
-		require.Regexp(t, `^run --name smoke-\S+ --network=none --user=65532 localhost/smoke-\S+:smoke serve$`, lines[1])
+		require.Regexp(t, `^run --name smoke-\S+ --network=none --user=65532 localhost/smoke-\S+:smoke serve$`,
+			lines[1])
 		require.Regexp(t, `^rm --force smoke-`, lines[2])
 		require.Regexp(t, `^rmi --force localhost/smoke-`, lines[3])
 	}

@@ -31,7 +31,8 @@ func TestTheListOfFieldsIsGolden(t *testing.T) {
 		for _, field := range section.Fields {
 			fmt.Fprintf(&printed, "%s.%s: %s\n", section.Name, field.Name, field.Kind)
 			if field.Kind == supportbundle.Text {
-				require.Contains(t, []string{"event", "blocker"}, section.Name, "free text is that of events and blockers alone")
+				require.Contains(t, []string{"event", "blocker"}, section.Name,
+					"free text is that of events and blockers alone")
 			}
 		}
 	}
@@ -74,7 +75,8 @@ func TestWordsOfThePlatformAreLetThrough(t *testing.T) {
 
 // secrets are what must never be in a bundle.
 var secrets = []string{
-	"-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIKr6Z1yqfzTQSbLJm0FQ0QZ0sGJz1mKXv3vQ4dW8rTtJoAoGCCqGSM49\n-----END EC PRIVATE KEY-----",
+	"-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIKr6Z1yqfzTQSbLJm0FQ0QZ0sGJz1mKXv3vQ4dW8rTtJoAoGCCqGSM49\n-----END EC " +
+		"PRIVATE KEY-----",
 	"postgres://admin:correcthorse@db.internal:5432/main?sslmode=require",
 	"Authorization: Bearer 6f2c9d1e8b7a4c3d9e0f",
 	"gpu_sa_01m84z4rmyeanayg95np1hfjxw_c2VjcmV0c2VjcmV0",
@@ -109,7 +111,8 @@ func encodings(plain string) map[string]string {
 		"plain": plain, "json": string(quoted), "json twice": string(twice), "unicode escapes": unicode.String(),
 		"base64": encoded, "url-safe base64": base64.RawURLEncoding.EncodeToString([]byte(plain)),
 		"base64 twice": base64.StdEncoding.EncodeToString([]byte(encoded)), "over lines": overLines(plain, 20),
-		"base64 over lines": overLines(encoded, 16), "url": url.QueryEscape(plain), "hex": hex.EncodeToString([]byte(plain)),
+		"base64 over lines": overLines(encoded, 16), "url": url.QueryEscape(plain),
+		"hex":            hex.EncodeToString([]byte(plain)),
 		"gzip in base64": base64.StdEncoding.EncodeToString(packed.Bytes()),
 	}
 }
@@ -126,8 +129,8 @@ func build(t *testing.T) []byte {
 	t.Helper()
 	var b supportbundle.Builder
 	id := anID
-	require.NoError(t, b.Add("operation", supportbundle.Row{"id": &id, "kind": "MEMBERS_ADD", "percent": 40, "force": false,
-		"createdAt": noon, "endedAt": (*time.Time)(nil), "errorOwner": ""}))
+	require.NoError(t, b.Add("operation", supportbundle.Row{"id": &id, "kind": "MEMBERS_ADD", "percent": 40,
+		"force": false, "createdAt": noon, "endedAt": (*time.Time)(nil), "errorOwner": ""}))
 	require.NoError(t, b.Add("event", supportbundle.Row{"type": "apps.instance.running", "message": "it runs"}))
 	require.NoError(t, b.Add("event", supportbundle.Row{"type": "apps.instance.running", "message": secrets[1]}))
 	b.LeaveOut("audit rows", "the caller does not have the permission key for them", 2)
@@ -157,7 +160,8 @@ func TestAChangedBundleIsNotVerified(t *testing.T) {
 	content := string(build(t))
 	lines := strings.SplitAfter(content, "\n")
 	for name, c := range map[string]struct{ changed, why string }{
-		"a changed value":    {strings.Replace(content, `"percent":40`, `"percent":41`, 1), "section operation was changed"},
+		"a changed value": {strings.Replace(content, `"percent":40`, `"percent":41`, 1),
+			"section operation was changed"},
 		"a secret":           {strings.Replace(content, "it runs", "password=x", 1), "may have a secret"},
 		"another text":       {strings.Replace(content, "it runs", "it ran", 1), "section event was changed"},
 		"a field of no list": {strings.Replace(content, `"percent":40`, `"reason":"x"`, 1), "has no field reason"},
@@ -177,10 +181,11 @@ func TestAChangedBundleIsNotVerified(t *testing.T) {
 func TestNothingComesIntoABundleByAccident(t *testing.T) {
 	t.Parallel()
 	var b supportbundle.Builder
-	require.ErrorContains(t, b.Add("operation", supportbundle.Row{"reason": "x"}), "section operation has no field reason")
+	require.ErrorContains(t, b.Add("operation", supportbundle.Row{"reason": "x"}),
+		"section operation has no field reason")
 	require.ErrorContains(t, b.Add("secrets", nil), "no section secrets")
-	for field, value := range map[string]any{"id": "op_1", "kind": "lower", "errorOwner": "UPPER", "percent": "1", "force": 1,
-		"createdAt": "yesterday", "requesterId": secrets[3], "errorCode": "AKIA0000000000000000"} {
+	for field, value := range map[string]any{"id": "op_1", "kind": "lower", "errorOwner": "UPPER", "percent": "1",
+		"force": 1, "createdAt": "yesterday", "requesterId": secrets[3], "errorCode": "AKIA0000000000000000"} {
 		require.NoError(t, b.Add("operation", supportbundle.Row{field: value}))
 	}
 	content, manifest, err := b.File("not an id", noon)

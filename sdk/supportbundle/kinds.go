@@ -22,7 +22,8 @@ var forms = map[Kind]*regexp.Regexp{
 
 // why gives the reason for which a value is left out that is not of its kind.
 var why = map[Kind]string{
-	ID: "it is not a typed id", Enum: "it is not the name of a state or a code", Word: "it is not a name of the platform's",
+	ID: "it is not a typed id", Enum: "it is not the name of a state or a code",
+	Word:  "it is not a name of the platform's",
 	Place: "it is not a branch of a runbook", Hex: "it is not a trace's id", Count: "it is not a whole number",
 	Flag: "it is neither true nor false", Time: "it is not a time", Correlation: "it is not a correlation id",
 	Text: "it may have a secret in it",

@@ -77,8 +77,9 @@ var plain = regexp.MustCompile(`^(` + strings.Join([]string{
 var address = regexp.MustCompile(`^-?([0-9]{1,3}\.){3}[0-9]`)
 
 // names are words after which a secret may follow that looks like a word.
-var names = regexp.MustCompile(`(?i)^(password|passwd|passphrase|pass|pwd|secret|token|bearer|credential|authorization|apikey|` +
-	`key|pin|login)$`)
+var names = regexp.MustCompile(
+	`(?i)^(password|passwd|passphrase|pass|pwd|secret|token|bearer|credential|authorization|apikey|` +
+		`key|pin|login)$`)
 
 // joining are words that may be between such a word and the secret.
 var joining = regexp.MustCompile(`(?i)^(is|was|are|were|of|for|from|the|a|an|its|to|by|with|and|or|that|has|had)$`)
@@ -87,13 +88,14 @@ var joining = regexp.MustCompile(`(?i)^(is|was|are|were|of|for|from|the|a|an|its
 const maxDepth = 4
 
 // secrets are what secrets look like, in a text and in the same text without its white space.
-var secrets = regexp.MustCompile(`(?i)(-----\s*BEGIN|PRIVATE\s*KEY|ssh-(rsa|ed25519)|[a-z][a-z0-9+.-]*://[^/\s:@]*:[^@\s]+@|` +
-	`bearer\s*[=:]?\s*[a-z0-9._~+/=-]*[0-9_.~+/=][a-z0-9._~+/=-]*|gpu_[a-z]{2,4}_[a-z0-9]|eyJ[a-z0-9_-]{10}|\b(AKIA|ASIA)[A-Z0-9]{12}|` +
-	`(password|passwd|secret|token|api_?key|authorization)["']?\s*[:=]\s*["']?[^\s"']|gh[pousr]_[a-z0-9]{10}|xox[abprs]-[a-z0-9])`)
+var secrets = regexp.MustCompile(
+	`(?i)(-----\s*BEGIN|PRIVATE\s*KEY|ssh-(rsa|ed25519)|[a-z][a-z0-9+.-]*://[^/\s:@]*:[^@\s]+@|` +
+		`bearer\s*[=:]?\s*[a-z0-9._~+/=-]*[0-9_.~+/=][a-z0-9._~+/=-]*|gpu_[a-z]{2,4}_[a-z0-9]|eyJ[a-z0-9_-]{10}|\b(AKIA|ASIA)[A-Z0-9]{12}|` +
+		`(password|passwd|secret|token|api_?key|authorization)["']?\s*[:=]\s*["']?[^\s"']|gh[pousr]_[a-z0-9]{10}|xox[abprs]-[a-z0-9])`)
 
 // marks are what every match of secrets has in it, in small letters: a text without any of them need not be searched.
-var marks = []string{"begin", "private", "ssh-", "://", "bearer", "gpu_", "eyj", "akia", "asia", "password", "passwd", "secret",
-	"token", "api", "authorization", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "xox"}
+var marks = []string{"begin", "private", "ssh-", "://", "bearer", "gpu_", "eyj", "akia", "asia", "password",
+	"passwd", "secret", "token", "api", "authorization", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "xox"}
 
 func matches(text string) bool {
 	small := strings.ToLower(text)

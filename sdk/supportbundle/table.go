@@ -68,8 +68,10 @@ type Section struct {
 // sections is the whole list of what a bundle may have. A golden file shows it: its difference is the review.
 var sections = []Section{
 	{"request", []Field{
-		{"correlationId", Correlation}, {"operationId", ID}, {"instanceId", ID}, {"allocationId", ID}, {"projectId", ID},
-		{"asked", Word}, {"kind", Enum}, {"at", Time}, {"stands", Enum}, {"code", Enum}, {"owner", Word}, {"branch", Place},
+		{"correlationId", Correlation}, {"operationId", ID}, {"instanceId", ID}, {"allocationId", ID},
+		{"projectId", ID},
+		{"asked", Word}, {"kind", Enum}, {"at", Time}, {"stands", Enum}, {"code", Enum}, {"owner", Word},
+		{"branch", Place},
 		{"nextMutation", Word}, {"nextPermissionKey", Word}, {"nextAllowed", Flag}, {"traceId", Hex},
 	}},
 	{"operation", []Field{
@@ -83,12 +85,14 @@ var sections = []Section{
 		{"name", Word}, {"ordinal", Count}, {"state", Enum}, {"attempt", Count}, {"startedAt", Time}, {"endedAt", Time},
 	}},
 	{"blocker", []Field{
-		{"code", Enum}, {"owner", Word}, {"subject", ID}, {"since", Time}, {"nextRetryAt", Time}, {"permissionKey", Word},
+		{"code", Enum}, {"owner", Word}, {"subject", ID}, {"since", Time}, {"nextRetryAt", Time},
+		{"permissionKey", Word},
 		{"message", Text},
 	}},
 	{"call", []Field{{"attempt", Count}, {"state", Word}}},
 	{"task", []Field{
-		{"id", ID}, {"kind", Enum}, {"state", Enum}, {"exitCode", Count}, {"instanceId", ID}, {"memberId", ID}, {"nodeId", ID},
+		{"id", ID}, {"kind", Enum}, {"state", Enum}, {"exitCode", Count}, {"instanceId", ID}, {"memberId", ID},
+		{"nodeId", ID},
 		{"createdAt", Time}, {"startedAt", Time}, {"endedAt", Time},
 	}},
 	{"event", []Field{

@@ -154,8 +154,8 @@ func (b *Builder) File(about string, madeAt time.Time) ([]byte, *Manifest, error
 		for _, row := range rows {
 			fmt.Fprintf(&body, "{\"section\":%q,\"row\":%s}\n", section.Name, row)
 		}
-		manifest.Sections = append(manifest.Sections, Summary{Name: section.Name, Fields: section.names(), Rows: len(rows),
-			Digest: Digest(body.Bytes()[begin:])})
+		manifest.Sections = append(manifest.Sections, Summary{Name: section.Name, Fields: section.names(),
+			Rows: len(rows), Digest: Digest(body.Bytes()[begin:])})
 	}
 	manifest.LeftOut = append(slices.Clone(b.leftOut), never...)
 	head, err := json.Marshal(map[string]*Manifest{"manifest": manifest})

@@ -22,7 +22,10 @@ func Serve(ctx context.Context, conn net.Conn, handler http.Handler) {
 	var once sync.Once
 	served := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerPatience, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		BaseContext: func(net.Listener) context.Context {
+			return ctx
+		},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed || state == http.StateHijacked {
 				once.Do(func() { close(ended) })

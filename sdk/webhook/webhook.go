@@ -88,7 +88,8 @@ func Verify(secret string, header http.Header, body []byte, now time.Time) error
 		return ErrTime
 	}
 	want := sum(key, id, stamp, body)
-	for _, one := range strings.SplitN(signatures, " ", maxSigned+1)[:min(maxSigned, strings.Count(signatures, " ")+1)] {
+	for _, one := range strings.SplitN(signatures, " ", maxSigned+1)[:min(maxSigned,
+		strings.Count(signatures, " ")+1)] {
 		text, ok := strings.CutPrefix(one, version)
 		if !ok {
 			continue

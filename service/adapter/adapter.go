@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -25,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/account"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -265,15 +264,6 @@ func text(err error) string {
 	return message
 }
 
-const columns = `id, name, url, authority, description, last_seen_at, last_error, narrow_calls, tenant_id, project_id,
-	service_account_id, created_at`
-
-func scan(row pgx.CollectableRow) (*db.Adapter, error) {
-	x := new(db.Adapter)
-	return x, row.Scan(&x.ID, &x.Name, &x.URL, &x.Authority, &x.Description, &x.LastSeenAt, &x.LastError, &x.NarrowCalls,
-		&x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.CreatedAt)
-}
-
 // Adapters lists the registered adapters by name. Key: adapter.read on the platform.
 func (s *Service) Adapters(ctx context.Context, args page.Args) (*page.Page[*db.Adapter], error) {
 	const list = "adapters"
@@ -282,8 +272,8 @@ func (s *Service) Adapters(ctx context.Context, args page.Args) (*page.Page[*db.
 		return nil, err
 	}
 	var found []*db.Adapter
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scan,
-		`SELECT `+columns+` FROM adapter WHERE name > $1 ORDER BY name LIMIT $2`, after, args.First+1))
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Adapter,
+		`SELECT `+rows.AdapterColumns+` FROM adapter WHERE name > $1 ORDER BY name LIMIT $2`, after, args.First+1))
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +286,8 @@ func (s *Service) Adapters(ctx context.Context, args page.Args) (*page.Page[*db.
 // Adapter reads one registration. Key: adapter.read on the platform, or sandbox.manage on the project whose it is.
 func (s *Service) Adapter(ctx context.Context, id ids.ID) (*db.Adapter, error) {
 	var row *db.Adapter
-	actor, err := s.DB.Read(ctx, tx.Row(&row, scan, `SELECT `+columns+` FROM adapter WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.Adapter, `SELECT `+rows.AdapterColumns+`
+		FROM adapter WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,8 @@ func TestAnAdapterIsRegisteredWithWhatItSaysOfItselfAndMoves(t *testing.T) {
 	one, err := verbs.Adapter(operator, made.ID)
 	require.NoError(t, err)
 	require.Equal(t, "demo", one.Name)
-	_, err = verbs.Adapters(kit.As(kit.User(kit.Tenant(), platformtest.In(authz.ProjectAdmin, kit.Project(kit.Tenant())))),
+	_, err = verbs.Adapters(kit.As(kit.User(kit.Tenant(), platformtest.In(authz.ProjectAdmin,
+		kit.Project(kit.Tenant())))),
 		page.Args{First: 10})
 	platformtest.Refused(t, err, fault.Forbidden)
 }
@@ -83,7 +84,8 @@ func TestAnAdapterOfAnUnreadableDescriptionIsRegisteredWithTheReason(t *testing.
 		verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(string, string) (json.RawMessage, error) {
 			return json.RawMessage(said), nil
 		})}
-		row, err := verbs.Register(kit.As(kit.Operator()), adapter.RegisterInput{Name: "demo", URL: "http://127.0.0.1:7001"})
+		row, err := verbs.Register(kit.As(kit.Operator()), adapter.RegisterInput{Name: "demo",
+			URL: "http://127.0.0.1:7001"})
 		require.NoError(t, err)
 		require.Contains(t, row.LastError, says)
 		require.Empty(t, row.Description)
@@ -96,7 +98,10 @@ func TestRegistrationIsRefusedBeforeAnybodyIsDialled(t *testing.T) {
 	kit := platformtest.New(t)
 	dialled := 0
 	verbs := &adapter.Service{DB: kit.DB,
-		Describe: describe(func(string, string) (json.RawMessage, error) { dialled++; return json.RawMessage(`{}`), nil }),
+		Describe: describe(func(string, string) (json.RawMessage, error) {
+			dialled++
+			return json.RawMessage(`{}`), nil
+		}),
 		Allow: func(address *url.URL) error {
 			if address.Hostname() == "127.0.0.1" {
 				return nil
@@ -141,15 +146,16 @@ func TestAnAdapterOffThisMachineIsKnownByItsAuthority(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
 	var called []adapterclient.Target
-	verbs := &adapter.Service{DB: kit.DB, Describe: func(_ context.Context, target adapterclient.Target) (json.RawMessage,
-		error) {
+	verbs := &adapter.Service{DB: kit.DB, Describe: func(_ context.Context,
+		target adapterclient.Target) (json.RawMessage, error) {
 		called = append(called, target)
 		return json.RawMessage(`{}`), nil
 	}}
 	operator, pinned, none := kit.As(kit.Operator()), authority(t), ""
 	for address, at := range map[string]string{
-		"http://10.0.0.7:8443": "input.url", "http://adapter.test": "input.url", "http://localhost.evil.test": "input.url",
-		"https://10.0.0.7:8443": "input.authority", "https://adapter.test": "input.authority",
+		"http://10.0.0.7:8443": "input.url", "http://adapter.test": "input.url",
+		"http://localhost.evil.test": "input.url",
+		"https://10.0.0.7:8443":      "input.authority", "https://adapter.test": "input.authority",
 	} {
 		_, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: address})
 		platformtest.Refused(t, err, fault.AdapterInsecure, at)
@@ -157,7 +163,8 @@ func TestAnAdapterOffThisMachineIsKnownByItsAuthority(t *testing.T) {
 	}
 	key := "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 	for _, text := range []string{"x", key, pinned + key, pinned + "x", strings.Repeat(pinned, 40)} {
-		_, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "https://adapter.test", Authority: &text})
+		_, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "https://adapter.test",
+			Authority: &text})
 		platformtest.Refused(t, err, fault.InvalidArgument, "input.authority")
 	}
 	require.Empty(t, called, "nothing was dialled")

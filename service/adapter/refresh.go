@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 const (
@@ -20,13 +21,13 @@ const (
 // rebuilt since. It runs as the workers; the caller decides how often. An adapter that does not answer keeps its last
 // description, and lastError gets the reason.
 func (s *Service) Refresh(ctx context.Context) error {
-	found, err := s.DB.Worker().Query(ctx, `SELECT `+columns+` FROM adapter
+	found, err := s.DB.Worker().Query(ctx, `SELECT `+rows.AdapterColumns+` FROM adapter
 		WHERE NOT EXISTS (SELECT FROM project p WHERE p.id = adapter.project_id AND p.deleted_at IS NOT NULL)
 		ORDER BY project_id IS NOT NULL, name LIMIT $1`, refreshMost)
 	if err != nil {
 		return fmt.Errorf("list adapters: %w", err)
 	}
-	adapters, err := pgx.CollectRows(found, scan)
+	adapters, err := pgx.CollectRows(found, rows.Adapter)
 	if err != nil {
 		return fmt.Errorf("list adapters: %w", err)
 	}

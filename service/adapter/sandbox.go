@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/kit/sandbox"
 	"github.com/gpuaas/app-platform/service/kit/scope"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
@@ -153,10 +154,12 @@ func add(ctx context.Context, t *tx.Tx, place sandbox.Place, in RegisterInput, s
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at, authority,
+	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at,
+		authority,
 		narrow_calls, tenant_id, project_id, service_account_id)
 		VALUES ($1, $2, $3, $4::jsonb, CASE WHEN $4::jsonb IS NULL THEN NULL ELSE $6::timestamptz END, $5, $6, $7,
-		coalesce($8, false), $9, $10, nullif($11, ''))`, ids.New(ids.Adapter), in.Name, in.URL, said, text(unreached), t.Now, *in.Authority,
+		coalesce($8, false), $9, $10, nullif($11, ''))`, ids.New(ids.Adapter), in.Name, in.URL, said, text(unreached),
+		t.Now, *in.Authority,
 		in.NarrowCalls, place.TenantID, place.ProjectID, in.ServiceAccountID)
 	if tx.Violates(err, "adapter_name_key") {
 		return taken(in.Name)
@@ -171,7 +174,8 @@ func add(ctx context.Context, t *tx.Tx, place sandbox.Place, in RegisterInput, s
 // until there is another.
 func change(ctx context.Context, t *tx.Tx, old *db.Adapter, in RegisterInput, said json.RawMessage,
 	unreached error) error {
-	done, err := t.Exec(ctx, `UPDATE adapter SET url = $2, authority = $3, description = coalesce($4::jsonb, description),
+	done, err := t.Exec(ctx, `UPDATE adapter SET url = $2, authority = $3,
+		description = coalesce($4::jsonb, description),
 		last_seen_at = CASE WHEN $4::jsonb IS NULL THEN last_seen_at ELSE $6::timestamptz END, last_error = $5,
 		narrow_calls = coalesce($7, narrow_calls),
 		service_account_id = CASE WHEN $8::text IS NULL THEN service_account_id ELSE nullif($8, '') END, feed_epoch = CASE WHEN url = $2 THEN feed_epoch ELSE '' END,
@@ -202,7 +206,7 @@ func (s *Service) inSandbox(ctx context.Context, projectID ids.ID, args page.Arg
 	}
 	of := scope.Scope{ProjectID: &projectID}
 	var found []*db.Adapter
-	actor, err := s.DB.Read(ctx, of.With(tx.Rows(&found, scan, `SELECT `+columns+` FROM adapter
+	actor, err := s.DB.Read(ctx, of.With(tx.Rows(&found, rows.Adapter, `SELECT `+rows.AdapterColumns+` FROM adapter
 		WHERE project_id = $1 AND name > $2 ORDER BY name LIMIT $3`, projectID, after, args.First+1))...)
 	if err != nil {
 		return nil, err

@@ -122,7 +122,8 @@ func TestATenantHasABoundedNumberOfSandboxedAdapters(t *testing.T) {
 	_, err := verbs.RegisterSandbox(publisher, in)
 	require.NoError(t, err)
 	for i := range sandbox.Most - 1 {
-		kit.SQL(`INSERT INTO adapter (id, name, url, tenant_id, project_id, created_at) VALUES ($1, $2, '', $3, $4, now())`,
+		kit.SQL(`INSERT INTO adapter (id, name, url, tenant_id, project_id, created_at)
+			VALUES ($1, $2, '', $3, $4, now())`,
 			ids.New(ids.Adapter), fmt.Sprintf("%s-filler-%d", tenant.Slug, i), tenant.ID, project.ID)
 	}
 	in.URL = "https://adapter.example.com/moved"

@@ -89,7 +89,8 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, statuses []lifecyc
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
 		tx.Rows(&found, rows.Allocation, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE project_id = $1
 			AND ($2 = '' OR id < $2)
-			AND (cardinality($3::text[]) = 0 OR status = ANY ($3))`+among+` ORDER BY id DESC LIMIT $4`, projectID, after, names, args.First+1))
+			AND (cardinality($3::text[]) = 0 OR status = ANY
+			($3))`+among+` ORDER BY id DESC LIMIT $4`, projectID, after, names, args.First+1))
 	if err != nil {
 		return nil, err
 	}

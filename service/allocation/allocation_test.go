@@ -46,8 +46,8 @@ func newBench(t *testing.T) *bench {
 
 // slice requests slices of some GPUs each.
 func (b *bench) slice(key string, count, gpus int) allocation.RequestInput {
-	return allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeGPUSlice, Count: count, GPUCount: &gpus,
-		IdempotencyKey: key}
+	return allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeGPUSlice, Count: count,
+		GPUCount: &gpus, IdempotencyKey: key}
 }
 
 // whole requests whole nodes.

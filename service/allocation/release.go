@@ -294,8 +294,9 @@ func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db
 		after["instance"], after["decommission"] = r.instance.ID, decommission.ID
 	}
 	err := audit.Write(ctx, t, audit.Entry{
-		Action: "releaseAllocation", Key: authz.AllocationRelease, Object: object(r.allocation), ObjectID: r.allocation.ID,
-		Reason: r.in.Reason, Before: map[string]any{"status": before}, After: after,
+		Action: "releaseAllocation", Key: authz.AllocationRelease, Object: object(r.allocation),
+		ObjectID: r.allocation.ID,
+		Reason:   r.in.Reason, Before: map[string]any{"status": before}, After: after,
 	})
 	if err != nil {
 		return err
@@ -317,7 +318,8 @@ func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db
 		return err
 	}
 	return audit.Write(ctx, t, audit.Entry{
-		Action: "releaseAllocation", Key: key, Object: object(r.allocation), ObjectID: r.instance.ID, Reason: r.in.Reason,
-		After: map[string]any{"status": r.instance.Status, "operation": decommission.ID},
+		Action: "releaseAllocation", Key: key, Object: object(r.allocation), ObjectID: r.instance.ID,
+		Reason: r.in.Reason,
+		After:  map[string]any{"status": r.instance.Status, "operation": decommission.ID},
 	})
 }

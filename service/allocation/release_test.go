@@ -134,7 +134,8 @@ func TestRepeatedReleases(t *testing.T) {
 	anew, err := b.Release(b.admin, release(held.ID, "k3"))
 	require.NoError(t, err, "a release that failed can be asked for again")
 	require.NotEqual(t, first.Operation.ID, anew.Operation.ID)
-	require.Equal(t, change(t, first.Operation.Operation).Decommission, change(t, anew.Operation.Operation).Decommission)
+	require.Equal(t, change(t, first.Operation.Operation).Decommission,
+		change(t, anew.Operation.Operation).Decommission)
 
 	b.SQL(`UPDATE allocation SET status = 'RELEASED', released_at = now(), instance_id = NULL WHERE id = $1`, held.ID)
 	_, err = b.Release(b.admin, release(held.ID, "k4"))
@@ -280,7 +281,8 @@ func TestAReleasesPlanShowsWhatIsGivenBackAndWritesNothing(t *testing.T) {
 	require.Equal(t, instance.ID, *plan.InstanceID)
 	total := plan.Cost.Totals[0]
 	require.Equal(t, []string{"EUR", "5", "2.5", "-2.5", "2.5"},
-		[]string{total.Currency, total.Before.String(), total.After.String(), total.Delta.String(), total.Left.String()})
+		[]string{total.Currency, total.Before.String(), total.After.String(), total.Delta.String(),
+			total.Left.String()})
 	require.Zero(t, b.Count("operation", ""))
 	require.Equal(t, 2, b.Count("allocation", "status = 'READY'"))
 	require.Equal(t, 1, b.Count("instance", "status = 'RUNNING'"))

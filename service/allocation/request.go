@@ -62,13 +62,15 @@ func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocatio
 			made[i] = ids.New(ids.Allocation)
 		}
 		repeated, err := idem.Claim(ctx, t, idem.Key{
-			Verb: "requestAllocation", TenantID: project.TenantID, ProjectID: project.ID, Value: in.IdempotencyKey, Input: in,
+			Verb: "requestAllocation", TenantID: project.TenantID, ProjectID: project.ID,
+			Value: in.IdempotencyKey, Input: in,
 		}, &made)
 		if err != nil {
 			return err
 		}
 		if repeated {
-			out, err = t.Allocation.Query().Where(dballocation.IDIn(made...)).Order(db.Asc(dballocation.FieldID)).All(ctx)
+			out, err = t.Allocation.Query().Where(dballocation.IDIn(made...)).
+				Order(db.Asc(dballocation.FieldID)).All(ctx)
 			return err
 		}
 		out, err = in.write(ctx, t, project, made)
@@ -79,8 +81,8 @@ func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocatio
 }
 
 func (in *RequestInput) want() *capacity.Want {
-	return &capacity.Want{Shape: in.Shape, GPUCount: in.GPUCount, SKU: in.SKU, Region: in.Region, Class: in.IsolationClass,
-		Profile: in.MemberProfile}
+	return &capacity.Want{Shape: in.Shape, GPUCount: in.GPUCount, SKU: in.SKU, Region: in.Region,
+		Class: in.IsolationClass, Profile: in.MemberProfile}
 }
 
 // check refuses input that is wrong by itself.
@@ -129,8 +131,9 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 	out := make([]*db.Allocation, len(made))
 	for i, id := range made {
 		out[i], err = capacity.Place(ctx, t, capacity.Draft{
-			ID: id, Project: project, Want: *in.want(), Policy: rules, Name: in.name(i), SchedulerType: in.SchedulerType,
-			Metadata: in.IntegrationMetadata,
+			ID: id, Project: project, Want: *in.want(), Policy: rules, Name: in.name(i),
+			SchedulerType: in.SchedulerType,
+			Metadata:      in.IntegrationMetadata,
 		})
 		if refused := capacity.Exhausted(err, i+1, in.Count, "input"); refused != nil {
 			return nil, refused
@@ -168,8 +171,10 @@ func tell(t *tx.Tx, made []*db.Allocation) error {
 	for _, row := range made {
 		of := map[string]any{"shape": row.Shape, "gpuCount": row.GpuCount, "sku": row.Sku, "region": row.Region}
 		err := event.AppendFree(t, row,
-			event.Draft{Type: lifecycle.EventAllocationRequested, Message: "allocation " + row.Name + " requested", Payload: of},
-			event.Draft{Type: lifecycle.EventAllocationReady, Message: "allocation " + row.Name + " is ready", Payload: of})
+			event.Draft{Type: lifecycle.EventAllocationRequested, Message: "allocation " + row.Name + " requested",
+				Payload: of},
+			event.Draft{Type: lifecycle.EventAllocationReady, Message: "allocation " + row.Name + " is ready",
+				Payload: of})
 		if err != nil {
 			return err
 		}

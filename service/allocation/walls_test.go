@@ -48,7 +48,8 @@ func TestSlicesOfANodeHoldDifferentDevicesAndTheirShare(t *testing.T) {
 
 	_, err = b.Admin.Exec(t.Context(), `UPDATE allocation SET devices = $2 WHERE id = $1`, first.ID, second.Devices[:1])
 	require.ErrorContains(t, err, "device_hold_pkey", "the database itself lets no two hold the same device")
-	_, err = b.Admin.Exec(t.Context(), `INSERT INTO allocation (id, tenant_id, project_id, name, shape, gpu_count, status,
+	_, err = b.Admin.Exec(t.Context(), `INSERT INTO allocation (id, tenant_id, project_id, name, shape, gpu_count,
+		status,
 		node_id, devices, created_at)
 		SELECT 'alc_x', tenant_id, project_id, 'x', shape, gpu_count, status, node_id, devices, now() FROM allocation
 		WHERE id = $1`, second.ID)
@@ -83,14 +84,15 @@ func TestOnlyNodesThatOfferTheClassArePicked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	plain, _ := b.Node(4)
-	b.SQL(`UPDATE compute_node SET walls = '{"classes": ["CONTAINER", "WHOLE_NODE"], "profiles": ["SERVICE"], "gaps": []}'`)
+	b.SQL(
+		`UPDATE compute_node SET walls = '{"classes": ["CONTAINER", "WHOLE_NODE"], "profiles": ["SERVICE"], "gaps": []}'`)
 	demanding := func(key string, class isolation.Class, profile isolation.Profile) allocation.RequestInput {
 		in := b.slice(key, 1, 1)
 		in.IsolationClass, in.MemberProfile = class, profile
 		return in
 	}
-	for _, in := range []allocation.RequestInput{demanding("a", isolation.VM, ""), demanding("b", isolation.WholeNode, ""),
-		demanding("c", "", isolation.Nesting)} {
+	for _, in := range []allocation.RequestInput{demanding("a", isolation.VM, ""),
+		demanding("b", isolation.WholeNode, ""), demanding("c", "", isolation.Nesting)} {
 		_, err := b.Request(b.admin, in)
 		platformtest.Refused(t, err, fault.ClassUnavailable, "input.isolationClass")
 	}
@@ -114,7 +116,8 @@ func TestANodeWithoutARuntimeGetsNoAllocation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.Node(4)
-	b.SQL(`UPDATE compute_node SET walls = '{"classes": [], "profiles": [], "gaps": [{"wall": "RUNTIME", "reason": "gone"}]}'`)
+	b.SQL(
+		`UPDATE compute_node SET walls = '{"classes": [], "profiles": [], "gaps": [{"wall": "RUNTIME", "reason": "gone"}]}'`)
 	_, err := b.Request(b.admin, b.slice("a", 1, 1))
 	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	_, err = b.Request(b.admin, b.whole("b", 1))

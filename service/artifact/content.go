@@ -72,7 +72,8 @@ type reading struct {
 func (r *reading) outline(ctx context.Context, digest string) (*content, error) {
 	if r.session.Ref().File() {
 		file := part{Role: lifecycle.PartBlob, Digest: digest, MediaType: "application/octet-stream", Size: -1}
-		return &content{kind: lifecycle.ArtifactBlob, digest: digest, mediaType: file.MediaType, parts: []part{file}}, nil
+		return &content{kind: lifecycle.ArtifactBlob, digest: digest, mediaType: file.MediaType,
+			parts: []part{file}}, nil
 	}
 	out := &content{kind: lifecycle.ArtifactOCI, digest: digest}
 	err := r.manifest(ctx, out, part{Role: lifecycle.PartManifest, Digest: digest, Size: -1}, 0)
@@ -276,7 +277,8 @@ func failed(ctx context.Context, what string, err error) error {
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errTooLong):
-		return fault.New(fault.ArtifactUnavailable, "the source took longer than %s", readTimeout).Because(err).Retry(true)
+		return fault.New(fault.ArtifactUnavailable, "the source took longer than %s", readTimeout).
+			Because(err).Retry(true)
 	case errors.Is(err, fetch.ErrNotFound):
 		return fault.New(fault.ArtifactUnavailable, "the source does not give the artifact: it does not have %s",
 			what).Because(err)

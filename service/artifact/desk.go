@@ -87,8 +87,8 @@ func (d *desk) take(ctx context.Context, key errandKey,
 		}
 	}
 	if len(d.running) >= maxErrands || own >= maxErrandsEach {
-		return nil, fault.New(fault.LimitExceeded, "too many artifacts are being read at once: at most %d for one owner",
-			maxErrandsEach).Retry(true)
+		return nil, fault.New(fault.LimitExceeded,
+			"too many artifacts are being read at once: at most %d for one owner", maxErrandsEach).Retry(true)
 	}
 	if d.running == nil {
 		d.running = make(map[errandKey]*errand)

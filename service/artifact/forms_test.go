@@ -58,12 +58,14 @@ func TestAnIndexIsReadWithAllThatItLists(t *testing.T) {
 		require.Equal(t, i, part.Position)
 		roles = append(roles, part.Role)
 	}
-	require.Equal(t, []lifecycle.PartRole{"MANIFEST", "MANIFEST", "CONFIG", "LAYER", "MANIFEST", "CONFIG", "LAYER"}, roles)
+	require.Equal(t, []lifecycle.PartRole{"MANIFEST", "MANIFEST", "CONFIG", "LAYER", "MANIFEST", "CONFIG",
+		"LAYER"}, roles)
 	require.Equal(t, "linux/amd64", parts[1].Platform)
 	require.Equal(t, made.Digest, parts[4].Parent)
 	require.Equal(t, parts[4].Digest, parts[6].Parent)
 	total := len(index) + len(amd) + len(arm) + len(shared)
-	require.EqualValues(t, int64(total)+parts[2].SizeBytes+parts[5].SizeBytes, made.SizeBytes, "what both use counts once")
+	require.EqualValues(t, int64(total)+parts[2].SizeBytes+parts[5].SizeBytes, made.SizeBytes,
+		"what both use counts once")
 }
 
 func TestAnOCIArtifactKeepsItsTypeAndTheNamesOfItsFiles(t *testing.T) {
@@ -73,8 +75,9 @@ func TestAnOCIArtifactKeepsItsTypeAndTheNamesOfItsFiles(t *testing.T) {
 	title := func(name string) object {
 		return object{"annotations": object{"org.opencontainers.image.title": name}}
 	}
-	manifest := encode(t, object{"schemaVersion": 2, "mediaType": mediaType, "artifactType": "application/vnd.test.model",
-		"config": descriptor("application/vnd.oci.empty.v1+json", []byte("{}")),
+	manifest := encode(t, object{"schemaVersion": 2, "mediaType": mediaType,
+		"artifactType": "application/vnd.test.model",
+		"config":       descriptor("application/vnd.oci.empty.v1+json", []byte("{}")),
 		"layers": []object{descriptor("application/octet-stream", weights, title("model/weights.bin")),
 			descriptor("text/plain", words, title("words.txt"))}})
 	made := b.published(b.at(b.put(mediaType, "v1", manifest, []byte("{}"), weights, words)), "k")

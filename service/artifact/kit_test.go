@@ -163,8 +163,9 @@ func (b *bench) smoked(of *db.Artifact) {
 // nothing asserts that nothing was written.
 func (b *bench) nothing() {
 	b.t.Helper()
-	require.Zero(b.t, b.Count("artifact", "")+b.Count("artifact_part", "")+b.Count("idempotency", "")+b.Count("promotion",
-		""))
+	require.Zero(b.t, b.Count("artifact", "")+b.Count("artifact_part", "")+b.Count("idempotency", "")+
+		b.Count("promotion",
+			""))
 }
 
 func newKey(t *testing.T) crypto.Signer {

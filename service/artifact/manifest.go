@@ -104,7 +104,8 @@ func (d *document) holds(said string) string {
 	switch {
 	case d.ArtifactType != "":
 		return d.ArtifactType
-	case !d.isIndex() && !d.isImage() && d.Config != nil && d.Config.MediaType != "" && d.Config.MediaType != emptyConfig:
+	case !d.isIndex() && !d.isImage() && d.Config != nil && d.Config.MediaType != "" &&
+		d.Config.MediaType != emptyConfig:
 		return d.Config.MediaType
 	case d.MediaType != "":
 		return d.MediaType
@@ -143,7 +144,8 @@ func (d descriptor) part(role lifecycle.PartRole, parent part) (part, error) {
 		!printable(title) {
 		return part{}, malformed("a part has no sha256 digest, or its size, media type or title is not valid")
 	}
-	made := part{Role: role, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, Title: title, Parent: parent.Digest}
+	made := part{Role: role, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, Title: title,
+		Parent: parent.Digest}
 	if role == lifecycle.PartManifest {
 		made.Platform = parent.Platform
 		if d.Platform != nil {

@@ -123,8 +123,10 @@ func (s *Service) promote(ctx context.Context, t *tx.Tx, in PromoteArtifactInput
 	if err != nil {
 		return nil, fmt.Errorf("promote artifact %s: %w", row.ID, err)
 	}
-	step := t.Promotion.Create().SetID(ids.New(ids.Promotion)).SetObjectID(row.ID).SetNillableTenantID(row.TenantID).SetFromStage(from).SetToStage(in.To).
-		SetReason(in.Reason).SetActorKind(string(t.Actor.Kind)).SetActorID(string(t.Actor.ID)).SetActorName(t.Actor.Name).SetCreatedAt(t.Now).
+	step := t.Promotion.Create().SetID(ids.New(ids.Promotion)).SetObjectID(row.ID).SetNillableTenantID(row.TenantID).
+		SetFromStage(from).SetToStage(in.To).
+		SetReason(in.Reason).SetActorKind(string(t.Actor.Kind)).SetActorID(string(t.Actor.ID)).
+		SetActorName(t.Actor.Name).SetCreatedAt(t.Now).
 		SetOverride(in.Override)
 	if err := step.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("note the promotion of %s: %w", row.ID, err)

@@ -41,8 +41,8 @@ func TestAnArtifactEarnsItsStages(t *testing.T) {
 	}
 
 	app := b.App("apps")
-	pinned := b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0", b.Adapter("http://adapter.test", nil),
-		made))
+	pinned := b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0",
+		b.Adapter("http://adapter.test", nil), made))
 	err = promote(lifecycle.StageDeprecated)
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, string(pinned.ID))

@@ -24,8 +24,9 @@ import (
 // PublishArtifactInput is the input for a new artifact.
 type PublishArtifactInput struct {
 	Name, MediaType, Ref, IdempotencyKey string
-	Digest                               string  `json:",omitempty"` // empty for what the registry says; a blob needs it
-	ProjectID                            *ids.ID `json:",omitempty"` // nil for the platform
+	// empty for what the registry says; a blob needs it
+	Digest    string  `json:",omitempty"`
+	ProjectID *ids.ID `json:",omitempty"` // nil for the platform
 }
 
 // maxRef bounds an address, in bytes.
@@ -35,7 +36,8 @@ const maxRef = 512
 func (in PublishArtifactInput) check() (named string, err error) {
 	var input check.Input
 	input.Text("input.name", in.Name, 1, 100)
-	if _, _, err := mime.ParseMediaType(in.MediaType); in.MediaType != "" && (err != nil || len(in.MediaType) > maxWord) {
+	if _, _, err := mime.ParseMediaType(in.MediaType); in.MediaType != "" &&
+		(err != nil || len(in.MediaType) > maxWord) {
 		input.Bad("input.mediaType", "must be a media type such as application/vnd.oci.image.manifest.v1+json")
 	}
 	if len(in.Ref) > maxRef {
@@ -131,8 +133,8 @@ func begin(ctx context.Context, t *tx.Tx, in PublishArtifactInput) (*publication
 		return nil, err
 	}
 	made := made{ID: out.id}
-	key := idem.Key{Verb: action, TenantID: out.object.TenantID, ProjectID: out.object.ProjectID, Value: in.IdempotencyKey,
-		Input: in}
+	key := idem.Key{Verb: action, TenantID: out.object.TenantID, ProjectID: out.object.ProjectID,
+		Value: in.IdempotencyKey, Input: in}
 	repeated, err := idem.Claim(ctx, t, key, &made)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,8 @@ func (s *Service) Release(ctx context.Context, id ids.ID, reason string) (*db.Ar
 	return s.seclude(ctx, "releaseArtifact", id, reason,
 		func(ctx context.Context, t *tx.Tx, row *db.Artifact) (*db.Artifact, map[string]any, error) {
 			if row.QuarantinedAt == nil {
-				return nil, nil, fault.New(fault.FailedPrecondition, "the artifact is not in quarantine").At("artifactId")
+				return nil, nil, fault.New(fault.FailedPrecondition, "the artifact is not in quarantine").
+					At("artifactId")
 			}
 			noted, err := evidenceOf(row)
 			if err != nil {
@@ -51,7 +52,8 @@ func (s *Service) Release(ctx context.Context, id ids.ID, reason string) (*db.Ar
 			if err != nil {
 				return nil, nil, err
 			}
-			out, err := row.Update().ClearQuarantinedAt().SetQuarantineCode("").SetQuarantineReason("").SetEvidence(encoded).Save(ctx)
+			out, err := row.Update().ClearQuarantinedAt().SetQuarantineCode("").SetQuarantineReason("").
+				SetEvidence(encoded).Save(ctx)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -41,8 +41,8 @@ type wanted struct {
 // read reads from the source, apart from the request: it may take longer. DIAL_REFUSED, ARTIFACT_UNAVAILABLE or
 // DIGEST_MISMATCH, at no field.
 func (s *Service) read(ctx context.Context, w wanted) (*found, error) {
-	key := errandKey{Verb: w.verb, Ref: w.ref, Digest: w.digest, Tenant: w.tenant, Project: w.project, Source: w.from.ID,
-		ID: w.again}
+	key := errandKey{Verb: w.verb, Ref: w.ref, Digest: w.digest, Tenant: w.tenant, Project: w.project,
+		Source: w.from.ID, ID: w.again}
 	return s.desk.run(ctx, key, func(ctx context.Context, bytes *atomic.Int64) (*found, error) {
 		out, err := s.readNow(ctx, w, bytes)
 		return out, withheld(w.from, err)
@@ -109,7 +109,8 @@ func (s *Service) known(ctx context.Context, w wanted, found *found) (map[string
 			WHERE a.source_id = $1 AND a.verified_at IS NOT NULL AND a.quarantined_at IS NULL
 			AND p.digest = ANY ($2)`, w.from.ID, found.digests()),
 		tx.Rows(&has, pgx.RowTo[bool],
-			`SELECT EXISTS (SELECT FROM artifact WHERE digest = $1 AND coalesce(tenant_id, '') = $2)`, found.digest, w.tenant))
+			`SELECT EXISTS (SELECT FROM artifact WHERE digest = $1
+				AND coalesce(tenant_id, '') = $2)`, found.digest, w.tenant))
 	if err != nil {
 		return nil, false, err
 	}

@@ -119,8 +119,8 @@ func (s *Service) PartsOf(ctx context.Context, artifacts []ids.ID) (map[ids.ID][
 		wanted[i] = string(id)
 	}
 	var found []*db.ArtifactPart
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.ArtifactPart, `SELECT `+rows.ArtifactPartColumns+` FROM artifact_part
-		WHERE artifact_id = ANY ($1) ORDER BY artifact_id, position`, wanted))
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.ArtifactPart, `SELECT `+rows.ArtifactPartColumns+` FROM
+		artifact_part WHERE artifact_id = ANY ($1) ORDER BY artifact_id, position`, wanted))
 	if err != nil {
 		return nil, err
 	}

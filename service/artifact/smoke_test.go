@@ -141,8 +141,8 @@ func TestATenantsArtifactNeedsASmokeOnlyWithItsVersion(t *testing.T) {
 	in.ProjectID = &project.ID
 	made, err := b.verbs.PublishArtifact(admin, in)
 	require.NoError(t, err)
-	_, err = b.verbs.PromoteArtifact(admin, artifact.PromoteArtifactInput{ArtifactID: made.ID, To: lifecycle.StageStaged,
-		Reason: "mine", Override: "trust me"})
+	_, err = b.verbs.PromoteArtifact(admin, artifact.PromoteArtifactInput{ArtifactID: made.ID,
+		To: lifecycle.StageStaged, Reason: "mine", Override: "trust me"})
 	platformtest.Refused(t, err, fault.Forbidden)
 	for _, to := range []lifecycle.Stage{lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive} {
 		require.NoError(t, b.promote(admin, made.ID, to))
@@ -156,8 +156,12 @@ func TestATenantsArtifactNeedsASmokeOnlyWithItsVersion(t *testing.T) {
 	require.NoError(t, err)
 	for as, want := range map[string]int{"admin": 1, "stranger": 0} {
 		by := map[string]func() (map[ids.ID][]*db.ArtifactSmoke, error){
-			"admin":    func() (map[ids.ID][]*db.ArtifactSmoke, error) { return b.trust.SmokesOf(admin, []ids.ID{made.ID}) },
-			"stranger": func() (map[ids.ID][]*db.ArtifactSmoke, error) { return b.trust.SmokesOf(stranger, []ids.ID{made.ID}) },
+			"admin": func() (map[ids.ID][]*db.ArtifactSmoke, error) {
+				return b.trust.SmokesOf(admin, []ids.ID{made.ID})
+			},
+			"stranger": func() (map[ids.ID][]*db.ArtifactSmoke, error) {
+				return b.trust.SmokesOf(stranger, []ids.ID{made.ID})
+			},
 		}[as]
 		found, err := by()
 		require.NoError(t, err)

@@ -130,9 +130,12 @@ func create(ctx context.Context, t *tx.Tx, in PublishArtifactInput, begun *publi
 	if err != nil {
 		return nil, err
 	}
-	insert := t.Artifact.Create().SetID(begun.id).SetName(in.Name).SetMediaType(found.mediaType).SetRef(found.ref).SetDigest(found.digest).
-		SetSizeBytes(found.size()).SetEvidence(encoded).SetKind(found.kind).SetSourceID(begun.from.ID).SetPlatforms(found.platforms).
-		SetNillableTenantID(tenantOf(begun.object)).SetSignature(found.signature.State).SetVerifiedAt(t.Now).SetCreatedAt(t.Now)
+	insert := t.Artifact.Create().SetID(begun.id).SetName(in.Name).SetMediaType(found.mediaType).SetRef(found.ref).
+		SetDigest(found.digest).
+		SetSizeBytes(found.size()).SetEvidence(encoded).SetKind(found.kind).SetSourceID(begun.from.ID).
+		SetPlatforms(found.platforms).
+		SetNillableTenantID(tenantOf(begun.object)).SetSignature(found.signature.State).SetVerifiedAt(t.Now).
+		SetCreatedAt(t.Now)
 	if in.MediaType != "" {
 		insert.SetMediaType(in.MediaType)
 	}
@@ -163,7 +166,8 @@ func storeParts(ctx context.Context, t *tx.Tx, row *db.Artifact, parts []part) e
 	id, role, digest, mediaType := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	platform, title, parent, size := make([]string, n), make([]string, n), make([]string, n), make([]int64, n)
 	for i, p := range parts {
-		id[i], role[i], digest[i], mediaType[i] = string(ids.New(ids.ArtifactPart)), string(p.Role), p.Digest, p.MediaType
+		id[i], role[i], digest[i], mediaType[i] = string(ids.New(ids.ArtifactPart)), string(p.Role), p.Digest,
+			p.MediaType
 		platform[i], title[i], parent[i], size[i] = p.Platform, p.Title, p.Parent, p.Size
 	}
 	_, err := t.Exec(ctx, `INSERT INTO artifact_part (id, artifact_id, tenant_id, position, role, digest, media_type,
@@ -186,7 +190,8 @@ func trail(row *db.Artifact) map[string]any {
 		out["signerKeyId"] = *row.SignerKeyID
 	}
 	if row.QuarantinedAt != nil {
-		out["quarantined"], out["quarantineCode"], out["quarantineReason"] = true, row.QuarantineCode, row.QuarantineReason
+		out["quarantined"], out["quarantineCode"], out["quarantineReason"] = true, row.QuarantineCode,
+			row.QuarantineReason
 	}
 	return out
 }

@@ -82,7 +82,8 @@ func TestAnAdapterActsForAnInstanceByTheAccountThatWasChosenForIt(t *testing.T) 
 	require.Equal(t, w.account.ID, issued.ServiceAccountID)
 	require.ElementsMatch(t, w.account.PermissionKeys, issued.PermissionKeys)
 	require.WithinDuration(t, time.Now().Add(automation.TokenLife), issued.ExpiresAt, time.Minute)
-	require.Equal(t, 1, w.Count("audit_entry", `allowed AND action = 'issueOperatorToken' AND tenant_id = $1 AND object_id = $2`,
+	require.Equal(t, 1, w.Count("audit_entry",
+		`allowed AND action = 'issueOperatorToken' AND tenant_id = $1 AND object_id = $2`,
 		w.own.TenantID, w.instance.ID))
 
 	actor, err := w.DB.Read(w.With(issued.Token))
@@ -101,21 +102,32 @@ func TestAnAdapterActsForAnInstanceByTheAccountThatWasChosenForIt(t *testing.T) 
 	in := instance.RepairInput{InstanceID: w.instance.ID, Mode: "MANUAL", Budget: 2, BackOffSeconds: 30}
 	_, err = (&instance.Service{DB: w.DB}).SetRepair(w.With(issued.Token), in)
 	require.NoError(t, err)
-	require.Equal(t, 1, w.Count("audit_entry", `allowed AND action = 'setRepairPolicy' AND actor_id = $1`, w.account.ID))
+	require.Equal(t, 1, w.Count("audit_entry", `allowed AND action = 'setRepairPolicy' AND actor_id = $1`,
+		w.account.ID))
 }
 
 func TestATokenForAnInstanceEndsWithTheChoiceTheKeyAndTheInstance(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(w *world){
-		"another choice":             func(w *world) { other, _ := w.ServiceAccount(w.project, authz.AppsInstanceRead); w.set(other.ID) },
-		"none":                       func(w *world) { w.set(nil) },
-		"the account's deletion":     func(w *world) { w.SQL(`UPDATE service_account SET deleted_at = now() WHERE id = $1`, w.account.ID) },
+		"another choice": func(w *world) {
+			other, _ := w.ServiceAccount(w.project, authz.AppsInstanceRead)
+			w.set(other.ID)
+		},
+		"none": func(w *world) { w.set(nil) },
+		"the account's deletion": func(w *world) {
+			w.SQL(`UPDATE service_account SET deleted_at = now()
+			WHERE id = $1`, w.account.ID)
+		},
 		"the key's end":              func(w *world) { w.SQL(`UPDATE service_account_key SET revoked_at = now()`) },
 		"the key's time":             func(w *world) { w.SQL(`UPDATE service_account_key SET expires_at = now()`) },
 		"the adapter's registration": func(w *world) { w.SQL(`UPDATE adapter SET service_account_id = NULL`) },
-		"the adapter's own account":  func(w *world) { w.SQL(`UPDATE service_account SET deleted_at = now() WHERE id = $1`, w.own.ID) },
+		"the adapter's own account": func(w *world) {
+			w.SQL(`UPDATE service_account SET deleted_at = now()
+			WHERE id = $1`, w.own.ID)
+		},
 		"the key's maker's disabling": func(w *world) {
-			w.SQL(`UPDATE person SET disabled_at = now() WHERE id = (SELECT maker_id FROM service_account_key WHERE service_account_id = $1)`,
+			w.SQL(`UPDATE person SET disabled_at = now() WHERE id = (SELECT maker_id FROM service_account_key
+				WHERE service_account_id = $1)`,
 				w.own.ID)
 		},
 		"the end of the key's maker's right": func(w *world) {
@@ -123,7 +135,8 @@ func TestATokenForAnInstanceEndsWithTheChoiceTheKeyAndTheInstance(t *testing.T) 
 				WHERE service_account_id = $1)`, w.own.ID)
 		},
 		"the own account's maker's disabling": func(w *world) {
-			w.SQL(`UPDATE person SET disabled_at = now() WHERE id = (SELECT maker_id FROM service_account WHERE id = $1)`, w.own.ID)
+			w.SQL(`UPDATE person SET disabled_at = now() WHERE id = (SELECT maker_id FROM service_account
+				WHERE id = $1)`, w.own.ID)
 		},
 		"the adapter's right to act": func(w *world) {
 			w.SQL(`UPDATE service_account SET permission_keys = '["project.read"]' WHERE id = $1`, w.own.ID)
@@ -193,7 +206,8 @@ func TestAnAccountIsChosenByThoseWhoCouldGiveItsKeys(t *testing.T) {
 	_, narrow := w.ServiceAccount(w.project, authz.AppsInstanceRead, authz.AppsInstanceUpdate)
 	_, err := w.verbs.Choose(w.With(narrow), w.choose(broad))
 	platformtest.Refused(t, err, fault.Forbidden, "input.serviceAccountId")
-	_, err = w.verbs.Choose(w.As(w.User(&db.Tenant{ID: w.project.TenantID}, platformtest.In(authz.ProjectViewer, w.project))),
+	_, err = w.verbs.Choose(w.As(w.User(&db.Tenant{ID: w.project.TenantID},
+		platformtest.In(authz.ProjectViewer, w.project))),
 		w.choose(nil))
 	platformtest.Refused(t, err, fault.Forbidden)
 	bound, limited := w.ServiceAccount(w.project, authz.AppsInstanceRead, authz.AppsInstanceUpdate, authz.AppsNodeRead)

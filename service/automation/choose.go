@@ -81,7 +81,8 @@ func (in ChooseInput) choose(ctx context.Context, t *tx.Tx) (*db.Instance, error
 		}
 	}
 	before := row.OperatorServiceAccountID
-	if _, err := t.Exec(ctx, `UPDATE instance SET operator_service_account_id = $2, updated_at = $3 WHERE id = $1`, row.ID,
+	if _, err := t.Exec(ctx, `UPDATE instance SET operator_service_account_id = $2, updated_at = $3
+		WHERE id = $1`, row.ID,
 		in.ServiceAccountID, t.Now); err != nil {
 		return nil, fmt.Errorf("choose the account of %s: %w", row.ID, err)
 	}

@@ -81,8 +81,8 @@ func (s *Service) issue(ctx context.Context, t *tx.Tx, instanceID ids.ID) (*Toke
 	}
 	// The entry is in the audit of the adapter's own tenant; what is done with the token is in that of the instance's
 	// tenant, with the adapter's account as the requester.
-	return issued, audit.Write(ctx, t, audit.Entry{Action: issuing, Key: authz.AdapterAct, Object: own, ObjectID: instanceID,
-		After: map[string]any{"serviceAccountId": chosen.account, "expiresAt": issued.ExpiresAt}})
+	return issued, audit.Write(ctx, t, audit.Entry{Action: issuing, Key: authz.AdapterAct, Object: own,
+		ObjectID: instanceID, After: map[string]any{"serviceAccountId": chosen.account, "expiresAt": issued.ExpiresAt}})
 }
 
 // chosen is the account that was chosen for an instance; its id is empty until one is chosen.
@@ -128,7 +128,8 @@ func (c *chosen) usable(instanceID ids.ID) error {
 			instanceID)
 	}
 	if _, ok := c.limits.Within(instanceID); !ok {
-		return refused("the service account of instance %s is limited to other objects: choose another one, or lift the limit",
+		return refused("the service account of instance %s is limited to other objects: choose another one, or lift "+
+			"the limit",
 			instanceID)
 	}
 	if len(c.keys) == 0 {

@@ -62,7 +62,8 @@ func (s *Service) SetAccount(ctx context.Context, in AccountInput) (out *Account
 		}
 		if _, err := t.Exec(ctx, `INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at)
 			VALUES ($1, $2, $3, $4)
-			ON CONFLICT (tenant_id) DO UPDATE SET currency = $2, grace_seconds = $3, updated_at = $4`, in.TenantID, in.Currency,
+			ON CONFLICT (tenant_id) DO UPDATE SET currency = $2, grace_seconds = $3,
+			updated_at = $4`, in.TenantID, in.Currency,
 			in.GraceSeconds, t.Now); err != nil {
 			return fmt.Errorf("set the account of %s: %w", in.TenantID, err)
 		}
@@ -81,9 +82,11 @@ func (s *Service) SetAccount(ctx context.Context, in AccountInput) (out *Account
 // priced looks that the tenant is there, and that something has a price in the currency.
 func priced(ctx context.Context, t *tx.Tx, in *AccountInput) error {
 	var known, own, any bool
-	err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenant WHERE id = $1), EXISTS (SELECT FROM tenant WHERE id = $1 AND platform), EXISTS (SELECT FROM price_version
+	err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenant WHERE id = $1), EXISTS (SELECT FROM tenant WHERE id = $1
+		AND platform), EXISTS (SELECT FROM price_version
 		WHERE currency = $2
-		AND superseded_xid IS NULL AND (tenant_id IS NULL OR tenant_id = $1))`, in.TenantID, in.Currency).Scan(&known, &own, &any)
+		AND superseded_xid IS NULL AND (tenant_id IS NULL
+		OR tenant_id = $1))`, in.TenantID, in.Currency).Scan(&known, &own, &any)
 	switch {
 	case err != nil:
 		return fmt.Errorf("find prices in %s: %w", in.Currency, err)

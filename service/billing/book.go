@@ -50,7 +50,8 @@ func (r *rated) book(ctx context.Context, t *tx.Tx, p *Period) (*Run, error) {
 		return nil, err
 	}
 	if run.StatementID == "" {
-		return nil, fmt.Errorf("period %s has late usage, and the tenant has no open period in %s whose statement could show it", p.ID, p.Currency)
+		return nil, fmt.Errorf("period %s has late usage, and the tenant has no open period in %s whose statement "+
+			"could show it", p.ID, p.Currency)
 	}
 	booked, err := lastLines(ctx, t, p.ID, run.Number)
 	if err != nil {
@@ -107,7 +108,8 @@ func statementOf(ctx context.Context, t *tx.Tx, p *Period) (id ids.ID, err error
 
 // lastLines are a period's lines as the runs before one left them.
 func lastLines(ctx context.Context, t *tx.Tx, period ids.ID, before int) (map[string]*rating.Line, error) {
-	texts, err := many(ctx, t, pgx.RowTo[string], `SELECT line FROM (SELECT DISTINCT ON (key) key, line FROM billing_line
+	texts, err := many(ctx, t, pgx.RowTo[string], `SELECT line
+		FROM (SELECT DISTINCT ON (key) key, line FROM billing_line
 		WHERE period_id = $1 AND seq < $2 ORDER BY key, seq DESC) l WHERE line <> ''`, period, before)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,8 @@ const expiredSQL = `g.expires_at <= $2 AND NOT EXISTS (SELECT FROM billing_perio
 // pay uses credit for what projects owe: the lowest priority first, then what expires first, then by id. What was valid
 // as the period ended pays, however late it closes, and again when it was reopened.
 func pay(ctx context.Context, t *tx.Tx, p *Period, turn int, sums []owing, batch *pgx.Batch) error {
-	grants, err := many(ctx, t, scanGrant, grantSQL+`WHERE g.tenant_id = $1 AND g.currency = $2 AND (g.expires_at IS NULL
+	grants, err := many(ctx, t, scanGrant, grantSQL+`WHERE g.tenant_id = $1 AND g.currency = $2
+		AND (g.expires_at IS NULL
 		OR g.expires_at > $3)
 		ORDER BY g.priority, g.expires_at NULLS LAST, g.id`, p.TenantID, p.Currency, p.EndsAt)
 	if err != nil {
@@ -62,9 +63,10 @@ func pay(ctx context.Context, t *tx.Tx, p *Period, turn int, sums []owing, batch
 			if part.Sign() <= 0 {
 				continue
 			}
-			used := p.posting(CreditUsed, fmt.Sprintf("%s|credit|%d|%s|%s", p.ID, turn, sums[i].project, g.ID), sums[i].project,
-				part.Neg(), t.Now)
-			used.entries = []entry{{account: credit, amount: part, grant: g.ID}, {account: receivable, amount: part.Neg()}}
+			used := p.posting(CreditUsed, fmt.Sprintf("%s|credit|%d|%s|%s", p.ID, turn, sums[i].project, g.ID),
+				sums[i].project, part.Neg(), t.Now)
+			used.entries = []entry{{account: credit, amount: part, grant: g.ID},
+				{account: receivable, amount: part.Neg()}}
 			used.queue(batch)
 			g.Left, sums[i].amount = g.Left.Sub(part), sums[i].amount.Sub(part)
 		}
@@ -171,7 +173,8 @@ func grant(ctx context.Context, t *tx.Tx, p *Period, in GrantInput, id ids.ID) (
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		id, in.TenantID, in.Currency, in.Amount, in.Priority, in.ExpiresAt, in.Reason)
 	given := p.posting(CreditGranted, string(id)+"|granted", "", money.Decimal{}, t.Now)
-	given.entries = []entry{{account: promotion, amount: in.Amount}, {account: credit, amount: in.Amount.Neg(), grant: id}}
+	given.entries = []entry{{account: promotion, amount: in.Amount},
+		{account: credit, amount: in.Amount.Neg(), grant: id}}
 	given.queue(batch)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("give credit: %w", err)
@@ -204,7 +207,8 @@ func Expire(ctx context.Context, t *tx.Tx, tenant ids.ID) (count int, err error)
 			return 0, fmt.Errorf("count what expired of %s: %w", g.ID, err)
 		}
 		gone := p.posting(CreditExpired, fmt.Sprintf("%s|expired|%d", g.ID, times), "", money.Decimal{}, t.Now)
-		gone.entries = []entry{{account: credit, amount: g.Left, grant: g.ID}, {account: breakage, amount: g.Left.Neg()}}
+		gone.entries = []entry{{account: credit, amount: g.Left, grant: g.ID},
+			{account: breakage, amount: g.Left.Neg()}}
 		gone.queue(batch)
 		count++
 	}

@@ -19,10 +19,12 @@ const MaxTenants = 200
 // Tenants lists the tenants with projects for which Advance or Expire is due: no account, no present month, or expired
 // credit that is not booked. In order of id, at most MaxTenants after one; not the platform's own, which has no bill.
 func Tenants(ctx context.Context, t *tx.Tx, after ids.ID) ([]ids.ID, error) {
-	return many(ctx, t, pgx.RowTo[ids.ID], `SELECT t.id FROM (SELECT DISTINCT tenant_id AS id FROM project WHERE tenant_id > $1) t
+	return many(ctx, t, pgx.RowTo[ids.ID], `SELECT t.id FROM (SELECT DISTINCT tenant_id AS id FROM project
+		WHERE tenant_id > $1) t
 		WHERE t.id IS DISTINCT FROM (SELECT platform.own_tenant()) AND (NOT EXISTS (SELECT FROM billing_account a WHERE a.tenant_id = t.id)
 			OR NOT EXISTS (SELECT FROM billing_period p WHERE p.tenant_id = t.id AND p.ends_at > $2)
-			OR EXISTS (SELECT FROM credit_grant g WHERE g.tenant_id = t.id AND `+expiredSQL+` AND EXISTS (SELECT FROM ledger_entry e
+			OR EXISTS (SELECT FROM credit_grant g WHERE g.tenant_id = t.id
+			AND `+expiredSQL+` AND EXISTS (SELECT FROM ledger_entry e
 				WHERE e.grant_id = g.id AND e.account = 'CREDIT' HAVING sum(e.amount) <> 0)))
 		ORDER BY t.id LIMIT $3`, after, t.Now, MaxTenants)
 }
@@ -94,9 +96,11 @@ func Begin(ctx context.Context, t *tx.Tx) (*Look, error) {
 // Done notes that everything that the look listed is brought up to date, so that the next one begins where it did. It
 // is called only when nothing failed and no other process had any of it in hand.
 func (l *Look) Done(ctx context.Context, t *tx.Tx) error {
-	_, err := t.Exec(ctx, `INSERT INTO billing_look AS l (generation, watermark, looked_at) VALUES ($1, $2::text::xid8, $3)
+	_, err := t.Exec(ctx, `INSERT INTO billing_look AS l (generation, watermark, looked_at)
+		VALUES ($1, $2::text::xid8, $3)
 		ON CONFLICT (one) DO UPDATE SET generation = $1, watermark = $2::text::xid8, looked_at = $3
-		WHERE platform.before_mark(l.generation, l.watermark, $1, $2::text::xid8)`, l.at.generation, l.at.watermark, l.when)
+		WHERE platform.before_mark(l.generation, l.watermark, $1,
+		$2::text::xid8)`, l.at.generation, l.at.watermark, l.when)
 	if err != nil {
 		return fmt.Errorf("store the poll: %w", err)
 	}
@@ -122,8 +126,10 @@ func (r *Run) mark() mark { return mark{r.Generation, r.Watermark} }
 
 // beyond reports whether usage of the period was written that a mark does not count.
 func beyond(ctx context.Context, t *tx.Tx, p *Period, at mark) (yes bool, err error) {
-	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM usage_record WHERE tenant_id = $1 AND basis <> 'SHOWBACK' AND from_at < $2 AND to_at >= $3
-		AND (recorded_generation > $4 OR recorded_generation = $4 AND recorded_xid::text::bigint >= $5::text::bigint))`, p.TenantID, p.EndsAt,
+	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM usage_record WHERE tenant_id = $1 AND basis <> 'SHOWBACK'
+		AND from_at < $2 AND to_at >= $3
+		AND (recorded_generation > $4 OR recorded_generation = $4
+		AND recorded_xid::text::bigint >= $5::text::bigint))`, p.TenantID, p.EndsAt,
 		p.StartsAt, at.generation, at.watermark).Scan(&yes)
 	return yes, err
 }

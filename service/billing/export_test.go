@@ -70,7 +70,8 @@ func TestFocusKeepsTheRulesOfTheSpecification(t *testing.T) {
 	}
 	for _, period := range []ids.ID{b.past, b.present} {
 		for version, named := range map[string]bool{"1.2": false, "1.3": true} {
-			file, err := export.Statement(b.admin, b.service, billing.Filter{ProjectID: &b.project.ID, PeriodID: &period},
+			file, err := export.Statement(b.admin, b.service, billing.Filter{ProjectID: &b.project.ID,
+				PeriodID: &period},
 				rating.FocusCSV, version)
 			require.NoError(t, err)
 			rows, err := csv.NewReader(strings.NewReader(file.Body)).ReadAll()
@@ -86,7 +87,8 @@ func TestFocusKeepsTheRulesOfTheSpecification(t *testing.T) {
 			require.Equal(t, period == b.present, cell("ChargeClass") == "Correction")
 			require.Equal(t, "2.00", cell("BilledCost"))
 			require.Equal(t, []string{b.tenant.DisplayName, b.project.DisplayName},
-				[]string{cell("BillingAccountName"), cell("SubAccountName")}, "accounts that have a name are called by it")
+				[]string{cell("BillingAccountName"), cell("SubAccountName")},
+				"accounts that have a name are called by it")
 		}
 	}
 	_, err := export.Statement(b.admin, b.service, billing.Filter{ProjectID: &b.project.ID}, rating.FocusCSV, "9")

@@ -90,7 +90,8 @@ func (b *books) use(allocation, member, borne string, after, seconds time.Durati
 			session, unit, quantity, from_at, to_at, borne_by, borne_reason, digest)
 		VALUES ($1, 'gpu_seconds', $2, 'CAPACITY', $3, $4, 'ins_1', $1, $5, 'op_1', 'h100', 'eu', $1, 'second', $6::bigint *
 		2, $7, $8, $9, nullif($10, ''), '')`,
-		allocation, id, b.tenant.ID, b.project.ID, member, int64(seconds), from, from.Add(seconds*time.Second), by, borne)
+		allocation, id, b.tenant.ID, b.project.ID, member, int64(seconds), from,
+		from.Add(seconds*time.Second), by, borne)
 	return id
 }
 

@@ -25,10 +25,12 @@ func Advance(ctx context.Context, t *tx.Tx, tenant ids.ID, standard Standard) er
 	var currency string
 	var grace int64
 	var next *time.Time
-	err := t.QueryRow(ctx, `WITH made AS (INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at) VALUES ($1, $2, $3, $4)
+	err := t.QueryRow(ctx, `WITH made AS (INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at)
+		VALUES ($1, $2, $3, $4)
 			ON CONFLICT (tenant_id) DO NOTHING RETURNING currency, grace_seconds)
 		SELECT a.currency, a.grace_seconds, (SELECT max(p.ends_at) FROM billing_period p WHERE p.tenant_id = $1)
-		FROM (SELECT * FROM made UNION ALL SELECT currency, grace_seconds FROM billing_account WHERE tenant_id = $1) a LIMIT 1`,
+		FROM (SELECT * FROM made UNION ALL SELECT currency, grace_seconds FROM billing_account WHERE tenant_id = $1) a
+		LIMIT 1`,
 		tenant, standard.Currency, int64(standard.Grace/time.Second), t.Now).Scan(&currency, &grace, &next)
 	if err != nil {
 		return fmt.Errorf("open the account of %s: %w", tenant, err)
@@ -38,7 +40,8 @@ func Advance(ctx context.Context, t *tx.Tx, tenant ids.ID, standard Standard) er
 		start = next.UTC()
 	}
 	for ; !start.After(t.Now); start = start.AddDate(0, 1, 0) {
-		_, err := t.Exec(ctx, `INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status)
+		_, err := t.Exec(ctx, `INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at,
+			status)
 			VALUES ($1, $2, $3, $4, $5, $6, 'OPEN') ON CONFLICT (tenant_id, starts_at) DO NOTHING`,
 			derived(ids.BillingPeriod, string(tenant)+"|"+start.Format(time.RFC3339)), tenant, currency, grace, start,
 			start.AddDate(0, 1, 0))
@@ -146,7 +149,8 @@ func mayClose(ctx context.Context, t *tx.Tx, p *Period, seen mark) error {
 
 func (p *Period) move(ctx context.Context, t *tx.Tx, to Status) error {
 	p.Status = to
-	if _, err := t.Exec(ctx, `UPDATE billing_period SET status = $2, closed_at = CASE WHEN $2 = 'CLOSED' THEN $3::timestamptz END,
+	if _, err := t.Exec(ctx, `UPDATE billing_period SET status = $2, closed_at = CASE
+		WHEN $2 = 'CLOSED' THEN $3::timestamptz END,
 		reopened_at = CASE WHEN $4 THEN $3::timestamptz ELSE reopened_at END WHERE id = $1`, p.ID, string(to), t.Now,
 		to == Closing && p.ClosedAt != nil); err != nil {
 		return fmt.Errorf("move period %s: %w", p.ID, err)
@@ -156,7 +160,8 @@ func (p *Period) move(ctx context.Context, t *tx.Tx, to Status) error {
 
 // behind reports whether some capacity or storage of the tenant is not yet recorded up to the period's end.
 func behind(ctx context.Context, t *tx.Tx, p *Period) (yes bool, err error) {
-	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM usage_source WHERE tenant_id = $1 AND basis IN ('CAPACITY', 'STORAGE') AND ended_at IS NULL
+	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM usage_source WHERE tenant_id = $1
+		AND basis IN ('CAPACITY', 'STORAGE') AND ended_at IS NULL
 		AND (recorded_to IS NULL OR recorded_to < $2))`, p.TenantID, p.EndsAt).Scan(&yes)
 	return yes, err
 }
@@ -178,8 +183,10 @@ func closePeriod(ctx context.Context, t *tx.Tx, p *Period) error {
 		p.TenantID); err != nil {
 		return fmt.Errorf("lock the account of %s: %w", p.TenantID, err)
 	}
-	sums, err := many(ctx, t, scanOwing, `SELECT x.project_id, sum(e.amount) FROM ledger_tx x JOIN ledger_entry e ON e.tx_id = x.id
-		WHERE x.period_id = $1 AND e.account = 'ACCRUED' GROUP BY x.project_id HAVING sum(e.amount) <> 0 ORDER BY x.project_id`, p.ID)
+	sums, err := many(ctx, t, scanOwing, `SELECT x.project_id, sum(e.amount) FROM ledger_tx x
+		JOIN ledger_entry e ON e.tx_id = x.id
+		WHERE x.period_id = $1 AND e.account = 'ACCRUED' GROUP BY x.project_id HAVING sum(e.amount) <> 0
+		ORDER BY x.project_id`, p.ID)
 	if err != nil {
 		return err
 	}
@@ -189,8 +196,10 @@ func closePeriod(ctx context.Context, t *tx.Tx, p *Period) error {
 	}
 	batch := &pgx.Batch{}
 	for _, sum := range sums {
-		closing := p.posting(Close, fmt.Sprintf("%s|close|%d|%s", p.ID, turn, sum.project), sum.project, sum.amount, t.Now)
-		closing.entries = []entry{{account: receivable, amount: sum.amount}, {account: accrued, amount: sum.amount.Neg()}}
+		closing := p.posting(Close, fmt.Sprintf("%s|close|%d|%s", p.ID, turn, sum.project), sum.project,
+			sum.amount, t.Now)
+		closing.entries = []entry{{account: receivable, amount: sum.amount},
+			{account: accrued, amount: sum.amount.Neg()}}
 		closing.queue(batch)
 	}
 	if err := pay(ctx, t, p, turn, sums, batch); err != nil {
@@ -210,7 +219,6 @@ func turnOf(ctx context.Context, t *tx.Tx, p *Period) (turn int, err error) {
 }
 
 func (p *Period) posting(kind Kind, name string, project ids.ID, amount money.Decimal, now time.Time) *posting {
-	return &posting{id: derived(ids.LedgerTx, name), tenant: p.TenantID, project: project, statement: p.ID, period: p.ID,
-		kind:     kind,
-		currency: p.Currency, effective: now, amount: amount}
+	return &posting{id: derived(ids.LedgerTx, name), tenant: p.TenantID, project: project, statement: p.ID,
+		period: p.ID, kind: kind, currency: p.Currency, effective: now, amount: amount}
 }

@@ -84,8 +84,10 @@ func planRerate(ctx context.Context, t *tx.Tx, in price.VersionInput) (*Plan, er
 	version := in.Version(t.Now, t.Actor.Subject.ID)
 	version.ID = "planned"
 	version.Origin = version.ID
-	periods, err := many(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE currency = $1 AND starts_at < coalesce($3, now())
-		AND ends_at > $2 AND ($4::text IS NULL OR tenant_id = $4) ORDER BY id LIMIT $5`, in.Currency, version.From, in.ValidTo, in.TenantID,
+	periods, err := many(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE currency = $1
+		AND starts_at < coalesce($3, now())
+		AND ends_at > $2 AND ($4::text IS NULL OR tenant_id = $4) ORDER BY id
+		LIMIT $5`, in.Currency, version.From, in.ValidTo, in.TenantID,
 		maxPlanned+1)
 	if err != nil {
 		return nil, err
@@ -161,9 +163,8 @@ func (p *Plan) differ(period *Period, before, after []rating.Line) {
 		key := subject{l.Project, l.Meter, l.SKU}
 		if sums[key] == nil {
 			order = append(order, key)
-			sums[key] = &Change{TenantID: period.TenantID, ProjectID: ids.ID(l.Project), PeriodID: period.ID, Meter: l.Meter,
-				SKU:      l.SKU,
-				Currency: period.Currency}
+			sums[key] = &Change{TenantID: period.TenantID, ProjectID: ids.ID(l.Project), PeriodID: period.ID,
+				Meter: l.Meter, SKU: l.SKU, Currency: period.Currency}
 		}
 		return sums[key]
 	}
@@ -224,7 +225,8 @@ func planReopen(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*Perio
 	if err := audit.Require(t, action, authz.BillingManage, authz.Object{}, id); err != nil {
 		return nil, nil, err
 	}
-	p, err := one(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE id = $1 FOR NO KEY UPDATE`, id)
+	p, err := one(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE id = $1
+		FOR NO KEY UPDATE`, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -232,7 +234,8 @@ func planReopen(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*Perio
 		return nil, nil, audit.Missing(t, action, authz.BillingManage, id)
 	}
 	if p.Status != Closed {
-		return nil, nil, fault.New(fault.FailedPrecondition, "the period is %s: only a closed one can be reopened", p.Status)
+		return nil, nil, fault.New(fault.FailedPrecondition,
+			"the period is %s: only a closed one can be reopened", p.Status)
 	}
 	at, err := newMark(ctx, t)
 	if err != nil {

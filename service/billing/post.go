@@ -52,9 +52,10 @@ type posting struct {
 	kind                                        Kind
 	currency                                    string
 	effective                                   time.Time
-	line                                        *rating.Line // whose quantities and amounts are what changes; nil for none
-	amount                                      money.Decimal
-	entries                                     []entry
+	// whose quantities and amounts are what changes; nil for none
+	line    *rating.Line
+	amount  money.Decimal
+	entries []entry
 }
 
 func none[T ~string](text T) *string {
@@ -71,17 +72,21 @@ func (p *posting) queue(batch *pgx.Batch) {
 	if line == nil {
 		line = &rating.Line{}
 	}
-	batch.Queue(`INSERT INTO ledger_tx (id, tenant_id, project_id, kind, run_id, period_id, of_period_id, line_key, price_id, meter, unit, sku,
+	batch.Queue(`INSERT INTO ledger_tx (id, tenant_id, project_id, kind, run_id, period_id, of_period_id, line_key,
+		price_id, meter, unit, sku,
 			region, borne, quantity, billed, amount, currency, effective_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
-		p.id, p.tenant, none(p.project), string(p.kind), none(p.run), p.statement, p.period, none(line.Key), none(line.Price),
+		p.id, p.tenant, none(p.project), string(p.kind), none(p.run), p.statement, p.period, none(line.Key),
+		none(line.Price),
 		none(line.Meter),
 		none(line.Unit), none(line.SKU), none(line.Region), none(line.Borne), line.Quantity, line.Billed, p.amount,
 		p.currency, p.effective)
 	for n, e := range p.entries {
-		batch.Queue(`INSERT INTO ledger_entry (tx_id, n, tenant_id, project_id, account, dimension, amount, currency, grant_id, instance_id,
+		batch.Queue(`INSERT INTO ledger_entry (tx_id, n, tenant_id, project_id, account, dimension, amount, currency,
+			grant_id, instance_id,
 				allocation_id, member_id, component_key, operation_id, volume_id)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`, p.id, n, p.tenant, none(p.project), e.account,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+			$15)`, p.id, n, p.tenant, none(p.project), e.account,
 			e.dimension, e.amount, p.currency, none(e.grant), none(e.Instance), none(e.Allocation), none(e.Member),
 			none(e.Component), none(e.Operation), none(e.Volume))
 	}
@@ -95,9 +100,10 @@ func (c change) posting(p *Period, run *Run) *posting {
 	}
 	out := &posting{id: derived(ids.LedgerTx, string(run.ID)+"|"+delta.Key), tenant: p.TenantID,
 		project: ids.ID(delta.Project),
-		run:     run.ID, statement: run.StatementID, period: p.ID, kind: Usage, currency: p.Currency, effective: run.EventTo,
-		line:   delta,
-		amount: delta.Amount}
+		run:     run.ID, statement: run.StatementID, period: p.ID, kind: Usage, currency: p.Currency,
+		effective: run.EventTo,
+		line:      delta,
+		amount:    delta.Amount}
 	if run.StatementID != p.ID {
 		out.kind, out.effective = Correction, p.EndsAt.Add(-time.Microsecond) // in the period that it belongs to
 	}

@@ -17,8 +17,9 @@ type mark struct {
 }
 
 func newMark(ctx context.Context, t *tx.Tx) (m mark, err error) {
-	err = t.QueryRow(ctx, `SELECT platform.generation(), pg_snapshot_xmin(pg_current_snapshot())::text`).Scan(&m.generation,
-		&m.watermark)
+	err = t.QueryRow(ctx, `SELECT platform.generation(), pg_snapshot_xmin(pg_current_snapshot())::text`).
+		Scan(&m.generation,
+			&m.watermark)
 	return m, err
 }
 
@@ -51,7 +52,8 @@ func pricesAt(ctx context.Context, t *tx.Tx, p *Period, eventTo time.Time, at ma
 	versions, err := many(ctx, t, price.ScanVersion, `SELECT `+price.Columns+` FROM price_version
 		WHERE currency = $1 AND (tenant_id IS NULL OR tenant_id = $2) AND valid_from < $4 AND (valid_to IS NULL OR valid_to > $3)
 			AND platform.before_mark(recorded_generation, recorded_xid, $5, $6::text::xid8)
-			AND (superseded_xid IS NULL OR NOT platform.before_mark(superseded_generation, superseded_xid, $5, $6::text::xid8))`,
+			AND (superseded_xid IS NULL OR NOT platform.before_mark(superseded_generation, superseded_xid, $5,
+			$6::text::xid8))`,
 		p.Currency, p.TenantID, p.StartsAt, eventTo, at.generation, at.watermark)
 	prices := make([]rating.Price, len(versions))
 	for i, v := range versions {

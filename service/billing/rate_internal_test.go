@@ -37,9 +37,11 @@ func TestSumsOfTheDatabaseGiveTheBytesOfTheRecords(t *testing.T) {
 	p := &Period{ID: ids.New(ids.BillingPeriod), TenantID: tenant.ID, Currency: "EUR", StartsAt: start,
 		EndsAt: start.AddDate(0, 1, 0)}
 	for i, cut := range []time.Duration{-time.Hour, 5 * time.Hour, 9*time.Hour + 7*time.Second} {
-		terms := fmt.Sprintf(`{"measure":"%s","per":"3600","tiers":[{"upTo":"9000","price":"%d.7"},{"price":"0.3"}],"minimum":"0","roundUpTo":"60"}`,
+		terms := fmt.Sprintf(
+			`{"measure":"%s","per":"3600","tiers":[{"upTo":"9000","price":"%d.7"},{"price":"0.3"}],"minimum":"0","roundUpTo":"60"}`,
 			[]string{"QUANTITY", "TIME", "QUANTITY"}[i], i+1)
-		k.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, valid_to, version,
+		k.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, valid_to,
+			version,
 			terms, hash, reason, created_by)
 			VALUES ($1, $1, 'capacity', '', '', 'EUR', 'PLATFORM', $2, $3, $4, $5, '', '',
 			'')`, ids.New(ids.PriceVersion), start.Add(cut),
@@ -48,14 +50,15 @@ func TestSumsOfTheDatabaseGiveTheBytesOfTheRecords(t *testing.T) {
 	var records []rating.Record
 	for i := range 80 {
 		from := start.Add(time.Duration(random.IntN(43_200)-3_600) * time.Second)
-		r := rating.Record{Source: fmt.Sprint("alc_", i%3), Meter: "gpu_seconds", ID: fmt.Sprint(i), Basis: rating.Capacity,
-			Project: string(project.ID),
-			Use:     rating.Use{Allocation: fmt.Sprint("alc_", i%3), Member: fmt.Sprint("mem_", i%4)}, SKU: "h100",
+		r := rating.Record{Source: fmt.Sprint("alc_", i%3), Meter: "gpu_seconds", ID: fmt.Sprint(i),
+			Basis: rating.Capacity, Project: string(project.ID),
+			Use: rating.Use{Allocation: fmt.Sprint("alc_", i%3), Member: fmt.Sprint("mem_", i%4)}, SKU: "h100",
 			Unit:    "second",
 			Session: fmt.Sprint("s", i%5), Quantity: money.Shift(int64(random.IntN(9_999_999)), 3), From: from,
 			To: from.Add(time.Duration(random.IntN(9_000)) * time.Second)}
 		records = append(records, r, r)
-		k.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, allocation_id, member_id,
+		k.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, allocation_id,
+			member_id,
 			sku, session, unit, quantity, from_at, to_at, digest)
 			VALUES ($1, $2, $3, 'CAPACITY', $4, $5, $1, $6, 'h100', $7, 'second', $8::text::numeric, $9, $10,
 			'')`, r.Source, r.Meter, r.ID, tenant.ID, project.ID,
@@ -70,7 +73,8 @@ func TestSumsOfTheDatabaseGiveTheBytesOfTheRecords(t *testing.T) {
 				var passed bool
 				m, err := newMark(ctx, tr)
 				at = m
-				return err == nil && tr.QueryRow(ctx, `SELECT bool_and(platform.before_mark(recorded_generation, recorded_xid, $1,
+				return err == nil && tr.QueryRow(ctx, `SELECT
+					bool_and(platform.before_mark(recorded_generation, recorded_xid, $1,
 					$2::text::xid8)) FROM usage_record`,
 					m.generation, m.watermark).Scan(&passed) == nil && passed
 			}, time.Minute, 10*time.Millisecond)

@@ -29,7 +29,8 @@ func reopen(ctx context.Context, t *tx.Tx, p *Period) error {
 		err = row.Scan(&c.project, &c.account, &c.grant, &c.amount)
 		return c, err
 	}, `SELECT x.project_id, e.account, e.grant_id, sum(e.amount) FROM ledger_tx x JOIN ledger_entry e ON e.tx_id = x.id
-		WHERE x.period_id = $1 AND x.kind IN ('CLOSE', 'CREDIT_USED', 'REOPEN') GROUP BY 1, 2, 3 HAVING sum(e.amount) <> 0 ORDER BY 1, 2, 3`, p.ID)
+		WHERE x.period_id = $1 AND x.kind IN ('CLOSE', 'CREDIT_USED', 'REOPEN')
+		GROUP BY 1, 2, 3 HAVING sum(e.amount) <> 0 ORDER BY 1, 2, 3`, p.ID)
 	if err != nil {
 		return err
 	}

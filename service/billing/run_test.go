@@ -33,8 +33,8 @@ func TestARunBooksUsageOnceAndTheMonthCloses(t *testing.T) {
 	require.Equal(t, "2.12", b.account("PLATFORM_BORNE"), "what failures cost is the platform's")
 	require.Equal(t, "-5.3125", b.account("REVENUE"))
 	require.Equal(t, "CLOSED", b.text(`SELECT status FROM billing_period WHERE id = $1`, b.past))
-	require.Equal(t, "1.06 mem_2 op_1 alc_1", b.text(`SELECT trim_scale(amount) || ' ' || member_id || ' ' || operation_id
-		|| ' ' || allocation_id FROM ledger_entry
+	require.Equal(t, "1.06 mem_2 op_1 alc_1", b.text(`SELECT trim_scale(amount) || ' ' || member_id || ' ' ||
+		operation_id || ' ' || allocation_id FROM ledger_entry
 		WHERE account = 'ACCRUED' AND member_id = 'mem_2'`), "an entry says whose usage it is")
 
 	statement, err := b.service.Statement(b.admin, billing.Filter{TenantID: &b.tenant.ID, PeriodID: &b.past})
@@ -52,7 +52,8 @@ func TestARunBooksUsageOnceAndTheMonthCloses(t *testing.T) {
 func TestSlicesAndLateUsageLeaveTheBooksOfOneRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.price("capacity", "h100", `{"measure":"TIME","per":"60","tiers":[{"upTo":"600","price":"0.333"},{"price":"0.111"}],"minimum":"0","roundUpTo":"60"}`)
+	b.price("capacity", "h100",
+		`{"measure":"TIME","per":"60","tiers":[{"upTo":"600","price":"0.333"},{"price":"0.111"}],"minimum":"0","roundUpTo":"60"}`)
 	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id)
 		VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
 	for i := range 7 {

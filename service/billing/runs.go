@@ -39,7 +39,8 @@ func (s *Service) Runs(ctx context.Context, tenantID ids.ID, args page.Args) (*p
 	at := scope.Scope{TenantID: &tenantID}
 	var found []*Run
 	actor, err := s.DB.Read(ctx, at.With(
-		tx.Rows(&found, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE tenant_id = $1 AND (created_at, id) < ($2::text::timestamptz, $3)
+		tx.Rows(&found, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE tenant_id = $1
+			AND (created_at, id) < ($2::text::timestamptz, $3)
 			ORDER BY created_at DESC, id DESC LIMIT $4`, tenantID, after[0], after[1], args.First+1))...)
 	if err != nil {
 		return nil, err
@@ -59,7 +60,8 @@ func (s *Service) Grants(ctx context.Context, tenantID ids.ID) ([]*Grant, error)
 	found := []*Grant{}
 	actor, err := s.DB.Read(ctx, at.With(
 		tx.Rows(&found, scanGrant, grantSQL+
-			`WHERE g.tenant_id = $1 ORDER BY g.priority, g.expires_at NULLS LAST, g.id LIMIT $2`, tenantID, maxListed))...)
+			`WHERE g.tenant_id = $1 ORDER BY g.priority, g.expires_at NULLS LAST, g.id
+				LIMIT $2`, tenantID, maxListed))...)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,8 @@ type name struct {
 type Filter struct{ TenantID, ProjectID, PeriodID *ids.ID }
 
 // statementSQL sums the ledger by line. Lines without a price are in no ledger: the period's last run says them.
-const statementSQL = `SELECT line_key, x.project_id, o.starts_at, o.ends_at, x.kind = 'CORRECTION', x.meter, coalesce(x.unit, ''), coalesce(x.sku, ''),
+const statementSQL = `SELECT line_key, x.project_id, o.starts_at, o.ends_at, x.kind = 'CORRECTION', x.meter,
+	coalesce(x.unit, ''), coalesce(x.sku, ''),
 		coalesce(x.region, ''), x.price_id, sum(x.quantity), sum(x.billed), sum(x.amount)
 	FROM ledger_tx x JOIN billing_period o ON o.id = x.of_period_id
 	WHERE x.period_id = $1 AND x.kind IN ('USAGE', 'CORRECTION') AND x.borne IS NULL AND ($2::text IS NULL OR x.project_id = $2)
@@ -106,10 +107,13 @@ func (s *Service) Statement(ctx context.Context, filter Filter) (*Statement, err
 func (s *Service) sum(ctx context.Context, out *Statement) (*Statement, error) {
 	var paid []owing
 	var names []name
-	_, err := s.DB.Read(ctx, tx.Rows(&names, pgx.RowToStructByPos[name], `SELECT id, display_name FROM tenant WHERE id = $1
-		UNION ALL SELECT id, display_name FROM project WHERE tenant_id = $1 AND ($2::text IS NULL OR id = $2)`, out.TenantID,
+	_, err := s.DB.Read(ctx, tx.Rows(&names, pgx.RowToStructByPos[name], `SELECT id, display_name FROM tenant
+		WHERE id = $1
+		UNION ALL SELECT id, display_name FROM project WHERE tenant_id = $1
+		AND ($2::text IS NULL OR id = $2)`, out.TenantID,
 		out.ProjectID), tx.Rows(&out.Lines, scanLine, statementSQL, out.Period.ID, out.ProjectID),
-		tx.Rows(&paid, scanOwing, `SELECT x.project_id, sum(e.amount) FROM ledger_tx x JOIN ledger_entry e ON e.tx_id = x.id
+		tx.Rows(&paid, scanOwing, `SELECT x.project_id, sum(e.amount) FROM ledger_tx x
+			JOIN ledger_entry e ON e.tx_id = x.id
 			WHERE x.period_id = $1 AND x.kind IN ('CREDIT_USED', 'REOPEN') AND e.account = 'CREDIT' AND ($2::text IS NULL OR x.project_id = $2)
 			GROUP BY x.project_id`, out.Period.ID, out.ProjectID))
 	if err != nil {

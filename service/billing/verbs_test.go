@@ -19,8 +19,8 @@ import (
 
 func (b *books) credit(amount string, priority int, expires *time.Time) *billing.Grant {
 	b.t.Helper()
-	given, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Must(amount),
-		Currency: "EUR",
+	given, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID,
+		Amount: money.Must(amount), Currency: "EUR",
 		Priority: priority, ExpiresAt: expires, Reason: "welcome", IdempotencyKey: amount})
 	require.NoError(b.t, err)
 	return given

@@ -22,10 +22,12 @@ func gibHours(price string) string {
 func (b *books) keep(volume ids.ID, class string, gib int, after, length time.Duration) {
 	b.t.Helper()
 	from := b.start.Add(after)
-	b.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, sku, session, unit, quantity,
+	b.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, sku, session, unit,
+		quantity,
 			from_at, to_at, digest)
 		VALUES ($1, 'volume_gib_seconds', $2, 'STORAGE', $3, $4, $5, $1, 'GiB-second', $6, $7, $8, '')`, volume,
-		from.Format(time.RFC3339), b.tenant.ID, b.project.ID, class, gib*int(length/time.Second), from, from.Add(length))
+		from.Format(time.RFC3339), b.tenant.ID, b.project.ID, class, gib*int(length/time.Second),
+		from, from.Add(length))
 }
 
 func TestVolumesAreOnTheStatementByStorageClass(t *testing.T) {

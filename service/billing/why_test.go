@@ -93,7 +93,8 @@ func TestALineCountsTheRecordsOfItsOwnPriceAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, statement.Lines, 2)
 	for _, line := range statement.Lines {
-		e, err := why.Line(b.admin, b.DB, why.Question{ProjectID: b.project.ID, PeriodID: b.past, Key: line.Key, Records: 10})
+		e, err := why.Line(b.admin, b.DB, why.Question{ProjectID: b.project.ID, PeriodID: b.past, Key: line.Key,
+			Records: 10})
 		require.NoError(t, err)
 		want := map[string][]string{first: {"u2", "u1"}, second: {"u3", "u2"}}[string(*line.PriceID)]
 		require.Equal(t, want, []string{e.Records[0].UsageID, e.Records[1].UsageID})

@@ -60,7 +60,8 @@ func (r *reading) addInstance(rows pgx.Rows) error {
 	err := rows.Scan(&in.ID, &in.family, &in.adapter, &in.Status, &in.Health, &in.HealthMessage, &in.Observed,
 		&in.HealthSince, &code, &message, &in.FailureOwner, &drift, &in.AppSlug,
 		&in.AppVersion, &in.ManifestStage, &in.EntitlementEnded, &in.Created, &updated,
-		&lastID, &last.kind, &last.state, &last.code, &last.message, &last.owner, &last.ended, &last.retryable, &inspects,
+		&lastID, &last.kind, &last.state, &last.code, &last.message, &last.owner, &last.ended,
+		&last.retryable, &inspects,
 		&in.RepairStopped)
 	if err != nil {
 		return err
@@ -99,7 +100,8 @@ func drifts(raw []byte, seen time.Time) (list []blocker.Drift) {
 		if one.Since.IsZero() {
 			one.Since = seen
 		}
-		list = append(list, blocker.Drift{Code: one.Code, Message: one.Message, MemberID: one.MemberID, Since: one.Since})
+		list = append(list, blocker.Drift{Code: one.Code, Message: one.Message, MemberID: one.MemberID,
+			Since: one.Since})
 	}
 	return list
 }
@@ -146,14 +148,15 @@ func (r *reading) addMember(rows pgx.Rows) error {
 		conditions       []nodehealth.Condition
 		drain            *nodehealth.Drain
 	}
-	if err := rows.Scan(&of, &m.ID, &key, &ordinal, &m.Status, &m.Reason, &m.Allocation, &m.Changed, &node.id, &node.name,
-		&node.status, &node.seen,
+	if err := rows.Scan(&of, &m.ID, &key, &ordinal, &m.Status, &m.Reason, &m.Allocation, &m.Changed, &node.id,
+		&node.name, &node.status, &node.seen,
 		&node.walls, &node.conditions, &node.drain); err != nil {
 		return err
 	}
 	m.Name = fmt.Sprintf("%s %d", key, ordinal)
 	if node.id != nil {
-		m.Node = &blocker.Node{ID: *node.id, Name: *node.name, Status: lifecycle.NodeStatus(*node.status), Seen: *node.seen,
+		m.Node = &blocker.Node{ID: *node.id, Name: *node.name, Status: lifecycle.NodeStatus(*node.status),
+			Seen:      *node.seen,
 			Startless: node.walls.Startless(), Barring: nodehealth.Barring(node.conditions), Drain: node.drain}
 	}
 	r.members[of] = append(r.members[of], m)

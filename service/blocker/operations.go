@@ -43,10 +43,10 @@ func (r *reading) addOperation(rows pgx.Rows) error {
 	var status, refusal, evidence []byte
 	var name, state, message *string
 	var started *time.Time
-	err := rows.Scan(&o.ID, &o.tenant, &o.instance, &o.allocation, &o.adapter, &o.Kind, &o.State, &o.Message, &o.Targets,
-		&o.Force,
-		&o.ForcedAt, &o.CancelAskedAt, &o.Created, &o.Due, &o.Deadline, &o.Failures, &o.Claimed,
-		&o.Unknown, &o.Holder.Alive, &o.Holder.Heard, &o.Dispatches, &status, &refusal, &name, &state, &message, &started,
+	err := rows.Scan(&o.ID, &o.tenant, &o.instance, &o.allocation, &o.adapter, &o.Kind, &o.State, &o.Message,
+		&o.Targets, &o.Force, &o.ForcedAt, &o.CancelAskedAt, &o.Created, &o.Due, &o.Deadline, &o.Failures, &o.Claimed,
+		&o.Unknown, &o.Holder.Alive, &o.Holder.Heard, &o.Dispatches, &status, &refusal, &name, &state,
+		&message, &started,
 		&evidence)
 	if err != nil {
 		return err

@@ -73,7 +73,9 @@ func (r *reading) sql(text string) string {
 func (r *reading) queries() []tx.Query {
 	return []tx.Query{
 		r.pulse(), r.backlogs(), each(r.sql(operationsSQL), []any{r.wanted}, r.reset, r.addOperation),
-		each(r.sql(instancesSQL), []any{r.wanted, r.scope == ofInstances}, func() { r.instances = map[ids.ID]*instanceRow{} },
+		each(r.sql(instancesSQL), []any{r.wanted, r.scope == ofInstances}, func() {
+			r.instances = map[ids.ID]*instanceRow{}
+		},
 			r.addInstance),
 		each(r.sql(adaptersSQL), []any{r.wanted}, func() { r.adapters = map[string]*blocker.Adapter{} }, r.addAdapter),
 		each(r.sql(membersSQL), []any{r.wanted}, func() { r.members = map[ids.ID][]blocker.Member{} }, r.addMember),
@@ -112,13 +114,14 @@ const backlogsSQL = `SELECT b.tenant_id, count(*) FROM (SELECT q.tenant_id FROM 
 	ORDER BY q.next_run_at, q.id LIMIT ` + maxBacklog + `) b GROUP BY b.tenant_id`
 
 func (r *reading) backlogs() tx.Query {
-	return each(r.sql(backlogsSQL), []any{r.wanted}, func() { r.backlog = map[ids.ID]int{} }, func(rows pgx.Rows) error {
-		var tenant ids.ID
-		var count int
-		err := rows.Scan(&tenant, &count)
-		r.backlog[tenant] = count
-		return err
-	})
+	return each(r.sql(backlogsSQL), []any{r.wanted}, func() { r.backlog = map[ids.ID]int{} },
+		func(rows pgx.Rows) error {
+			var tenant ids.ID
+			var count int
+			err := rows.Scan(&tenant, &count)
+			r.backlog[tenant] = count
+			return err
+		})
 }
 
 const adaptersSQL = `SELECT a.name, a.last_error, a.last_seen_at, a.created_at, a.narrow_calls,

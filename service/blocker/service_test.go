@@ -34,8 +34,8 @@ func setup(t *testing.T) *bundle {
 	project := kit.Project(tenant)
 	node, _ := kit.Node(0)
 	_, stored := kit.Launchable(project, "apps")
-	return &bundle{Kit: kit, T: t, service: &blocker.Service{DB: kit.DB}, project: project, node: node, manifest: stored,
-		reader: kit.User(tenant, platformtest.In(authz.ProjectViewer, project))}
+	return &bundle{Kit: kit, T: t, service: &blocker.Service{DB: kit.DB}, project: project, node: node,
+		manifest: stored, reader: kit.User(tenant, platformtest.In(authz.ProjectViewer, project))}
 }
 
 // beat makes a worker process live.
@@ -102,11 +102,14 @@ func TestAnOperationWhoseEndIsRefusedSaysSo(t *testing.T) {
 	b.beat()
 	instance := b.Instance(b.project, b.manifest, lifecycle.InstanceRunning, b.Allocation(b.project, b.node))
 	open := b.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
-	b.SQL(`UPDATE operation SET next_run_at = now() + interval '1 minute', end_refusal = '{"state": "FAILED", "times": 4,
-		"since": "2026-01-02T03:04:05.000006Z", "why": "the database refuses it with 23514, some_check"}' WHERE id = $1`, open.ID)
+	b.SQL(`UPDATE operation SET next_run_at = now() + interval '1 minute',
+		end_refusal = '{"state": "FAILED", "times": 4,
+		"since": "2026-01-02T03:04:05.000006Z", "why": "the database refuses it with 23514, some_check"}'
+		WHERE id = $1`, open.ID)
 	found := b.ofOperation(open.ID)
 	require.Equal(t, []string{"END_REFUSED", "break_glass.use"}, []string{found[0].Code, found[0].PermissionKey})
-	require.Equal(t, "its end as failed could not be recorded (4 tries): the database refuses it with 23514, some_check",
+	require.Equal(t, "its end as failed could not be recorded (4 tries): the database refuses it with 23514, "+
+		"some_check",
 		found[0].Message)
 	require.Equal(t, "2026-01-02T03:04:05.000006Z", found[0].Since.UTC().Format(time.RFC3339Nano))
 }
@@ -138,7 +141,8 @@ func TestAnInstanceTellsOfItselfAndOfItsOpenOperationsInTheOrderOfTheTable(t *te
 	b := setup(t)
 	b.beat()
 	instance := b.Instance(b.project, b.manifest, lifecycle.InstanceRunning, b.Allocation(b.project, b.node))
-	b.SQL(`UPDATE instance SET drift = '[{"code":"MEMBER_UNKNOWN","message":"worker 0 is unknown","memberId":"mem_1","since":"2026-11-20T10:00:00Z"}]'`)
+	b.SQL(
+		`UPDATE instance SET drift = '[{"code":"MEMBER_UNKNOWN","message":"worker 0 is unknown","memberId":"mem_1","since":"2026-11-20T10:00:00Z"}]'`)
 	b.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationPending)
 	b.SQL(`UPDATE operation SET next_run_at = now() + interval '1 minute'`)
 	b.SQL(`UPDATE compute_node SET status = 'OFFLINE', last_seen_at = '2026-11-20T09:00:00Z'`)

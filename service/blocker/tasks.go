@@ -106,7 +106,8 @@ func (t *taskRow) judge(raw []byte, message string, exit *int) {
 		t.Good = t.Good && !left.Sandbox && len(left.Processes)+len(left.Mounts)+left.Files+len(left.Cgroups)+
 			len(left.Network) == 0
 		if t.State == lifecycle.TaskSucceeded {
-			t.Detail = fmt.Sprintf("%d processes, %d mounts, %d files", len(left.Processes), len(left.Mounts), left.Files)
+			t.Detail = fmt.Sprintf("%d processes, %d mounts, %d files", len(left.Processes), len(left.Mounts),
+				left.Files)
 		}
 	case t.Kind == lifecycle.TaskProbe || t.Kind == lifecycle.TaskResidue:
 		t.Good = false

@@ -257,10 +257,10 @@ func TestWhatIsSaidIsChecked(t *testing.T) {
 			"input.durationMinutes"},
 		"another tenant": {func(in *breakglass.GrantRoleInput) { in.TenantID = &other.ID }, fault.InvalidArgument,
 			"input.tenantId"},
-		"another's person": {func(in *breakglass.GrantRoleInput) { in.SubjectID = stranger.ID }, fault.FailedPrecondition,
-			"input.subjectId"},
-		"somebody disabled": {func(in *breakglass.GrantRoleInput) { in.SubjectID = disabled.ID }, fault.FailedPrecondition,
-			"input.subjectId"},
+		"another's person": {func(in *breakglass.GrantRoleInput) { in.SubjectID = stranger.ID },
+			fault.FailedPrecondition, "input.subjectId"},
+		"somebody disabled": {func(in *breakglass.GrantRoleInput) { in.SubjectID = disabled.ID },
+			fault.FailedPrecondition, "input.subjectId"},
 		"no such project": {func(in *breakglass.GrantRoleInput) { in.ProjectID = &nobody }, fault.NotFound, ""},
 	} {
 		in := good

@@ -67,7 +67,8 @@ func endOperation(ctx context.Context, t *tx.Tx, in EndOperationInput) (*db.Oper
 		return nil, err
 	}
 	if op.EndedAt != nil {
-		return nil, fault.New(fault.FailedPrecondition, "the operation has ended: it is %s", op.State).At("input.operationId")
+		return nil, fault.New(fault.FailedPrecondition, "the operation has ended: it is %s", op.State).
+			At("input.operationId")
 	}
 	e := &ending.Ending{Tx: t, Op: op, Instance: instance, Why: "its operation was ended by break-glass",
 		Failure: operation.Failure{Code: Ended, Owner: operation.OwnerUser,
@@ -87,10 +88,13 @@ func endOperation(ctx context.Context, t *tx.Tx, in EndOperationInput) (*db.Oper
 		return nil, fmt.Errorf("read %s: %w", op.ID, err)
 	}
 	return after, audit.Write(ctx, t, audit.Entry{
-		Action: action, Key: authz.BreakGlassUse, Object: objectOf(op), ObjectID: op.ID, Reason: in.Reason, BreakGlass: true,
-		Before: map[string]any{"state": op.State, "phase": op.Phase, "claimEpoch": op.ClaimEpoch, "claimedBy": op.ClaimedBy},
-		After: map[string]any{"state": after.State, "outcome": after.Outcome, "kind": op.Kind, "claimEpoch": after.ClaimEpoch,
-			"incident": in.Incident, "failedMembers": len(e.Failed), "orphans": e.Orphans},
+		Action: action, Key: authz.BreakGlassUse, Object: objectOf(op), ObjectID: op.ID, Reason: in.Reason,
+		BreakGlass: true,
+		Before: map[string]any{"state": op.State, "phase": op.Phase, "claimEpoch": op.ClaimEpoch,
+			"claimedBy": op.ClaimedBy},
+		After: map[string]any{"state": after.State, "outcome": after.Outcome, "kind": op.Kind,
+			"claimEpoch": after.ClaimEpoch,
+			"incident":   in.Incident, "failedMembers": len(e.Failed), "orphans": e.Orphans},
 	})
 }
 
@@ -119,8 +123,8 @@ func lock(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.Instance
 // flagged is the break-glass itself on the instance's timeline.
 func flagged(actor *authz.Actor, op *db.Operation, in EndOperationInput) event.Draft {
 	return event.Draft{Type: lifecycle.EventInstanceBreakGlass, OperationID: op.ID, CorrelationID: op.CorrelationID,
-		Message: "operation ended " + byWhom(actor, in.Reason), Payload: map[string]any{"operation": op.ID, "kind": op.Kind,
-			"actor": actor.ID, "actorName": actor.Name, "reason": in.Reason, "incident": in.Incident}}
+		Message: "operation ended " + byWhom(actor, in.Reason), Payload: map[string]any{"operation": op.ID,
+			"kind": op.Kind, "actor": actor.ID, "actorName": actor.Name, "reason": in.Reason, "incident": in.Incident}}
 }
 
 // objectOf is what authorisation and audit look at of an operation.

@@ -95,8 +95,8 @@ func grantRole(ctx context.Context, t *tx.Tx, in GrantRoleInput) (*db.RoleBindin
 	if err != nil {
 		return nil, fmt.Errorf("give a role by break-glass: %w", err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BreakGlassUse, Object: object, ObjectID: row.ID,
-		Reason: in.Reason, BreakGlass: true,
-		After: map[string]any{"subjectId": row.UserID, "role": row.Role, "tenantId": row.TenantID, "projectId": row.ProjectID,
-			"expiresAt": row.ExpiresAt, "incident": in.Incident}})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BreakGlassUse, Object: object,
+		ObjectID: row.ID, Reason: in.Reason, BreakGlass: true,
+		After: map[string]any{"subjectId": row.UserID, "role": row.Role, "tenantId": row.TenantID,
+			"projectId": row.ProjectID, "expiresAt": row.ExpiresAt, "incident": in.Incident}})
 }

@@ -21,7 +21,8 @@ const maxDue = 5_000
 // Due lists budgets that are not removed, at most 5,000: those first that were read the longest ago. Where there are
 // more, some wait for the next round.
 func Due(ctx context.Context, t *tx.Tx) ([]ids.ID, error) {
-	found, err := t.Query(ctx, `SELECT id FROM budget WHERE removed_at IS NULL ORDER BY spent_at NULLS FIRST, id LIMIT $1`,
+	found, err := t.Query(ctx, `SELECT id FROM budget WHERE removed_at IS NULL ORDER BY spent_at NULLS FIRST, id
+		LIMIT $1`,
 		maxDue)
 	if err != nil {
 		return nil, fmt.Errorf("list budgets: %w", err)

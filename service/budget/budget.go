@@ -72,7 +72,8 @@ const fromLive = ` FROM budget CROSS JOIN LATERAL platform.budget_rate(budget) r
 func scan(row pgx.CollectableRow) (*Budget, error) {
 	b := &Budget{}
 	return b, row.Scan(&b.ID, &b.TenantID, &b.ProjectID, (*string)(&b.Scope), &b.TargetID, &b.Currency, &b.Amount,
-		(*string)(&b.Span), &b.HorizonSeconds, &b.Thresholds, (*string)(&b.AtLimit), &b.Reason, &b.CreatedAt, &b.UpdatedAt,
+		(*string)(&b.Span), &b.HorizonSeconds, &b.Thresholds, (*string)(&b.AtLimit), &b.Reason, &b.CreatedAt,
+		&b.UpdatedAt,
 		&b.Spent, &b.SpentAt, &b.Reached, &b.LimitAt, &b.Trouble, &b.Hourly, &b.Held, &b.Unpriced)
 }
 
@@ -101,7 +102,8 @@ func (s *Service) List(ctx context.Context, tenantID, projectID *ids.ID) ([]*Bud
 	}
 	out := []*Budget{}
 	actor, err := s.DB.Read(ctx, at.With(
-		tx.Rows(&out, scan, `SELECT `+columns+fromLive+`AND ($1::text IS NULL OR budget.tenant_id = $1) AND ($2::text IS NULL
+		tx.Rows(&out, scan, `SELECT `+columns+fromLive+`AND ($1::text IS NULL OR budget.tenant_id = $1)
+			AND ($2::text IS NULL
 			OR budget.project_id = $2)
 			ORDER BY budget.id LIMIT $3`, tenantID, projectID, maxListed))...)
 	if err != nil {

@@ -80,7 +80,8 @@ func sqlOf(b spending.By) string {
 		FROM (SELECT ` + g.key + `, ` + cmp.Or(g.name, `NULL::text`) + `, e.currency, e.amount FROM ledger_entry e
 		JOIN ledger_tx x ON x.id = e.tx_id AND x.kind IN ('USAGE', 'CORRECTION')
 		WHERE e.account = '` + account + `' AND ($1::text IS NULL OR e.tenant_id = $1) AND ($2::text IS NULL OR e.project_id = $2)
-			AND x.effective_at >= coalesce($3::timestamptz, ` + monthStart + `) AND x.effective_at <= coalesce($4::timestamptz,
+			AND x.effective_at >= coalesce($3::timestamptz, ` +
+		monthStart + `) AND x.effective_at <= coalesce($4::timestamptz,
 			now()) AND $6::text IS NOT NULL
 		) q (key, name, currency, amount) GROUP BY q.key, q.currency ORDER BY ` + order + ` LIMIT $5`
 }

@@ -138,8 +138,8 @@ func (s *Service) Set(ctx context.Context, in SetInput) (out *Budget, err error)
 				"%s is spent already and rented capacity reserves %s: set at least %s, or release capacity first",
 				out.Spent, out.Held, out.Spent.Add(out.Held)).At("input.amount")
 		}
-		entry := audit.Entry{Action: action, Key: authz.BudgetManage, ObjectID: out.ID, Reason: in.Reason, After: shown(out),
-			Object: authz.Object{TenantID: w.tenantID, ProjectID: w.projectID}}
+		entry := audit.Entry{Action: action, Key: authz.BudgetManage, ObjectID: out.ID, Reason: in.Reason,
+			After: shown(out), Object: authz.Object{TenantID: w.tenantID, ProjectID: w.projectID}}
 		if len(before) > 0 {
 			entry.Before = shown(before[0])
 		}
@@ -152,7 +152,8 @@ func (s *Service) Set(ctx context.Context, in SetInput) (out *Budget, err error)
 func billedIn(ctx context.Context, t *tx.Tx, tenant ids.ID, currency string) error {
 	var billed *string
 	var priced bool
-	if err := t.QueryRow(ctx, `SELECT platform.billing_currency($1), EXISTS (SELECT FROM price_version WHERE currency = $2
+	if err := t.QueryRow(ctx, `SELECT platform.billing_currency($1), EXISTS (SELECT FROM price_version
+		WHERE currency = $2
 		AND superseded_xid IS NULL
 		AND (tenant_id IS NULL OR tenant_id = $1))`, tenant, currency).Scan(&billed, &priced); err != nil {
 		return fmt.Errorf("read the currency of %s: %w", tenant, err)
@@ -162,7 +163,8 @@ func billedIn(ctx context.Context, t *tx.Tx, tenant ids.ID, currency string) err
 		return fault.New(fault.FailedPrecondition, "the tenant is billed in %s: set the budget in that currency",
 			*billed).At("input.currency")
 	case !priced:
-		return fault.New(fault.PriceMissing, "the price book has no price in %s: an operator sets one (appctl prices add)",
+		return fault.New(fault.PriceMissing,
+			"the price book has no price in %s: an operator sets one (appctl prices add)",
 			currency).At("input.currency")
 	}
 	return nil

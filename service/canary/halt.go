@@ -97,7 +97,8 @@ func halt(ctx context.Context, t *tx.Tx, manifestID ids.ID) (*Halted, error) {
 
 func lock(ctx context.Context, t *tx.Tx, manifestID ids.ID) (*db.App, *db.Manifest, error) {
 	var slug string
-	err := t.QueryRow(ctx, `SELECT slug FROM app WHERE id = (SELECT app_id FROM manifest WHERE id = $1) FOR NO KEY UPDATE`,
+	err := t.QueryRow(ctx, `SELECT slug FROM app WHERE id = (SELECT app_id FROM manifest WHERE id = $1)
+		FOR NO KEY UPDATE`,
 		manifestID).Scan(&slug)
 	if err != nil {
 		return nil, nil, fmt.Errorf("lock the app of %s: %w", manifestID, err)
@@ -115,7 +116,8 @@ func lock(ctx context.Context, t *tx.Tx, manifestID ids.ID) (*db.App, *db.Manife
 
 // besideOf returns the version of the active manifest; empty when no manifest is active.
 func besideOf(ctx context.Context, t *tx.Tx, row *db.Manifest) (version string, err error) {
-	err = t.QueryRow(ctx, `SELECT b.version FROM manifest b WHERE b.id = (SELECT platform.canary_beside(m) FROM manifest m
+	err = t.QueryRow(ctx, `SELECT b.version FROM manifest b WHERE b.id = (SELECT platform.canary_beside(m)
+		FROM manifest m
 		WHERE m.id = $1)`, row.ID).
 		Scan(&version)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -140,8 +142,10 @@ func why(launches []launch, beside string, test *rollout.Test) string {
 
 // record writes the step into the manifest's history and the audit.
 func record(ctx context.Context, t *tx.Tx, app *db.App, row *db.Manifest, reason string) error {
-	err := t.Promotion.Create().SetID(ids.New(ids.Promotion)).SetObjectID(row.ID).SetFromStage(lifecycle.StageCanary).SetToStage(lifecycle.StageCanary).
-		SetCanaryPercent(row.CanaryPercent).SetReason(reason).SetActorKind(string(t.Actor.Kind)).SetActorID(string(t.Actor.ID)).SetActorName(t.Actor.Name).
+	err := t.Promotion.Create().SetID(ids.New(ids.Promotion)).SetObjectID(row.ID).SetFromStage(lifecycle.StageCanary).
+		SetToStage(lifecycle.StageCanary).
+		SetCanaryPercent(row.CanaryPercent).SetReason(reason).SetActorKind(string(t.Actor.Kind)).
+		SetActorID(string(t.Actor.ID)).SetActorName(t.Actor.Name).
 		SetCreatedAt(t.Now).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("note the halt of canary %s: %w", row.ID, err)
@@ -149,6 +153,6 @@ func record(ctx context.Context, t *tx.Tx, app *db.App, row *db.Manifest, reason
 	return audit.Write(ctx, t, audit.Entry{Action: "haltCanary", Key: authz.ManifestPromote, Object: publisher(app),
 		ObjectID: row.ID, Reason: reason,
 		Before: map[string]any{"stage": row.Stage, "canaryPercent": row.CanaryPercent, "halted": false},
-		After: map[string]any{"stage": row.Stage, "canaryPercent": row.CanaryPercent, "halted": true, "app": row.AppSlug,
-			"version": row.Version}})
+		After: map[string]any{"stage": row.Stage, "canaryPercent": row.CanaryPercent, "halted": true,
+			"app": row.AppSlug, "version": row.Version}})
 }

@@ -63,10 +63,13 @@ func (b *bundle) launchAt(of *db.Manifest, project *db.Project, state lifecycle.
 	b.t.Helper()
 	row := b.Instance(project, of, lifecycle.InstanceRunning)
 	op := b.Operation(row, lifecycle.InstanceCreate, state)
-	b.SQL(`UPDATE operation SET created_at = $2, ended_at = CASE WHEN ended_at IS NULL THEN NULL ELSE $3::timestamptz END
+	b.SQL(`UPDATE operation SET created_at = $2, ended_at = CASE WHEN ended_at IS NULL THEN NULL
+		ELSE $3::timestamptz END
 		WHERE id = $1`, op.ID, at, at.Add(took))
-	require.NoError(b.t, b.Ent.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(row.TenantID).SetProjectID(row.ProjectID).
-		SetInstanceID(row.ID).SetNumber(1).SetManifestID(of.ID).SetAppVersion(of.Version).SetConfig(row.Config).SetOperationID(op.ID).
+	require.NoError(b.t, b.Ent.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(row.TenantID).
+		SetProjectID(row.ProjectID).
+		SetInstanceID(row.ID).SetNumber(1).SetManifestID(of.ID).SetAppVersion(of.Version).SetConfig(row.Config).
+		SetOperationID(op.ID).
 		SetCreatedAt(at).Exec(b.t.Context()))
 	return row
 }
@@ -106,7 +109,8 @@ func (b *bundle) stored() *db.Manifest {
 func (b *bundle) step(of *db.Manifest, from, to lifecycle.Stage, at time.Time) {
 	b.t.Helper()
 	b.SQL(`UPDATE manifest SET stage = $2 WHERE id = $1`, of.ID, to)
-	require.NoError(b.t, b.Ent.Promotion.Create().SetID(ids.New(ids.Promotion)).SetObjectID(of.ID).SetFromStage(from).SetToStage(to).
+	require.NoError(b.t, b.Ent.Promotion.Create().SetID(ids.New(ids.Promotion)).SetObjectID(of.ID).SetFromStage(from).
+		SetToStage(to).
 		SetCreatedAt(at).Exec(b.t.Context()))
 }
 

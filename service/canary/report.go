@@ -26,7 +26,8 @@ func (s *Service) Report(ctx context.Context, manifestID ids.ID) (*Report, error
 		tx.Row(&row, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id = $1`, manifestID),
 		tx.Row(&beside, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
 			WHERE id = (SELECT platform.canary_beside(m) FROM manifest m WHERE m.id = $1)`, manifestID),
-		tx.Row(&app, rows.App, `SELECT `+rows.AppColumns+` FROM app WHERE id = (SELECT app_id FROM manifest WHERE id = $1)`,
+		tx.Row(&app, rows.App, `SELECT `+rows.AppColumns+` FROM app
+			WHERE id = (SELECT app_id FROM manifest WHERE id = $1)`,
 			manifestID),
 		tx.Rows(&launches, scanLaunch, launchesSQL, manifestID, mostLaunches, true))
 	if err != nil {

@@ -40,7 +40,8 @@ func TestAPublishersOwnLaunchesAreNoConfidence(t *testing.T) {
 	_, err := b.trust.SetTerms(b.operator, trust.TermsInput{AppSlug: w.app.Slug, MinLaunches: 2, Reason: "two"})
 	require.NoError(t, err)
 	canary := b.Manifest(lifecycle.StageCanary, w.document("2.0.0"))
-	b.SQL(`UPDATE manifest SET canary_percent = 10, canary_started_at = now() - interval '1 day' WHERE id = $1`, canary.ID)
+	b.SQL(`UPDATE manifest SET canary_percent = 10, canary_started_at = now() - interval '1 day'
+		WHERE id = $1`, canary.ID)
 	lacks := func(want string) {
 		t.Helper()
 		_, err := b.verbs.PromoteManifest(publisher, catalog.PromoteManifestInput{ManifestID: canary.ID,
@@ -82,7 +83,8 @@ func TestAnAppOfItsPublisherAloneRestsOnItsOwnLaunches(t *testing.T) {
 	_, err := b.trust.SetTerms(b.operator, trust.TermsInput{AppSlug: w.app.Slug, MinLaunches: 1, Reason: "one"})
 	require.NoError(t, err)
 	canary := b.Manifest(lifecycle.StageCanary, w.document("2.0.0"))
-	b.SQL(`UPDATE manifest SET canary_percent = 10, canary_started_at = now() - interval '1 day' WHERE id = $1`, canary.ID)
+	b.SQL(`UPDATE manifest SET canary_percent = 10, canary_started_at = now() - interval '1 day'
+		WHERE id = $1`, canary.ID)
 	b.Entitle(own, w.app)
 	step := catalog.PromoteManifestInput{ManifestID: canary.ID, To: lifecycle.StageActive, Reason: "now"}
 	_, err = b.verbs.PromoteManifest(publisher, step)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/catalog/described"
 )
 
 // staged is why a manifest was staged.
@@ -86,9 +84,11 @@ func prove(ctx context.Context, t *tx.Tx, row *db.Manifest, smoke *ids.ID) (json
 // smoked proves that the instance ran this very manifest as a smoke launch and that its teardown
 // was proved, not forced.
 func smoked(ctx context.Context, t *tx.Tx, row *db.Manifest, id *ids.ID) (smokeEvidence, error) {
-	missing := fault.New(fault.EvidenceMissing, "STAGED needs a smoke instance that ran this version and was torn down with proof")
+	missing := fault.New(fault.EvidenceMissing,
+		"STAGED needs a smoke instance that ran this version and was torn down with proof")
 	if id == nil {
-		return smokeEvidence{}, missing.With(fault.Reason{Code: fault.Required, Message: "name the smoke instance", Path: "input.smokeInstanceId"})
+		return smokeEvidence{}, missing.With(fault.Reason{Code: fault.Required, Message: "name the smoke instance",
+			Path: "input.smokeInstanceId"})
 	}
 	out := smokeEvidence{InstanceID: *id}
 	var smoke bool
@@ -113,32 +113,12 @@ func smoked(ctx context.Context, t *tx.Tx, row *db.Manifest, id *ids.ID) (smokeE
 		{decommission != nil && released != nil, "the instance's teardown has not been proved"},
 	} {
 		if !need.met {
-			return smokeEvidence{}, missing.With(fault.Reason{Code: fault.EvidenceMissing, Message: need.text, Path: "input.smokeInstanceId"})
+			return smokeEvidence{}, missing.With(fault.Reason{Code: fault.EvidenceMissing, Message: need.text,
+				Path: "input.smokeInstanceId"})
 		}
 	}
 	out.Create, out.Decommission, out.ReleasedAt = *create, *decommission, *released
 	return out, nil
-}
-
-// description is the part of an adapter's description that a manifest is checked against.
-type description struct {
-	Build            string   `json:"build"`
-	ContractVersions []string `json:"contractVersions"`
-	Apps             []struct {
-		Slug       string               `json:"slug"`
-		Components []manifest.Component `json:"components"`
-		Actions    []manifest.Action    `json:"actions"`
-	} `json:"apps"`
-}
-
-// names reports whether the adapter was written for the app: it describes it by its slug, and not any app.
-func (d *description) names(app string) bool {
-	for _, one := range d.Apps {
-		if one.Slug == app {
-			return true
-		}
-	}
-	return false
 }
 
 // snapshot checks the manifest against the last description of its adapter. From then on the manifest counts: a live
@@ -149,69 +129,17 @@ func snapshot(ctx context.Context, t *tx.Tx, m *manifest.Manifest) (adapterEvide
 		return adapterEvidence{}, fmt.Errorf("load adapter %s: %w", m.Adapter, err)
 	}
 	if len(row.Description) == 0 {
-		return adapterEvidence{}, fault.New(fault.FailedPrecondition, "adapter %q has never described itself: %s", m.Adapter, row.LastError)
+		return adapterEvidence{}, fault.New(fault.FailedPrecondition, "adapter %q has never described itself: %s",
+			m.Adapter, row.LastError)
 	}
-	var said description
+	var said described.Description
 	if err := json.Unmarshal(row.Description, &said); err != nil {
-		return adapterEvidence{}, fault.New(fault.AdapterInvalid, "the description of adapter %q cannot be read", m.Adapter).Because(err)
+		return adapterEvidence{}, fault.New(fault.AdapterInvalid, "the description of adapter %q cannot be read",
+			m.Adapter).Because(err)
 	}
-	if reasons := said.findings(m); len(reasons) > 0 {
-		return adapterEvidence{}, fault.New(fault.ManifestInvalid, "the manifest goes beyond what adapter %q describes", m.Adapter).With(reasons...)
+	if reasons := said.Findings(m); len(reasons) > 0 {
+		return adapterEvidence{}, fault.New(fault.ManifestInvalid, "the manifest goes beyond what adapter %q describes",
+			m.Adapter).With(reasons...)
 	}
 	return adapterEvidence{Name: row.Name, Build: said.Build, DescribedAt: row.LastSeenAt}, nil
-}
-
-// risks orders how careful a caller must be.
-var risks = []string{"read", "write", "destructive"}
-
-// app is which entry of the description is for an app: its own, else the one for any app; -1 for none.
-func (said *description) app(slug string) int {
-	at := -1
-	for i, app := range said.Apps {
-		switch app.Slug {
-		case slug:
-			return i
-		case adapter.AnyApp:
-			at = i
-		}
-	}
-	return at
-}
-
-// findings is everything that the manifest promises and its adapter does not.
-func (said *description) findings(m *manifest.Manifest) []fault.Reason {
-	var found []fault.Reason
-	add := func(code fault.Code, path, format string, args ...any) {
-		found = append(found, fault.Reason{Code: code, Message: fmt.Sprintf(format, args...), Path: path})
-	}
-	if !slices.ContainsFunc(said.ContractVersions, func(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") }) {
-		add(fault.UnknownValue, "adapter", "the adapter does not support version 1 of the contract")
-	}
-	at := said.app(m.App)
-	if at < 0 {
-		add(fault.UnknownValue, "app", "the adapter does not run this app")
-		return found
-	}
-	offered := manifest.Manifest{Components: said.Apps[at].Components, Actions: said.Apps[at].Actions}
-	for i, c := range m.Components {
-		theirs, ok := offered.Component(c.Key)
-		switch {
-		case !ok:
-			add(fault.UnknownComponent, fmt.Sprintf("components.%d.key", i), "the adapter has no component %q", c.Key)
-		case c.Min < theirs.Min || c.Max > theirs.Max:
-			add(fault.CountOutOfBounds, fmt.Sprintf("components.%d", i), "the adapter accepts %d to %d members", theirs.Min, theirs.Max)
-		}
-	}
-	for i, action := range m.Actions {
-		theirs, ok := offered.Action(action.Name)
-		switch {
-		case !ok:
-			add(fault.UnknownValue, fmt.Sprintf("actions.%d.name", i), "the adapter has no action %q", action.Name)
-		case theirs.PermissionKey != action.PermissionKey:
-			add(fault.BadValue, fmt.Sprintf("actions.%d.permissionKey", i), "the adapter requires %s", theirs.PermissionKey)
-		case slices.Index(risks, action.Risk) < slices.Index(risks, theirs.Risk):
-			add(fault.BadValue, fmt.Sprintf("actions.%d.risk", i), "the adapter declares the risk %s", theirs.Risk)
-		}
-	}
-	return found
 }

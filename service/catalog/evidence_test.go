@@ -50,7 +50,8 @@ func TestAReportIsKeptOnceUnderTheDigestOfItsBytes(t *testing.T) {
 	made, err := b.verbs.SubmitEvidence(b.publisher, in)
 	require.NoError(t, err)
 	require.True(t, made.Passed)
-	require.JSONEq(t, `{"adapter":"`+w.adapter.Name+`","build":"b1","app":"`+w.app.Slug+`","suite":"`+conformance.Version+
+	require.JSONEq(t, `{"adapter":"`+w.adapter.Name+`","build":"b1","app":"`+w.app.Slug+`","suite":"`+
+		conformance.Version+
 		`","passed":6,"failed":0,"skipped":0,"notRun":0,"missing":[]}`, string(made.Summary))
 	again, err := b.verbs.SubmitEvidence(b.publisher, in)
 	require.NoError(t, err)
@@ -205,7 +206,8 @@ func TestTheStepsOfATenantsArtifactAreToldWholeToTheTenant(t *testing.T) {
 	b.SQL(`INSERT INTO promotion (id, object_id, tenant_id, from_stage, to_stage, reason, actor_kind, actor_id,
 		actor_name, created_at)
 		VALUES ('prm_1', $1, $2, 'DRAFT', 'STAGED', 'why', 'USER', 'usr_1', 'Ada', now())`, id, tenant.ID)
-	history, err := b.trust.HistoryOf(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), []ids.ID{id})
+	history, err := b.trust.HistoryOf(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))),
+		[]ids.ID{id})
 	require.NoError(t, err)
 	require.Equal(t, "Ada", history[id][0].ActorName)
 	other := b.Tenant()

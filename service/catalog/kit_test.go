@@ -52,7 +52,8 @@ func described(slug, key string) json.RawMessage {
 		"apps": []map[string]any{{
 			"slug": slug, "components": []map[string]any{{"key": "worker", "displayName": "W", "min": 1, "max": 8,
 				"default": 1}},
-			"actions": []map[string]any{{"name": "queue.read", "displayName": "Q", "permissionKey": key, "risk": "read"}},
+			"actions": []map[string]any{{"name": "queue.read", "displayName": "Q", "permissionKey": key,
+				"risk": "read"}},
 		}}})
 	return said
 }
@@ -104,7 +105,8 @@ func report(t *testing.T, kind lifecycle.EvidenceKind, w world,
 		App: w.app.Slug,
 	}}
 	for _, id := range evidence.Required(kind) {
-		said.Digested.Clauses = append(said.Digested.Clauses, conformance.ClauseOutcome{ID: id, Outcome: conformance.Passed})
+		said.Digested.Clauses = append(said.Digested.Clauses, conformance.ClauseOutcome{ID: id,
+			Outcome: conformance.Passed})
 	}
 	for _, one := range change {
 		one(&said)
@@ -160,6 +162,7 @@ func (b *bench) promote(of *db.Manifest, to lifecycle.Stage, smoke ...ids.ID) (*
 }
 
 func (b *bench) stage(of *db.Manifest) (stage lifecycle.Stage) {
-	require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), `SELECT stage FROM manifest WHERE id = $1`, of.ID).Scan(&stage))
+	require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), `SELECT stage FROM manifest
+		WHERE id = $1`, of.ID).Scan(&stage))
 	return stage
 }

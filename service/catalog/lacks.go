@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/rollout"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/catalog/described"
 )
 
 // standing is everything that decides whether a manifest may take its next step.
@@ -39,7 +40,8 @@ type standing struct {
 	onboarding *string
 }
 
-const standingSQL = `SELECT m.id, m.stage, m.sandbox, m.adapter_name, m.document, m.canary_halted_at, m.canary_halt_reason, a.publisher_tenant_id, a.publisher_project_id,
+const standingSQL = `SELECT m.id, m.stage, m.sandbox, m.adapter_name, m.document, m.canary_halted_at,
+	m.canary_halt_reason, a.publisher_tenant_id, a.publisher_project_id,
 	(SELECT d.description FROM adapter d WHERE d.name = m.adapter_name), ` + broughtSQL + `,
 	(SELECT coalesce(jsonb_agg(jsonb_build_object('Name', f.name, 'Digest', f.digest, 'Stage', f.stage, 'Quarantined', f.quarantined_at IS NOT NULL,
 		'Why', f.quarantine_reason, 'Kind', f.kind, 'Platform', f.tenant_id IS NULL,
@@ -62,7 +64,8 @@ const standingSQL = `SELECT m.id, m.stage, m.sandbox, m.adapter_name, m.document
 func scanStanding(row pgx.CollectableRow) (*standing, error) {
 	x := &standing{}
 	var reports, artifacts []byte
-	err := row.Scan((*string)(&x.row.ID), (*string)(&x.row.Stage), &x.row.Sandbox, &x.row.AdapterName, &x.row.Document, &x.row.CanaryHaltedAt, &x.row.CanaryHaltReason,
+	err := row.Scan((*string)(&x.row.ID), (*string)(&x.row.Stage), &x.row.Sandbox, &x.row.AdapterName, &x.row.Document,
+		&x.row.CanaryHaltedAt, &x.row.CanaryHaltReason,
 		&x.tenant, &x.project, &x.description, &reports, &artifacts, &x.canary, &x.smoked, &x.users,
 		&x.terms, &x.row.CanaryStartedAt, &x.now, &x.launches, &x.whose, &x.takers, &x.deprecated, &x.onboarding)
 	if err != nil {
@@ -111,7 +114,9 @@ func (x *standing) lacks() []fault.Reason {
 	case lifecycle.StageStaged:
 		reasons := lacks(x.artifacts, lifecycle.StageCanary)
 		if x.canary != nil {
-			reasons = append(reasons, fault.Reason{Code: fault.Conflict, Message: fmt.Sprintf("version %s is the app's canary: an app has one at a time", *x.canary), Path: "input.to"})
+			reasons = append(reasons, fault.Reason{Code: fault.Conflict,
+				Message: fmt.Sprintf("version %s is the app's canary: an app has one at a time", *x.canary),
+				Path:    "input.to"})
 		}
 		return reasons
 	case lifecycle.StageCanary:
@@ -122,7 +127,8 @@ func (x *standing) lacks() []fault.Reason {
 		return reasons
 	case lifecycle.StageDeprecated:
 		if x.users > 0 {
-			return []fault.Reason{{Code: fault.FailedPrecondition, Message: fmt.Sprintf("%d live instances use it", x.users), Path: "input.to"}}
+			return []fault.Reason{{Code: fault.FailedPrecondition,
+				Message: fmt.Sprintf("%d live instances use it", x.users), Path: "input.to"}}
 		}
 	}
 	return nil
@@ -138,12 +144,12 @@ func (x *standing) lacksEvidence() (reasons []fault.Reason) {
 		reasons = append(reasons, fault.Reason{Code: fault.EvidenceMissing, Path: "input.smokeInstanceId",
 			Message: "no smoke instance that you see has run this version and was torn down with proof"})
 	}
-	var said description
+	var said described.Description
 	if len(x.description) == 0 || json.Unmarshal(x.description, &said) != nil {
 		return append(reasons, fault.Reason{Code: fault.FailedPrecondition, Path: "adapter",
 			Message: fmt.Sprintf("adapter %q has never described itself", x.row.AdapterName)})
 	}
-	reasons = append(reasons, said.findings(parsed)...)
+	reasons = append(reasons, said.Findings(parsed)...)
 	_, missing := controllerLacks(parsed, said.Build, x.reports)
 	return append(reasons, missing...)
 }

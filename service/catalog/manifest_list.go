@@ -30,7 +30,8 @@ type ManifestFilter struct {
 
 // ManifestList lists the manifests of all apps that the caller sees in the catalog, newest first. Key: manifest.read in
 // any scope; manifests of families that the caller does not see are left out. INVALID_ARGUMENT at search.
-func (s *Service) ManifestList(ctx context.Context, filter ManifestFilter, args page.Args) (*page.Page[*db.Manifest], error) {
+func (s *Service) ManifestList(ctx context.Context, filter ManifestFilter,
+	args page.Args) (*page.Page[*db.Manifest], error) {
 	const list = "all manifests"
 	if len(filter.Search) > maxSearch {
 		return nil, fault.New(fault.InvalidArgument, "search may have at most %d bytes", maxSearch).At("search")
@@ -46,7 +47,8 @@ func (s *Service) ManifestList(ctx context.Context, filter ManifestFilter, args 
 		actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
 			WHERE id < $1 AND EXISTS (SELECT FROM app a WHERE a.id = manifest.app_id AND a.permission_family = ANY ($2))
 			AND ($3 = '' OR app_slug = $3) AND (cardinality($4::text[]) = 0 OR stage = ANY ($4)) AND ($5 = '' OR app_slug ILIKE $5 OR display_name ILIKE $5)
-			ORDER BY id DESC LIMIT $6`, after, families, filter.AppSlug, words(filter.Stages), pattern(filter.Search), args.First+1))
+			ORDER BY id DESC LIMIT $6`, after, families, filter.AppSlug, words(filter.Stages), pattern(filter.Search),
+			args.First+1))
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +116,8 @@ func (s *Service) Icons(ctx context.Context, slugs []string) (map[string]string,
 	var found []pictured
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, func(row pgx.CollectableRow) (p pictured, err error) {
 		return p, row.Scan(&p.slug, &p.document)
-	}, `SELECT DISTINCT ON (app_slug) app_slug, document FROM manifest WHERE app_slug = ANY ($1) ORDER BY app_slug, stage <> 'ACTIVE', id DESC`, slugs))
+	}, `SELECT DISTINCT ON (app_slug) app_slug, document FROM manifest WHERE app_slug = ANY ($1)
+		ORDER BY app_slug, stage <> 'ACTIVE', id DESC`, slugs))
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +150,15 @@ func (s *Service) PinnedBy(ctx context.Context, artifacts []ids.ID) (map[ids.ID]
 		tx.Rows(&pins, func(row pgx.CollectableRow) (p pin, err error) {
 			return p, row.Scan((*string)(&p.artifactID), (*string)(&p.manifestID))
 		}, newest+` ORDER BY p.manifest_id DESC`, texts(artifacts), maxPinning),
-		tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id IN (SELECT n.manifest_id FROM (`+newest+`) n)`, texts(artifacts), maxPinning))
+		tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
+			WHERE id IN (SELECT n.manifest_id FROM (`+newest+`) n)`, texts(artifacts), maxPinning))
 	if err != nil {
 		return nil, err
 	}
 	if err := authz.RequireAnywhere(actor, authz.ManifestRead); err != nil {
 		return nil, err
 	}
-	return grouped(pins, found, func(row *db.Manifest) ids.ID { return row.ID }, func(p pin) (ids.ID, ids.ID) { return p.artifactID, p.manifestID }), nil
+	return grouped(pins, found, func(row *db.Manifest) ids.ID { return row.ID }, func(p pin) (ids.ID, ids.ID) {
+		return p.artifactID, p.manifestID
+	}), nil
 }

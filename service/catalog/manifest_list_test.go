@@ -47,7 +47,8 @@ func TestManifestsOfAllAppsAreListedNewestFirstAndNarrowed(t *testing.T) {
 	require.Equal(t, []string{"3.0.0", "2.0.0"}, b.listed(viewer,
 		catalog.ManifestFilter{Stages: []lifecycle.Stage{lifecycle.StageActive, lifecycle.StageCanary}}))
 	require.Equal(t, []string{"2.0.0"}, b.listed(viewer, catalog.ManifestFilter{Search: "0% OFF_"}))
-	require.Empty(t, b.listed(viewer, catalog.ManifestFilter{Search: "0_ OFF"}), "what is searched for stands for itself")
+	require.Empty(t, b.listed(viewer, catalog.ManifestFilter{Search: "0_ OFF"}),
+		"what is searched for stands for itself")
 
 	first, err := b.verbs.ManifestList(viewer, catalog.ManifestFilter{}, page.Args{First: 4})
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/catalog"
 )
@@ -63,14 +61,21 @@ func TestAManifestMustLintAndFitTheCatalog(t *testing.T) {
 	publish := func(change func(document map[string]any)) error {
 		document := w.document("1.0.0")
 		change(document)
-		_, err := b.verbs.PublishManifest(b.publisher, catalog.PublishManifestInput{Document: encode(t, document), IdempotencyKey: "k"})
+		_, err := b.verbs.PublishManifest(b.publisher, catalog.PublishManifestInput{Document: encode(t, document),
+			IdempotencyKey: "k"})
 		return err
 	}
 	stranger := platformtest.Document(w.app, "1.0.0", w.adapter, b.Artifact(lifecycle.StageRetired))
-	platformtest.Refused(t, publish(func(d map[string]any) { d["version"] = "one" }), fault.ManifestInvalid, "input.document.version")
-	platformtest.Refused(t, publish(func(d map[string]any) { d["app"] = "nothing" }), fault.ManifestInvalid, "input.document.app")
-	platformtest.Refused(t, publish(func(d map[string]any) { d["permissionFamily"], d["actions"] = "scheduler", []any{} }), fault.ManifestInvalid, "input.document.permissionFamily")
-	platformtest.Refused(t, publish(func(d map[string]any) { d["adapter"], d["artifacts"] = "nobody", stranger["artifacts"] }), fault.ManifestInvalid,
+	platformtest.Refused(t, publish(func(d map[string]any) { d["version"] = "one" }), fault.ManifestInvalid,
+		"input.document.version")
+	platformtest.Refused(t, publish(func(d map[string]any) { d["app"] = "nothing" }), fault.ManifestInvalid,
+		"input.document.app")
+	platformtest.Refused(t, publish(func(d map[string]any) {
+		d["permissionFamily"], d["actions"] = "scheduler", []any{}
+	}), fault.ManifestInvalid, "input.document.permissionFamily")
+	platformtest.Refused(t, publish(func(d map[string]any) {
+		d["adapter"], d["artifacts"] = "nobody", stranger["artifacts"]
+	}), fault.ManifestInvalid,
 		"input.document.adapter", "input.document.artifacts.0.digest")
 	tenant := b.Tenant()
 	_, err := b.verbs.PublishManifest(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))),
@@ -122,7 +127,8 @@ func TestAManifestEarnsItsStagesOneByOne(t *testing.T) {
 	require.Equal(t, "b1", evidence.Adapter["build"])
 	require.Len(t, evidence.Reports, 2)
 
-	for _, to := range []lifecycle.Stage{lifecycle.StageCanary, lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive} {
+	for _, to := range []lifecycle.Stage{lifecycle.StageCanary, lifecycle.StageStaged, lifecycle.StageCanary,
+		lifecycle.StageActive} {
 		moved, err := b.promote(next, to)
 		require.NoError(t, err)
 		require.Equal(t, to, moved.Stage)
@@ -131,7 +137,8 @@ func TestAManifestEarnsItsStagesOneByOne(t *testing.T) {
 	require.Equal(t, lifecycle.StageDeprecated, b.stage(old), "the version before stands aside")
 	require.Equal(t, 6, b.audited("promoteManifest", ""), "five steps, and the one of the version before")
 	require.Equal(t, 5, b.Count("promotion", "object_id = $1", next.ID))
-	require.Equal(t, 1, b.Count("promotion", "object_id = $1 AND from_stage = 'ACTIVE' AND to_stage = 'DEPRECATED' AND canary_percent IS NULL", old.ID))
+	require.Equal(t, 1, b.Count("promotion", "object_id = $1 AND from_stage = 'ACTIVE' AND to_stage = 'DEPRECATED' "+
+		"AND canary_percent IS NULL", old.ID))
 	last := b.Audit()[b.Count("audit_entry", "")-1]
 	require.Contains(t, string(last.Before)+string(last.After), "stage")
 	require.NotEmpty(t, last.Reason)
@@ -154,9 +161,11 @@ func TestAStepThatIsNoneNamesBothStages(t *testing.T) {
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, "DRAFT")
 	require.ErrorContains(t, err, "ACTIVE")
-	_, err = b.verbs.PromoteManifest(b.operator, catalog.PromoteManifestInput{ManifestID: draft.ID, To: lifecycle.StageStaged})
+	_, err = b.verbs.PromoteManifest(b.operator, catalog.PromoteManifestInput{ManifestID: draft.ID,
+		To: lifecycle.StageStaged})
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.reason")
-	_, err = b.verbs.PromoteManifest(b.publisher, catalog.PromoteManifestInput{ManifestID: draft.ID, To: lifecycle.StageStaged, Reason: "mine"})
+	_, err = b.verbs.PromoteManifest(b.publisher, catalog.PromoteManifestInput{ManifestID: draft.ID,
+		To: lifecycle.StageStaged, Reason: "mine"})
 	platformtest.Refused(t, err, fault.Forbidden)
 	draft.ID = ids.New(ids.Manifest)
 	_, err = b.promote(draft, lifecycle.StageStaged)
@@ -169,14 +178,17 @@ func TestStagingNeedsASmokeInstanceThatRanThisVersionAndIsGone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	w := b.world()
-	draft, other := b.Manifest(lifecycle.StageDraft, w.document("1.0.0")), b.Manifest(lifecycle.StageDraft, w.document("1.0.1"))
+	draft, other := b.Manifest(lifecycle.StageDraft, w.document("1.0.0")),
+		b.Manifest(lifecycle.StageDraft, w.document("1.0.1"))
 	_, err := b.promote(draft, lifecycle.StageStaged)
 	platformtest.Refused(t, err, fault.EvidenceMissing, "input.smokeInstanceId")
 	for says, spoil := range map[string]string{
-		"not a smoke launch":    `UPDATE instance SET smoke = false WHERE id = $1`,
-		"launch did not":        `UPDATE operation SET kind = 'MEMBERS_ADD' WHERE instance_id = $1 AND kind = 'INSTANCE_CREATE'`,
+		"not a smoke launch": `UPDATE instance SET smoke = false WHERE id = $1`,
+		"launch did not": `UPDATE operation SET kind = 'MEMBERS_ADD' WHERE instance_id = $1
+			AND kind = 'INSTANCE_CREATE'`,
 		"teardown has not been": `UPDATE instance SET released_at = NULL WHERE id = $1`,
-		"has not been proved":   `UPDATE operation SET outcome = 'FORCED' WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION'`,
+		"has not been proved": `UPDATE operation SET outcome = 'FORCED' WHERE instance_id = $1
+			AND kind = 'INSTANCE_DECOMMISSION'`,
 	} {
 		smoke := b.smoked(draft)
 		b.SQL(spoil, smoke)
@@ -203,11 +215,13 @@ func TestStagingHoldsTheManifestAgainstWhatItsAdapterDescribes(t *testing.T) {
 		path string
 		said string
 	}{
-		"another app":      {"app", string(described("other", "apps.queue.read"))},
-		"another key":      {"actions.0.permissionKey", string(described(w.app.Slug, "apps.queue.cancel"))},
-		"no such part":     {"components.0.key", `{"contractVersions":["1.0"],"apps":[{"slug":"` + w.app.Slug + `"}]}`},
-		"narrower bounds":  {"components.0", `{"contractVersions":["1.0"],"apps":[{"slug":"` + w.app.Slug + `","components":[{"key":"worker","min":1,"max":4}]}]}`},
-		"graver risk":      {"actions.0.risk", `{"contractVersions":["1.0"],"apps":[{"slug":"` + w.app.Slug + `","actions":[{"name":"queue.read","permissionKey":"apps.queue.read","risk":"write"}]}]}`},
+		"another app":  {"app", string(described("other", "apps.queue.read"))},
+		"another key":  {"actions.0.permissionKey", string(described(w.app.Slug, "apps.queue.cancel"))},
+		"no such part": {"components.0.key", `{"contractVersions":["1.0"],"apps":[{"slug":"` + w.app.Slug + `"}]}`},
+		"narrower bounds": {"components.0", `{"contractVersions":["1.0"],"apps":[{"slug":"` + w.app.Slug +
+			`","components":[{"key":"worker","min":1,"max":4}]}]}`},
+		"graver risk": {"actions.0.risk", `{"contractVersions":["1.0"],"apps":[{"slug":"` + w.app.Slug +
+			`","actions":[{"name":"queue.read","permissionKey":"apps.queue.read","risk":"write"}]}]}`},
 		"another contract": {"adapter", `{"contractVersions":["2.0"],"apps":[]}`},
 	} {
 		b.SQL(`UPDATE adapter SET description = $1 WHERE id = $2`, c.said, w.adapter.ID)
@@ -215,9 +229,11 @@ func TestStagingHoldsTheManifestAgainstWhatItsAdapterDescribes(t *testing.T) {
 		t.Log(name)
 		platformtest.RefusedAlso(t, err, fault.ManifestInvalid, c.path)
 	}
-	b.SQL(`UPDATE adapter SET description = $1 WHERE id = $2`, string(described("*", "apps.queue.cancel")), w.adapter.ID)
+	b.SQL(`UPDATE adapter SET description = $1 WHERE id =
+		$2`, string(described("*", "apps.queue.cancel")), w.adapter.ID)
 	_, err := b.promote(draft, lifecycle.StageStaged, smoke)
-	platformtest.Refused(t, err, fault.ManifestInvalid, "actions.0.permissionKey") // an adapter of any app is held to what it says of any
+	// an adapter of any app is held to what it says of any
+	platformtest.Refused(t, err, fault.ManifestInvalid, "actions.0.permissionKey")
 	b.SQL(`UPDATE adapter SET description = NULL WHERE id = $1`, w.adapter.ID)
 	_, err = b.promote(draft, lifecycle.StageStaged, smoke)
 	platformtest.Refused(t, err, fault.FailedPrecondition)
@@ -237,114 +253,4 @@ func TestAnActiveManifestPinsActiveArtifactsOnly(t *testing.T) {
 	b.SQL(`UPDATE artifact SET stage = 'ACTIVE' WHERE id = $1`, w.artifact.ID)
 	_, err = b.promote(canary, lifecycle.StageActive)
 	require.NoError(t, err)
-}
-
-func TestOfTwoPromotionsAtOnceOneWins(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	w := b.world()
-	for range 5 {
-		b.SQL(`DELETE FROM manifest_artifact`)
-		b.SQL(`DELETE FROM manifest`)
-		old := b.Manifest(lifecycle.StageActive, w.document("1.0.0"))
-		rivals := []lifecycle.Stage{lifecycle.StageActive, lifecycle.StageStaged}
-		canary := b.Manifest(lifecycle.StageCanary, w.document("1.1.0"))
-		results := make(chan error, len(rivals))
-		for _, to := range rivals {
-			go func() { _, err := b.promote(canary, to); results <- err }()
-		}
-		var lost []error
-		for range rivals {
-			if err := <-results; err != nil {
-				lost = append(lost, err)
-			}
-		}
-		require.Len(t, lost, 1)
-		code := fault.From(lost[0]).Code
-		require.Contains(t, []fault.Code{fault.Conflict, fault.FailedPrecondition}, code, lost[0].Error())
-		if b.stage(canary) == lifecycle.StageActive {
-			require.Equal(t, lifecycle.StageDeprecated, b.stage(old))
-		} else {
-			require.Equal(t, lifecycle.StageActive, b.stage(old))
-		}
-	}
-}
-
-func TestAnAppHasOneCanaryAtATimeHoweverManyWantToBe(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	w := b.world()
-	var rivals []*db.Manifest
-	for _, version := range []string{"1.1.0", "1.2.0", "1.3.0"} {
-		rivals = append(rivals, b.Manifest(lifecycle.StageStaged, w.document(version)))
-	}
-	results := make(chan error, len(rivals))
-	for _, rival := range rivals {
-		go func() { _, err := b.promote(rival, lifecycle.StageCanary); results <- err }()
-	}
-	won := 0
-	for range rivals {
-		if err := <-results; err != nil {
-			platformtest.Refused(t, err, fault.Conflict)
-		} else {
-			won++
-		}
-	}
-	require.Equal(t, 1, won)
-	require.Equal(t, 1, b.Count("manifest", "stage = 'CANARY'"))
-	require.Equal(t, 1, b.Count("promotion", ""))
-	for _, rival := range rivals {
-		if b.stage(rival) == lifecycle.StageStaged {
-			_, err := b.promote(rival, lifecycle.StageCanary)
-			platformtest.Refused(t, err, fault.Conflict, "input.to")
-			require.ErrorContains(t, err, "man_")
-		}
-	}
-}
-
-func TestAPromotionThatWaitedForAnotherIsAConflict(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	w := b.world()
-	canary := b.Manifest(lifecycle.StageCanary, w.document("1.0.0"))
-	other, err := b.Admin.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = other.Exec(t.Context(), `SELECT FROM app FOR UPDATE`)
-	require.NoError(t, err)
-	result := make(chan error, 1)
-	go func() { _, err := b.promote(canary, lifecycle.StageStaged); result <- err }()
-	require.Eventually(t, func() bool {
-		return b.Count("pg_stat_activity", "datname = current_database() AND wait_event_type = 'Lock'") == 1
-	}, 10*time.Second, 5*time.Millisecond)
-	_, err = other.Exec(t.Context(), `UPDATE manifest SET stage = 'ACTIVE'`)
-	require.NoError(t, err)
-	require.NoError(t, other.Commit(t.Context()))
-	err = <-result
-	platformtest.Refused(t, err, fault.Conflict, "input.manifestId")
-	require.ErrorContains(t, err, "CANARY")
-	require.ErrorContains(t, err, "ACTIVE")
-}
-
-func TestAPromotionToActiveDoesNotPutAsideWhatBecameActiveMeanwhile(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	w := b.world()
-	one := b.Manifest(lifecycle.StageCanary, w.document("1.0.0"))
-	two := ids.New(ids.Manifest)
-	other, err := b.Admin.Begin(t.Context())
-	require.NoError(t, err)
-	_, err = other.Exec(t.Context(), `SELECT FROM app FOR UPDATE`)
-	require.NoError(t, err)
-	result := make(chan error, 1)
-	go func() { _, err := b.promote(one, lifecycle.StageActive); result <- err }()
-	require.Eventually(t, func() bool {
-		return b.Count("pg_stat_activity", "datname = current_database() AND wait_event_type = 'Lock'") == 1
-	}, 10*time.Second, 5*time.Millisecond)
-	_, err = other.Exec(t.Context(), `INSERT INTO manifest (id, app_id, app_slug, version, display_name, summary, stage, digest, document, adapter_name, created_at)
-		SELECT $1, app_id, app_slug, '1.1.0', display_name, summary, 'ACTIVE', digest, document, adapter_name, now() FROM manifest WHERE id = $2`, two, one.ID)
-	require.NoError(t, err)
-	require.NoError(t, other.Commit(t.Context()))
-	platformtest.Refused(t, <-result, fault.Conflict, "input.manifestId")
-	require.Equal(t, 1, b.Count("manifest", "id = $1 AND stage = 'ACTIVE'", two))
-	require.Equal(t, lifecycle.StageCanary, b.stage(one))
 }

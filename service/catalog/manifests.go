@@ -50,8 +50,10 @@ func sees(actor *authz.Actor, family []string) bool {
 func (s *Service) Manifest(ctx context.Context, id ids.ID) (*db.Manifest, error) {
 	var row *db.Manifest
 	var family []string
-	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id = $1`, id),
-		tx.Rows(&family, pgx.RowTo[string], `SELECT a.permission_family FROM manifest m JOIN app a ON a.id = m.app_id WHERE m.id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
+		WHERE id = $1`, id),
+		tx.Rows(&family, pgx.RowTo[string], `SELECT a.permission_family FROM manifest m JOIN app a ON a.id = m.app_id
+			WHERE m.id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,8 @@ func (s *Service) ArtifactsOf(ctx context.Context, manifests []ids.ID) (map[ids.
 	actor, err := s.DB.Read(ctx,
 		tx.Rows(&pins, func(row pgx.CollectableRow) (p pin, err error) {
 			return p, row.Scan((*string)(&p.manifestID), (*string)(&p.artifactID))
-		}, `SELECT manifest_id, artifact_id FROM manifest_artifact WHERE manifest_id = ANY ($1) ORDER BY artifact_id`, texts(manifests)),
+		}, `SELECT manifest_id, artifact_id FROM manifest_artifact WHERE manifest_id = ANY ($1)
+			ORDER BY artifact_id`, texts(manifests)),
 		tx.Rows(&found, rows.Artifact, `SELECT `+rows.ArtifactColumns+` FROM artifact
 			WHERE id IN (SELECT artifact_id FROM manifest_artifact WHERE manifest_id = ANY ($1))`, texts(manifests)))
 	if err != nil {
@@ -89,7 +92,9 @@ func (s *Service) ArtifactsOf(ctx context.Context, manifests []ids.ID) (map[ids.
 	if err := authz.RequireAnywhere(actor, authz.ArtifactRead); err != nil {
 		return nil, err
 	}
-	return grouped(pins, found, func(row *db.Artifact) ids.ID { return row.ID }, func(p pin) (ids.ID, ids.ID) { return p.manifestID, p.artifactID }), nil
+	return grouped(pins, found, func(row *db.Artifact) ids.ID { return row.ID }, func(p pin) (ids.ID, ids.ID) {
+		return p.manifestID, p.artifactID
+	}), nil
 }
 
 // grouped gives each end of the pins the rows at their other end, in the pins' order; a row that is hidden is left out.
@@ -112,7 +117,8 @@ func grouped[T any](pins []pin, found []*T, idOf func(*T) ids.ID, ends func(pin)
 // out. Key: manifest.read in any scope.
 func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.Manifest, error) {
 	var found []*db.Manifest
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id = ANY ($1)`, texts(wanted)))
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
+		WHERE id = ANY ($1)`, texts(wanted)))
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,8 @@ func TestAVersionForAllIsHeldToOnboardingWhereItsTermsSayIt(t *testing.T) {
 	w := b.world()
 	canary := b.Manifest(lifecycle.StageCanary, w.document("1.0.0"))
 	terms := func(required bool) {
-		_, err := b.trust.SetTerms(b.operator, trust.TermsInput{AppSlug: w.app.Slug, RequireOnboarding: required, Reason: "policy"})
+		_, err := b.trust.SetTerms(b.operator, trust.TermsInput{AppSlug: w.app.Slug, RequireOnboarding: required,
+			Reason: "policy"})
 		require.NoError(t, err)
 	}
 	step := catalog.PromoteManifestInput{ManifestID: canary.ID, To: lifecycle.StageActive, Reason: "ready"}
@@ -27,7 +28,8 @@ func TestAVersionForAllIsHeldToOnboardingWhereItsTermsSayIt(t *testing.T) {
 	_, err := b.verbs.PromoteManifest(b.operator, step)
 	require.True(t, fault.Is(err, fault.EvidenceMissing))
 	for _, says := range []string{"no onboarding check was recorded", "onboarding LIFECYCLE_EVENTS is NOT_KNOWN",
-		"onboarding ARTIFACT_SOURCES is FAILED", "onboarding SUPPORT_RUNBOOK is FAILED", "onboarding TENANT_BOUNDARY is NOT_KNOWN"} {
+		"onboarding ARTIFACT_SOURCES is FAILED", "onboarding SUPPORT_RUNBOOK is FAILED",
+		"onboarding TENANT_BOUNDARY is NOT_KNOWN"} {
 		require.ErrorContains(t, err, says)
 	}
 	lacking, err := b.verbs.Lacks(b.operator, ids1(canary))
@@ -51,7 +53,7 @@ func TestAVersionForAllIsHeldToOnboardingWhereItsTermsSayIt(t *testing.T) {
 	require.NoError(t, err)
 	next := b.Manifest(lifecycle.StageCanary, w.document("1.1.0"))
 	terms(false)
-	_, err = b.verbs.PromoteManifest(b.operator, catalog.PromoteManifestInput{ManifestID: next.ID, To: lifecycle.StageActive,
-		Reason: "no terms"})
+	_, err = b.verbs.PromoteManifest(b.operator, catalog.PromoteManifestInput{ManifestID: next.ID,
+		To: lifecycle.StageActive, Reason: "no terms"})
 	require.NoError(t, err, "off unless the terms say it")
 }

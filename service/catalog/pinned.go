@@ -104,11 +104,12 @@ func unused(ctx context.Context, t *tx.Tx, row *db.Manifest) error {
 	}
 	refused := fault.New(fault.FailedPrecondition, "version %s is used by %d live instances", row.Version, users)
 	for _, instance := range live {
-		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: "live: " + instance, Path: "input.to"})
+		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: "live: " + instance,
+			Path: "input.to"})
 	}
 	if others := users - len(live); others > 0 {
-		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: fmt.Sprintf("live: %d more", others),
-			Path: "input.to"})
+		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition,
+			Message: fmt.Sprintf("live: %d more", others), Path: "input.to"})
 	}
 	return refused
 }

@@ -114,7 +114,8 @@ func toStaged(ctx context.Context, t *tx.Tx, update *db.ManifestUpdateOne, v *ve
 // toCanary begins a canary from zero: the result of an earlier one does not count.
 func toCanary(t *tx.Tx, update *db.ManifestUpdateOne, v *versions, in PromoteManifestInput) error {
 	if v.canary != nil {
-		return fault.New(fault.Conflict, "version %s (%s) is the app's canary: an app has one at a time", v.canary.Version, v.canary.ID).
+		return fault.New(fault.Conflict, "version %s (%s) is the app's canary: an app has one at a time",
+			v.canary.Version, v.canary.ID).
 			At("input.to").Retry(false)
 	}
 	percent := defaultCanaryPercent
@@ -139,7 +140,8 @@ func toActive(ctx context.Context, t *tx.Tx, update *db.ManifestUpdateOne, v *ve
 
 // haltedCanary is why a canary that was halted does not become active.
 func haltedCanary(row *db.Manifest) *fault.Fault {
-	return fault.New(fault.FailedPrecondition, "the canary was halted (%s): take it back to STAGED first", row.CanaryHaltReason).At("input.to")
+	return fault.New(fault.FailedPrecondition, "the canary was halted (%s): take it back to STAGED first",
+		row.CanaryHaltReason).At("input.to")
 }
 
 // supersede deprecates the version that was active before the next one becomes active: an app has one at a time.
@@ -151,7 +153,8 @@ func (v *versions) supersede(ctx context.Context, t *tx.Tx, reason string) error
 	if err != nil {
 		return fmt.Errorf("deprecate manifest %s: %w", v.active.ID, err)
 	}
-	return v.keep(ctx, t, v.active, moved, why{reason: fmt.Sprintf("superseded by version %s: %s", v.row.Version, reason)})
+	return v.keep(ctx, t, v.active, moved, why{reason: fmt.Sprintf("superseded by version %s: %s",
+		v.row.Version, reason)})
 }
 
 // keep writes a step into the manifest's history and into the audit.
@@ -161,8 +164,11 @@ func (p publisher) keep(ctx context.Context, t *tx.Tx, before, after *db.Manifes
 		percent = &after.CanaryPercent
 	}
 	actor := t.Actor.Ref()
-	_, err := t.Exec(ctx, `INSERT INTO promotion (id, object_id, from_stage, to_stage, canary_percent, reason, actor_kind, actor_id, actor_name, created_at, override)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, ids.New(ids.Promotion), after.ID, before.Stage, after.Stage, percent, why.reason, actor.Kind, actor.ID, actor.Name, t.Now, why.override)
+	_, err := t.Exec(ctx, `INSERT INTO promotion (id, object_id, from_stage, to_stage, canary_percent, reason,
+		actor_kind, actor_id, actor_name, created_at, override)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+		$11)`, ids.New(ids.Promotion), after.ID, before.Stage, after.Stage, percent, why.reason, actor.Kind, actor.ID,
+		actor.Name, t.Now, why.override)
 	if err != nil {
 		return fmt.Errorf("store the step of manifest %s: %w", after.ID, err)
 	}
@@ -170,10 +176,12 @@ func (p publisher) keep(ctx context.Context, t *tx.Tx, before, after *db.Manifes
 	if before.Stage == after.Stage {
 		action = "setCanaryPercent"
 	}
-	return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ManifestPromote, Object: p.object(), ObjectID: after.ID, Reason: why.reason,
+	return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ManifestPromote, Object: p.object(),
+		ObjectID: after.ID, Reason: why.reason,
 		Before: map[string]any{"stage": before.Stage, "canaryPercent": before.CanaryPercent},
-		After: map[string]any{"stage": after.Stage, "canaryPercent": after.CanaryPercent, "app": after.AppSlug, "version": after.Version,
-			"digest": after.Digest, "override": why.override, "evidence": document(after.Evidence)}})
+		After: map[string]any{"stage": after.Stage, "canaryPercent": after.CanaryPercent, "app": after.AppSlug,
+			"version": after.Version,
+			"digest":  after.Digest, "override": why.override, "evidence": document(after.Evidence)}})
 }
 
 // document returns stored JSON for the audit; nil when it is empty.

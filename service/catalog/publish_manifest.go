@@ -61,7 +61,8 @@ func publish(ctx context.Context, t *tx.Tx, in PublishManifestInput) (*db.Manife
 		}
 	}
 	made, object := made{ID: ids.New(ids.Manifest)}, world.object()
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: publishing, TenantID: object.TenantID, ProjectID: object.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: publishing, TenantID: object.TenantID,
+		ProjectID: object.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,8 @@ func publish(ctx context.Context, t *tx.Tx, in PublishManifestInput) (*db.Manife
 		return t.Manifest.Get(ctx, made.ID)
 	}
 	if reasons := world.findings(parsed); len(reasons) > 0 {
-		return nil, inDocument(fault.New(fault.ManifestInvalid, "the manifest does not fit the catalog").With(reasons...))
+		return nil, inDocument(fault.New(fault.ManifestInvalid, "the manifest does not fit the catalog").
+			With(reasons...))
 	}
 	return store(ctx, t, made.ID, parsed, in.Document, world)
 }
@@ -82,12 +84,15 @@ func inDocument(err error) error {
 	return &placed
 }
 
-func store(ctx context.Context, t *tx.Tx, id ids.ID, parsed *manifest.Manifest, document []byte, world *world) (*db.Manifest, error) {
+func store(ctx context.Context, t *tx.Tx, id ids.ID, parsed *manifest.Manifest, document []byte,
+	world *world) (*db.Manifest, error) {
 	row, err := t.Manifest.Create().SetID(id).SetAppID(*world.appID).SetAppSlug(parsed.App).SetVersion(parsed.Version).
-		SetDisplayName(parsed.DisplayName).SetSummary(parsed.Summary).SetDigest(digest.Of(document)).SetDocument(document).
+		SetDisplayName(parsed.DisplayName).SetSummary(parsed.Summary).SetDigest(digest.Of(document)).
+		SetDocument(document).
 		SetAdapterName(parsed.Adapter).SetArtifactKind(parsed.ArtifactKind).SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "manifest_app_slug_version") {
-		return nil, fault.New(fault.Conflict, "app %q has version %s already", parsed.App, parsed.Version).At("input.document.version").Retry(false)
+		return nil, fault.New(fault.Conflict, "app %q has version %s already", parsed.App, parsed.Version).
+			At("input.document.version").Retry(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store manifest: %w", err)
@@ -97,8 +102,9 @@ func store(ctx context.Context, t *tx.Tx, id ids.ID, parsed *manifest.Manifest, 
 	if err != nil {
 		return nil, fmt.Errorf("pin artifacts: %w", err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: publishing, Key: authz.ManifestPublish, Object: world.object(), ObjectID: id,
-		After: map[string]any{"app": row.AppSlug, "version": row.Version, "stage": row.Stage, "digest": row.Digest}})
+	return row, audit.Write(ctx, t, audit.Entry{Action: publishing, Key: authz.ManifestPublish, Object: world.object(),
+		ObjectID: id,
+		After:    map[string]any{"app": row.AppSlug, "version": row.Version, "stage": row.Stage, "digest": row.Digest}})
 }
 
 // canonical is the document's one form: see PublishManifest.
@@ -125,7 +131,8 @@ func (s *Service) LintManifest(ctx context.Context, document json.RawMessage) ([
 	var found *world
 	var queries []tx.Query
 	if parseErr == nil {
-		queries = append(queries, tx.Row(&found, scanWorld, worldSQL, parsed.App, parsed.Adapter, digests(parsed), references(parsed)))
+		queries = append(queries, tx.Row(&found, scanWorld, worldSQL, parsed.App, parsed.Adapter, digests(parsed),
+			references(parsed)))
 	}
 	actor, err := s.DB.Read(ctx, queries...)
 	if err != nil {

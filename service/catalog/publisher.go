@@ -54,7 +54,8 @@ func (a attempt) lock(ctx context.Context, t *tx.Tx, id ids.ID) (*versions, erro
 	err := t.QueryRow(ctx, `SELECT m.app_slug, m.stage, a.publisher_tenant_id, a.publisher_project_id,
 		(SELECT o.id FROM manifest o WHERE o.app_slug = m.app_slug AND o.stage = 'ACTIVE'),
 		(SELECT o.id FROM manifest o WHERE o.app_slug = m.app_slug AND o.stage = 'CANARY')
-		FROM manifest m JOIN app a ON a.id = m.app_id WHERE m.id = $1`, id).Scan(&slug, &stage, &out.tenant, &out.project, &activeID, &canaryID)
+		FROM manifest m JOIN app a ON a.id = m.app_id
+		WHERE m.id = $1`, id).Scan(&slug, &stage, &out.tenant, &out.project, &activeID, &canaryID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, audit.Missing(t, a.action, a.key, id)
 	}
@@ -67,7 +68,8 @@ func (a attempt) lock(ctx context.Context, t *tx.Tx, id ids.ID) (*versions, erro
 	if _, err := t.Exec(ctx, `SELECT FROM app WHERE slug = $1 FOR NO KEY UPDATE`, slug); err != nil {
 		return nil, fmt.Errorf("lock app %s: %w", slug, err)
 	}
-	locked, err := t.Manifest.Query().Where(dbmanifest.AppSlug(slug), dbmanifest.Or(dbmanifest.ID(id), dbmanifest.StageIn(lifecycle.StageActive, lifecycle.StageCanary))).
+	locked, err := t.Manifest.Query().Where(dbmanifest.AppSlug(slug),
+		dbmanifest.Or(dbmanifest.ID(id), dbmanifest.StageIn(lifecycle.StageActive, lifecycle.StageCanary))).
 		Order(db.Asc(dbmanifest.FieldID)).ForUpdate().All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("lock manifest %s: %w", id, err)

@@ -38,14 +38,16 @@ const broughtSQL = `(SELECT coalesce(jsonb_agg(jsonb_build_object('id', e.id, 'k
 	coalesce((SELECT r.name FROM evidence_runner r WHERE r.id = e.runner_id AND r.revoked_at IS NULL), '')) ORDER BY e.id DESC), '[]') FROM promotion_evidence e WHERE e.manifest_id = m.id)`
 
 // reported proves a controller by the newest report of each kind of its adapter's current build.
-func reported(ctx context.Context, t *tx.Tx, row *db.Manifest, m *manifest.Manifest, build string) ([]reportEvidence, error) {
+func reported(ctx context.Context, t *tx.Tx, row *db.Manifest, m *manifest.Manifest,
+	build string) ([]reportEvidence, error) {
 	reports, err := reportsOf(ctx, t, row)
 	if err != nil {
 		return nil, err
 	}
 	counted, missing := controllerLacks(m, build, reports)
 	if len(missing) > 0 {
-		return nil, fault.New(fault.EvidenceMissing, "a version with its own controller needs more evidence for STAGED").With(missing...)
+		return nil, fault.New(fault.EvidenceMissing,
+			"a version with its own controller needs more evidence for STAGED").With(missing...)
 	}
 	return counted, nil
 }
@@ -67,22 +69,26 @@ func reportsOf(ctx context.Context, t *tx.Tx, row *db.Manifest) (reports []broug
 }
 
 // controllerLacks is what a manifest lacks because it is a controller's, and the reports that count.
-func controllerLacks(m *manifest.Manifest, build string, reports []brought) (counted []reportEvidence, missing []fault.Reason) {
+func controllerLacks(m *manifest.Manifest, build string, reports []brought) (counted []reportEvidence,
+	missing []fault.Reason) {
 	if m.ArtifactKind != controllerKind {
 		return nil, nil
 	}
 	counted, missing = controllerReports(m, build, reports)
 	if m.Lifecycle == nil {
 		missing = append([]fault.Reason{{Code: fault.EvidenceMissing, Path: "document.lifecycle",
-			Message: "the manifest declares no behaviour of upgrade, rollback and deletion: publish a version that does"}}, missing...)
+			Message: "the manifest declares no behaviour of upgrade, rollback and deletion: publish a version " +
+				"that does"}}, missing...)
 	}
 	return counted, missing
 }
 
 // controllerReports are the newest reports of each kind, and what is missing of them.
-func controllerReports(m *manifest.Manifest, build string, reports []brought) (counted []reportEvidence, missing []fault.Reason) {
+func controllerReports(m *manifest.Manifest, build string, reports []brought) (counted []reportEvidence,
+	missing []fault.Reason) {
 	add := func(path, format string, args ...any) {
-		missing = append(missing, fault.Reason{Code: fault.EvidenceMissing, Message: fmt.Sprintf(format, args...), Path: path})
+		missing = append(missing, fault.Reason{Code: fault.EvidenceMissing, Path: path,
+			Message: fmt.Sprintf(format, args...)})
 	}
 	for _, kind := range []lifecycle.EvidenceKind{lifecycle.EvidenceConformance, lifecycle.EvidenceTenancy} {
 		one := newest(reports, kind, m, build)
@@ -91,8 +97,8 @@ func controllerReports(m *manifest.Manifest, build string, reports []brought) (c
 		case one == nil:
 			add("reports."+word, "no %s report of adapter %s, build %s, was submitted", word, m.Adapter, build)
 		case !one.Passed:
-			add("reports."+word, "the newest %s report of build %s has not passed: %d failed, required and not passed: %s",
-				word, build, one.Summary.Failed, strings.Join(one.Summary.Missing, ", "))
+			add("reports."+word, "the newest %s report of build %s has not passed: %d failed, required and "+
+				"not passed: %s", word, build, one.Summary.Failed, strings.Join(one.Summary.Missing, ", "))
 		default:
 			counted = append(counted, reportEvidence{one.ID, kind, one.Digest})
 		}

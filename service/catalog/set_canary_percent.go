@@ -17,7 +17,8 @@ import (
 // rises. The present share changes nothing. Key: manifest.promote on the app's publisher, or on the platform.
 // INVALID_ARGUMENT naming percent or reason, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at manifestId when the version
 // is not a canary or was halted, CONFLICT when a promotion came first.
-func (s *Service) SetCanaryPercent(ctx context.Context, id ids.ID, percent int, reason string) (out *db.Manifest, err error) {
+func (s *Service) SetCanaryPercent(ctx context.Context, id ids.ID, percent int, reason string) (out *db.Manifest,
+	err error) {
 	var input check.Input
 	input.Text("reason", reason, 1, check.MaxReason)
 	if percent < 1 || percent > 100 {
@@ -41,9 +42,11 @@ func setCanaryPercent(ctx context.Context, t *tx.Tx, id ids.ID, percent int, rea
 	row := locked.row
 	switch {
 	case row.Stage != lifecycle.StageCanary:
-		return nil, fault.New(fault.FailedPrecondition, "version %s is %s, not CANARY", row.Version, row.Stage).At("manifestId")
+		return nil, fault.New(fault.FailedPrecondition, "version %s is %s, not CANARY", row.Version, row.Stage).
+			At("manifestId")
 	case row.CanaryHaltedAt != nil:
-		return nil, fault.New(fault.FailedPrecondition, "the canary was halted: %s", row.CanaryHaltReason).At("manifestId")
+		return nil, fault.New(fault.FailedPrecondition, "the canary was halted: %s", row.CanaryHaltReason).
+			At("manifestId")
 	case row.CanaryPercent == percent:
 		return row, nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -96,14 +97,17 @@ func submit(ctx context.Context, t *tx.Tx, in EvidenceInput, summary evidence.Su
 		return before, err
 	}
 	if count >= maxReports {
-		return nil, fault.New(fault.LimitExceeded, "a manifest may have at most %d reports", maxReports).At("input.manifestId")
+		return nil, fault.New(fault.LimitExceeded, "a manifest may have at most %d reports", maxReports).
+			At("input.manifestId")
 	}
 	encoded, err := json.Marshal(summary)
 	if err != nil {
 		return nil, fmt.Errorf("encode the summary: %w", err)
 	}
-	made := t.PromotionEvidence.Create().SetID(ids.New(ids.Evidence)).SetManifestID(in.ManifestID).SetKind(in.Kind).SetDigest(in.Digest).
-		SetReport([]byte(in.Report)).SetSummary(encoded).SetPassed(summary.OK()).SetSubmittedBy(string(t.Actor.ID)).SetRunnerID(string(runner)).SetCreatedAt(t.Now)
+	made := t.PromotionEvidence.Create().SetID(ids.New(ids.Evidence)).SetManifestID(in.ManifestID).SetKind(in.Kind).
+		SetDigest(in.Digest).
+		SetReport([]byte(in.Report)).SetSummary(encoded).SetPassed(summary.OK()).SetSubmittedBy(string(t.Actor.ID)).
+		SetRunnerID(string(runner)).SetCreatedAt(t.Now)
 	if locked.tenant != nil {
 		made.SetTenantID(*locked.tenant)
 	}
@@ -111,26 +115,31 @@ func submit(ctx context.Context, t *tx.Tx, in EvidenceInput, summary evidence.Su
 	if err != nil {
 		return nil, fmt.Errorf("store the report: %w", err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: "submitEvidence", Key: authz.ManifestPublish, Object: locked.object(), ObjectID: in.ManifestID,
-		After: map[string]any{"id": row.ID, "kind": in.Kind, "digest": in.Digest, "passed": row.Passed, "runner": runner, "summary": summary}})
+	return row, audit.Write(ctx, t, audit.Entry{Action: "submitEvidence", Key: authz.ManifestPublish,
+		Object: locked.object(), ObjectID: in.ManifestID,
+		After: map[string]any{"id": row.ID, "kind": in.Kind, "digest": in.Digest, "passed": row.Passed,
+			"runner": runner, "summary": summary}})
 }
 
 // reportsSoFar is the same report if it was brought before, and how many the manifest has. The manifest is locked.
-func reportsSoFar(ctx context.Context, t *tx.Tx, in EvidenceInput, runner ids.ID) (same *db.PromotionEvidence, count int, err error) {
-	if err := t.QueryRow(ctx, `SELECT count(*) FROM promotion_evidence WHERE manifest_id = $1`, in.ManifestID).Scan(&count); err != nil {
+func reportsSoFar(ctx context.Context, t *tx.Tx, in EvidenceInput, runner ids.ID) (same *db.PromotionEvidence,
+	count int, err error) {
+	if err := t.QueryRow(ctx, `SELECT count(*) FROM promotion_evidence
+		WHERE manifest_id = $1`, in.ManifestID).Scan(&count); err != nil {
 		return nil, 0, fmt.Errorf("count the reports: %w", err)
 	}
-	found, err := t.Query(ctx, `SELECT `+trust.ReportColumns+` FROM promotion_evidence e WHERE e.manifest_id = $1 AND e.kind = $2 AND e.digest = $3 AND e.runner_id = $4`,
+	found, err := t.Query(ctx, `SELECT `+rows.PromotionEvidenceColumns+` FROM promotion_evidence
+		WHERE manifest_id = $1 AND kind = $2 AND digest = $3 AND runner_id = $4`,
 		in.ManifestID, in.Kind, in.Digest, runner)
 	if err != nil {
 		return nil, 0, fmt.Errorf("find the report: %w", err)
 	}
-	rows, err := pgx.CollectRows(found, trust.ScanReport)
+	reports, err := pgx.CollectRows(found, rows.PromotionEvidence)
 	if err != nil {
 		return nil, 0, fmt.Errorf("find the report: %w", err)
 	}
-	if len(rows) > 0 {
-		same = rows[0]
+	if len(reports) > 0 {
+		same = reports[0]
 	}
 	return same, count, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/rollout"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/catalog/described"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/onboarding"
 )
@@ -34,7 +35,9 @@ func terms(ctx context.Context, t *tx.Tx, v *versions, in PromoteManifestInput) 
 	if lacking = append(lacking, ready...); err != nil || len(lacking) == 0 {
 		return err
 	}
-	return fault.New(fault.EvidenceMissing, "the terms of %s are not met: meet them, or have the platform's staff set them aside with input.override", in.To).
+	return fault.New(fault.EvidenceMissing,
+		"the terms of %s are not met: meet them, or have the platform's staff set them aside with input.override",
+		in.To).
 		With(unmet(lacking)...)
 }
 
@@ -78,7 +81,8 @@ func lacksOnboarding(ctx context.Context, t *tx.Tx, row *db.Manifest, to lifecyc
 		return nil, nil
 	}
 	var stored []byte
-	if err := t.QueryRow(ctx, `SELECT promotion_terms FROM app WHERE slug = $1`, row.AppSlug).Scan(&stored); err != nil {
+	if err := t.QueryRow(ctx, `SELECT promotion_terms FROM app
+		WHERE slug = $1`, row.AppSlug).Scan(&stored); err != nil {
 		return nil, fmt.Errorf("read the terms of app %s: %w", row.AppSlug, err)
 	}
 	wanted, err := rollout.TermsOf(stored)
@@ -93,7 +97,8 @@ func lacksOnboarding(ctx context.Context, t *tx.Tx, row *db.Manifest, to lifecyc
 
 // withTerms are the steps that have terms, by the stage that they leave.
 var withTerms = map[lifecycle.Stage]lifecycle.Stage{
-	lifecycle.StageStaged: lifecycle.StageCanary, lifecycle.StageCanary: lifecycle.StageActive, lifecycle.StageDeprecated: lifecycle.StageRetired,
+	lifecycle.StageStaged: lifecycle.StageCanary, lifecycle.StageCanary: lifecycle.StageActive,
+	lifecycle.StageDeprecated: lifecycle.StageRetired,
 }
 
 // lacksTerms is what of its next step's terms is not met, if the actor takes the step.
@@ -173,13 +178,13 @@ func (x *standing) lacksRunner() (lacking []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var said description
+	var said described.Description
 	if len(x.description) > 0 {
 		if err := json.Unmarshal(x.description, &said); err != nil {
 			return nil, fmt.Errorf("read the description of adapter %s: %w", x.row.AdapterName, err)
 		}
 	}
-	if parsed.ArtifactKind != controllerKind && !said.names(parsed.App) {
+	if parsed.ArtifactKind != controllerKind && !said.Names(parsed.App) {
 		return nil, nil
 	}
 	signed := slices.DeleteFunc(slices.Clone(x.reports), func(one brought) bool { return one.Runner == "" })

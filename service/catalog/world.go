@@ -104,14 +104,19 @@ func (w *world) findings(m *manifest.Manifest) []fault.Reason {
 		one, ok := w.artifacts[artifact.Digest]
 		switch {
 		case !ok:
-			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "no artifact with this digest is published for the app's publisher or for all projects: " + w.whoseTurn("artifact.publish"), Path: path})
+			found = append(found, fault.Reason{Code: fault.UnknownValue,
+				Message: "no artifact with this digest is published for the app's publisher or for all projects: " +
+					w.whoseTurn("artifact.publish"), Path: path})
 		case one.Stage == lifecycle.StageRetired:
-			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "the artifact with this digest is RETIRED", Path: path})
+			found = append(found, fault.Reason{Code: fault.UnknownValue,
+				Message: "the artifact with this digest is RETIRED", Path: path})
 		case one.Quarantined:
-			found = append(found, fault.Reason{Code: fault.ArtifactQuarantined, Message: "the artifact with this digest is in quarantine", Path: path})
+			found = append(found, fault.Reason{Code: fault.ArtifactQuarantined,
+				Message: "the artifact with this digest is in quarantine", Path: path})
 		case one.Ref != artifact.Ref:
 			found = append(found, fault.Reason{Code: fault.BadValue, Path: fmt.Sprintf("artifacts.%d.ref", i),
-				Message: fmt.Sprintf("the artifact with this digest was published from %.300s: use that address", one.Ref)})
+				Message: fmt.Sprintf("the artifact with this digest was published from %.300s: use that address",
+					one.Ref)})
 		}
 	}
 	return found
@@ -130,7 +135,8 @@ func (w *world) named(m *manifest.Manifest) []fault.Reason {
 		add("permissionFamily", "the app's family is %s", *w.family)
 	}
 	if !w.adapter {
-		add("adapter", "no adapter %q is registered that the app may use: the platform's staff registers adapters for all (adapter.register), a publisher one for apps in its project's sandbox (sandbox.manage)", m.Adapter)
+		add("adapter", "no adapter %q is registered that the app may use: the platform's staff registers adapters "+
+			"for all (adapter.register), a publisher one for apps in its project's sandbox (sandbox.manage)", m.Adapter)
 	}
 	return found
 }
@@ -139,9 +145,11 @@ func (w *world) named(m *manifest.Manifest) []fault.Reason {
 func (w *world) whoseTurn(key string) string {
 	switch {
 	case w.appID == nil:
-		return "the platform's staff creates the app (app.manage) and names its publisher; or you create one of your own in a sandbox (sandbox.manage)"
+		return "the platform's staff creates the app (app.manage) and names its publisher; or you create one of your " +
+			"own in a sandbox (sandbox.manage)"
 	case w.project == nil:
-		return "the platform publishes the app, and its staff can do this (" + key + " on the platform); or the staff gives an app to your project (app.manage)"
+		return "the platform publishes the app, and its staff can do this (" + key +
+			" on the platform); or the staff gives an app to your project (app.manage)"
 	}
 	return "one project publishes the app, and callers with " + key + " on it can do this"
 }
@@ -152,5 +160,6 @@ func (w *world) refusedPublisher(err error) error {
 	if !is || refused.Code != fault.Forbidden {
 		return err
 	}
-	return refused.With(fault.Reason{Code: fault.Forbidden, Message: w.whoseTurn(authz.ManifestPublish.String()), Path: "input.document.app"})
+	return refused.With(fault.Reason{Code: fault.Forbidden, Message: w.whoseTurn(authz.ManifestPublish.String()),
+		Path: "input.document.app"})
 }

@@ -74,6 +74,7 @@ func TestEveryKindThatAnAdapterSeesButALaunchHasARule(t *testing.T) {
 		require.NotEmpty(t, rule.Reversal, "a plan says how a change is taken back, or why not")
 	}
 	for _, effects := range lifecycle.Kinds() {
-		require.Equal(t, effects.Wire != "" && effects.Kind != lifecycle.InstanceCreate, ruled[effects.Kind], effects.Kind)
+		require.Equal(t, effects.Wire != "" && effects.Kind != lifecycle.InstanceCreate, ruled[effects.Kind],
+			effects.Kind)
 	}
 }

@@ -17,20 +17,23 @@ import (
 //
 // Faults: INVALID_ARGUMENT for a slot that the manifest does not have, that is named twice, or that must have a volume
 // and has none; NOT_FOUND for a volume that is not in the project; FAILED_PRECONDITION for one being deleted.
-func BindVolumes(m *manifest.Manifest, choices []VolumeChoice, known map[ids.ID]*Volume) (bound []volume.Binding, err error) {
+func BindVolumes(m *manifest.Manifest, choices []VolumeChoice, known map[ids.ID]*Volume) (bound []volume.Binding,
+	err error) {
 	for i, choice := range choices {
 		slot, ok := m.VolumeSlot(choice.Slot)
 		path, chosen := fmt.Sprintf("input.volumes.%d", i), known[choice.VolumeID]
 		switch {
 		case !ok:
-			return nil, fault.New(fault.InvalidArgument, "version %s has no volume slot %q: %s", m.Version, choice.Slot, slotsOf(m)).
+			return nil, fault.New(fault.InvalidArgument, "version %s has no volume slot %q: %s", m.Version, choice.Slot,
+				slotsOf(m)).
 				At(path + ".slot")
 		case inSlot(bound, choice.Slot):
 			return nil, fault.New(fault.InvalidArgument, "slot %q is named twice: a slot takes one volume",
 				choice.Slot).
 				At(path + ".slot")
 		case chosen == nil || chosen.Status == volume.Deleted:
-			return nil, fault.New(fault.NotFound, "there is no volume %s in the project", choice.VolumeID).At(path + ".volumeId")
+			return nil, fault.New(fault.NotFound, "there is no volume %s in the project", choice.VolumeID).
+				At(path + ".volumeId")
 		case chosen.Status != volume.Ready:
 			return nil, fault.New(fault.FailedPrecondition, "volume %s is being deleted: choose another", chosen.Name).
 				At(path + ".volumeId")
@@ -39,7 +42,8 @@ func BindVolumes(m *manifest.Manifest, choices []VolumeChoice, known map[ids.ID]
 	}
 	for _, slot := range m.Volumes {
 		if slot.Required && !inSlot(bound, slot.Name) {
-			message := fmt.Sprintf("the app needs a volume in its slot %q (%s): create one and name it", slot.Name, slot.Title)
+			message := fmt.Sprintf("the app needs a volume in its slot %q (%s): create one and name it", slot.Name,
+				slot.Title)
 			return nil, fault.New(fault.InvalidArgument, "%s", message).
 				With(fault.Reason{Code: fault.Required, Message: message, Path: "input.volumes"})
 		}
@@ -149,7 +153,8 @@ func (h Homes) of(wanted *Volume) ids.ID {
 // unserved returns why a member on a node cannot have a volume; empty where it can.
 func (h Homes) unserved(wanted *Volume, node *db.ComputeNode) string {
 	if why := volume.Serves(node.Storage, wanted.Class, wanted.Kind); why != "" {
-		return fmt.Sprintf("volume %s of class %s: node %s does not serve it: %s", wanted.Name, wanted.Class, node.Name, why)
+		return fmt.Sprintf("volume %s of class %s: node %s does not serve it: %s", wanted.Name, wanted.Class,
+			node.Name, why)
 	}
 	if wanted.Kind != volume.Local {
 		return ""

@@ -50,7 +50,8 @@ func (f *Facts) LoadVolumes(ctx context.Context, t *tx.Tx, wanted []ids.ID) erro
 		hold = ` FOR SHARE OF v`
 	}
 	found, err := t.Query(ctx, `SELECT v.id, v.name, v.status, v.node_id, c.name, c.kind FROM volume v
-		JOIN storage_class c ON c.id = v.storage_class_id WHERE v.id = ANY ($1) AND v.project_id = $2 ORDER BY v.id`+hold,
+		JOIN storage_class c ON c.id = v.storage_class_id WHERE v.id = ANY ($1) AND v.project_id = $2
+		ORDER BY v.id`+hold,
 		wanted, f.Instance.ProjectID)
 	if err != nil {
 		return fmt.Errorf("load volumes of %s: %w", f.Instance.ProjectID, err)

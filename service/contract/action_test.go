@@ -60,7 +60,8 @@ func TestAnActionOfAnAttachedProjectReachesTheAdapter(t *testing.T) {
 	require.Equal(t, adapter.Requester{ID: string(account.ID), Kind: "service_account", ProjectID: string(guest.ID),
 		Posix: &adapter.PosixIdentity{Name: account.Name, UID: 1000, GID: 1000}}, asked.Requester)
 	require.Equal(t, []string{string(made.ID), string(home.ID), "tenant_dedicated", "tenant"},
-		[]string{asked.Instance.ID, asked.Instance.ProjectID, asked.Instance.OperatingMode, asked.Instance.ControlPlaneScope})
+		[]string{asked.Instance.ID, asked.Instance.ProjectID, asked.Instance.OperatingMode,
+			asked.Instance.ControlPlaneScope})
 	require.NotEmpty(t, asked.Instance.Artifacts, "what the manifest pins is told")
 	require.Len(t, asked.Members, 1)
 	require.Equal(t, node.Name, asked.Members[0].Node.Name)

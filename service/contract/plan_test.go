@@ -84,8 +84,8 @@ func TestWhoDoesNotAnswerHasAnUnknownVerdictWithItsReason(t *testing.T) {
 	refusing, err := calls(t).Plan(t.Context(), callOf(answering(http.StatusUnprocessableEntity,
 		`{"code":"NO","message":"not this"}`)))
 	require.NoError(t, err)
-	require.Equal(t, []any{adapter.VerdictUnsafe, "ADAPTER_REJECTED"}, []any{refusing.Verdict, refusing.Reasons[0].Code},
-		"a refusal is a verdict")
+	require.Equal(t, []any{adapter.VerdictUnsafe, "ADAPTER_REJECTED"},
+		[]any{refusing.Verdict, refusing.Reasons[0].Code}, "a refusal is a verdict")
 	for name, c := range map[string]struct{ url, code string }{
 		"not reachable": {gone.URL, "ADAPTER_UNAVAILABLE"},
 		"of an earlier contract": {answering(http.StatusNotFound, `{"code":"NOT_FOUND","message":"no such path"}`),

@@ -83,7 +83,8 @@ func (s *Service) sourceFailed(ctx context.Context, err error) error {
 		return fault.New(fault.DialRefused, "the operator does not allow the platform to reach the artifact's source")
 	}
 	if errors.Is(err, fetch.ErrNotFound) {
-		return fault.New(fault.ArtifactUnavailable, "the artifact's source does not have this part any more").Because(err)
+		return fault.New(fault.ArtifactUnavailable, "the artifact's source does not have this part any more").
+			Because(err)
 	}
 	s.warn(ctx, "an artifact's source does not answer as it should", err)
 	return fault.New(fault.Unavailable, "the artifact's source is not available now; try again").Because(err)

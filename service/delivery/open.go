@@ -67,7 +67,8 @@ func (s *Service) Open(ctx context.Context, taskID ids.ID) (*Delivery, error) {
 
 // open writes to the audit that the delivery is opened, and signs the token for it.
 func (s *Service) open(ctx context.Context, t *tx.Tx, row *db.NodeTask, artifact *supply.Artifact) (*Delivery, error) {
-	parts, err := t.ArtifactPart.Query().Where(dbpart.ArtifactID(artifact.ID)).Order(dbpart.ByPosition()).Limit(MaxParts).All(ctx)
+	parts, err := t.ArtifactPart.Query().Where(dbpart.ArtifactID(artifact.ID)).Order(dbpart.ByPosition()).
+		Limit(MaxParts).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load the parts of %s: %w", artifact.ID, err)
 	}
@@ -120,7 +121,8 @@ func openTask(ctx context.Context, t *tx.Tx, id ids.ID, lock string) (*db.NodeTa
 
 // object is what authorisation looks at in a task.
 func object(row *db.NodeTask) authz.Object {
-	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID, NodeID: row.NodeID}
+	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID,
+		NodeID: row.NodeID}
 }
 
 // digestOf returns what a task fetches; its specification was checked when the task was requested.

@@ -79,8 +79,10 @@ func (s *Service) find(ctx context.Context, of token.Delivery, digest string) (*
 	var ended, nodeGone, retired, quarantined, off bool
 	var why, owner string
 	err := s.DB.Worker().QueryRow(ctx, partSQL, of.Task, of.Node, of.Artifact, digest, of.Credential).Scan(
-		&ended, &nodeGone, &retired, &quarantined, &why, &out.ref, &off, (*string)(&out.role), &out.MediaType, &out.Size,
-		(*string)(&out.from.ID), (*string)(&out.from.Kind), &out.from.Region, &out.from.CredentialUser, &out.from.Sealed,
+		&ended, &nodeGone, &retired, &quarantined, &why, &out.ref, &off, (*string)(&out.role),
+		&out.MediaType, &out.Size,
+		(*string)(&out.from.ID), (*string)(&out.from.Kind), &out.from.Region, &out.from.CredentialUser,
+		&out.from.Sealed,
 		&out.from.Location, &out.from.TenantID, &owner)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && nodeGone:

@@ -120,7 +120,8 @@ func (e *Ending) instance(ctx context.Context) error {
 	}
 	_, err := e.Exec(ctx, `UPDATE instance SET status = 'FAILED', health = 'UNKNOWN', failure_code = $2, failure_message
 		= $3, failure_owner = $4,
-		failure_retryable = $5 WHERE id = $1`, e.Instance.ID, e.Failure.Code, e.Failure.Message, e.Failure.Owner, e.Failure.Retryable)
+		failure_retryable = $5 WHERE id = $1`, e.Instance.ID, e.Failure.Code, e.Failure.Message, e.Failure.Owner,
+		e.Failure.Retryable)
 	if err != nil {
 		return fmt.Errorf("fail %s: %w", e.Instance.ID, err)
 	}
@@ -172,7 +173,8 @@ func (e *Ending) residue(ctx context.Context) (drafts []orphan.Draft, err error)
 	found, err := e.Query(ctx, `SELECT `+rows.MemberColumns+` FROM member WHERE instance_id = $1 AND node_id IS NOT NULL
 		AND $2
 		AND ((status = 'FAILED' AND last_operation_id = $3)
-			OR (status IN ('PENDING', 'JOINING', 'REMOVING') AND (cardinality($4::text[]) = 0 OR id = ANY ($4)))) ORDER BY id`,
+			OR (status IN ('PENDING', 'JOINING', 'REMOVING') AND (cardinality($4::text[]) = 0 OR id = ANY ($4))))
+			ORDER BY id`,
 		e.Instance.ID, e.Op.DispatchAttempt > 0, e.Op.ID, e.targets())
 	if err != nil {
 		return nil, fmt.Errorf("find what %s leaves: %w", e.Op.ID, err)
@@ -184,7 +186,8 @@ func (e *Ending) residue(ctx context.Context) (drafts []orphan.Draft, err error)
 	for _, member := range members {
 		draft := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: e.Op.ID, MemberID: member.ID,
 			NodeID: *member.NodeID, Owner: operation.OwnerNode, CorrelationID: e.Op.CorrelationID,
-			Message: fmt.Sprintf("something of %s %d may be left on its node: %s", member.ComponentKey, member.Ordinal, e.Why)}
+			Message: fmt.Sprintf("something of %s %d may be left on its node: %s", member.ComponentKey,
+				member.Ordinal, e.Why)}
 		if member.AllocationID != nil {
 			draft.AllocationID = *member.AllocationID
 		}
@@ -197,7 +200,8 @@ func (e *Ending) residue(ctx context.Context) (drafts []orphan.Draft, err error)
 func (e *Ending) held(ctx context.Context) (drafts []orphan.Draft, err error) {
 	found, err := e.Query(ctx, `SELECT id FROM allocation a WHERE created_by_operation_id = $1
 		AND status IN ('REQUESTED', 'READY')
-		AND NOT EXISTS (SELECT FROM member m WHERE m.allocation_id = a.id AND m.status <> 'REMOVED') ORDER BY id`, e.Op.ID)
+		AND NOT EXISTS (SELECT FROM member m WHERE m.allocation_id = a.id AND m.status <> 'REMOVED')
+		ORDER BY id`, e.Op.ID)
 	if err != nil {
 		return nil, fmt.Errorf("find the allocations that %s requested: %w", e.Op.ID, err)
 	}

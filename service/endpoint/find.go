@@ -103,7 +103,8 @@ func target(actor *authz.Actor, instance *db.Instance, stored *db.Manifest, name
 		if err != nil {
 			return nil, err
 		}
-		return nil, fault.New(fault.NotFound, "app %q has no endpoint %.40q", instance.AppSlug, name).At("input.endpoint")
+		return nil, fault.New(fault.NotFound, "app %q has no endpoint %.40q", instance.AppSlug, name).
+			At("input.endpoint")
 	}
 	key, err := authz.ParseKey(endpoint.PermissionKey)
 	return &Target{Instance: instance, Endpoint: endpoint, Key: key, Actor: actor}, err

@@ -32,8 +32,8 @@ func TestAnAdapterHasItsMembersServerCertified(t *testing.T) {
 	app := k.App("apps")
 	document := platformtest.Document(app, "1.0.0", k.Adapter("http://adapter.test", nil),
 		k.Artifact(lifecycle.StageActive))
-	document["endpoints"] = []any{map[string]any{"name": "login", "title": "Login", "componentKey": "worker", "port": 22,
-		"protocol": "ssh", "permissionKey": "apps.queue.submit"}}
+	document["endpoints"] = []any{map[string]any{"name": "login", "title": "Login", "componentKey": "worker",
+		"port": 22, "protocol": "ssh", "permissionKey": "apps.queue.submit"}}
 	instance := k.Instance(project, k.Manifest(lifecycle.StageActive, document), lifecycle.InstanceRunning,
 		k.Allocation(project, node))
 	other := k.Instance(project, k.Manifest(lifecycle.StageActive, platformtest.Document(k.App("apps"), "1.0.0",

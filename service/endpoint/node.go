@@ -21,7 +21,8 @@ func (s *Service) Node(ctx context.Context) (ids.ID, error) {
 // Attach notes that this process holds the tunnel of a node; a process that held it before does not any more.
 func (s *Service) Attach(ctx context.Context, node ids.ID) error {
 	return s.note(ctx, node, func(ctx context.Context, t *tx.Tx) error {
-		_, err := t.Exec(ctx, `INSERT INTO node_tunnel (node_id, process_id, address, connected_at) VALUES ($1, $2, $3, $4)
+		_, err := t.Exec(ctx, `INSERT INTO node_tunnel (node_id, process_id, address, connected_at)
+			VALUES ($1, $2, $3, $4)
 			ON CONFLICT (node_id) DO UPDATE SET process_id = $2, address = $3, connected_at = $4`,
 			node, s.Process, s.Address, t.Now)
 		return err

@@ -21,7 +21,8 @@ func (s *Service) Note(ctx context.Context, to *Target, how string) error {
 		if err := allowed(ctx, t, ConnectAction, to); err != nil {
 			return err
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: ConnectAction, Key: to.Key, Object: where, ObjectID: to.Instance.ID,
-			After: map[string]any{"endpoint": to.Endpoint.Name, "member": to.MemberID, "by": how}})
+		return audit.Write(ctx, t, audit.Entry{Action: ConnectAction, Key: to.Key, Object: where,
+			ObjectID: to.Instance.ID,
+			After:    map[string]any{"endpoint": to.Endpoint.Name, "member": to.MemberID, "by": how}})
 	})
 }

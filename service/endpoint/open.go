@@ -81,8 +81,9 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		if err := store(ctx, t, in, ticket, kind, opener); err != nil {
 			return err
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: openAction, Key: found.Key, Object: where, ObjectID: in.InstanceID,
-			Reason: in.Reason, After: map[string]any{"endpoint": in.Endpoint, "opening": ticket.ID}})
+		return audit.Write(ctx, t, audit.Entry{Action: openAction, Key: found.Key, Object: where,
+			ObjectID: in.InstanceID,
+			Reason:   in.Reason, After: map[string]any{"endpoint": in.Endpoint, "opening": ticket.ID}})
 	})
 	if err != nil {
 		return nil, err
@@ -103,7 +104,8 @@ func store(ctx context.Context, t *tx.Tx, in OpenInput, ticket token.Secret, kin
 	if of := t.Actor.ExpiresAt; kind != "session" && !of.IsZero() && of.Before(ends) {
 		ends = of // a session may be rotated, and go on
 	}
-	_, err := t.Exec(ctx, `INSERT INTO endpoint_opening (id, tenant_id, project_id, instance_id, endpoint, credential_kind,
+	_, err := t.Exec(ctx, `INSERT INTO endpoint_opening (id, tenant_id, project_id, instance_id, endpoint,
+		credential_kind,
 		credential_id, ticket_hash, ticket_ends_at, expires_at, created_at)
 		SELECT $1, tenant_id, project_id, id, $3, $4, $5, $6, $7, $8, $9 FROM instance WHERE id = $2`,
 		ticket.ID, in.InstanceID, in.Endpoint, kind, opener, ticket.Hash, t.Now.Add(TicketLife), ends, t.Now)

@@ -94,7 +94,8 @@ func (s *Service) Entitled(ctx context.Context, projectID ids.ID, slugs []string
 	var live []string
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Rows(&live, pgx.RowTo[string], `SELECT app_slug FROM entitlement WHERE project_id = $1 AND app_slug = ANY ($2)
+		tx.Rows(&live, pgx.RowTo[string], `SELECT app_slug FROM entitlement WHERE project_id = $1
+			AND app_slug = ANY ($2)
 			AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)`, projectID, slugs, s.DB.Now()))
 	if err != nil {
 		return nil, err
@@ -118,8 +119,8 @@ func (s *Service) Entitled(ctx context.Context, projectID ids.ID, slugs []string
 // Entitlement reads one right, also one that was taken away. Key: entitlement.read on its project.
 func (s *Service) Entitlement(ctx context.Context, id ids.ID) (*db.Entitlement, error) {
 	var row *db.Entitlement
-	actor, err := s.DB.Read(ctx, tx.Row(&row, scanEntitlement,
-		`SELECT `+entitlementColumns+` FROM entitlement WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.Entitlement,
+		`SELECT `+rows.EntitlementColumns+` FROM entitlement WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
@@ -130,17 +131,6 @@ func (s *Service) Entitlement(ctx context.Context, id ids.ID) (*db.Entitlement, 
 		return nil, err
 	}
 	return row, nil
-}
-
-const entitlementColumns = `entitlement.id, entitlement.tenant_id, entitlement.project_id, entitlement.app_slug, entitlement.granted_by,
-	entitlement.reason, entitlement.max_instances, entitlement.max_members, entitlement.max_gpus, entitlement.versions,
-	entitlement.expires_at, entitlement.revoked_at, entitlement.created_at`
-
-func scanEntitlement(row pgx.CollectableRow) (*db.Entitlement, error) {
-	x := new(db.Entitlement)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.AppSlug, &x.GrantedBy, &x.Reason, &x.MaxInstances,
-		&x.MaxMembers, &x.MaxGpus,
-		&x.Versions, &x.ExpiresAt, &x.RevokedAt, &x.CreatedAt)
 }
 
 // Entitlements lists the rights of a project, newest first; with ended those too that were taken away or have
@@ -156,7 +146,8 @@ func (s *Service) Entitlements(ctx context.Context, projectID ids.ID, ended bool
 	var found []*db.Entitlement
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Rows(&found, scanEntitlement, `SELECT `+entitlementColumns+` FROM entitlement WHERE project_id = $1 AND id < $2
+		tx.Rows(&found, rows.Entitlement, `SELECT `+rows.EntitlementColumns+` FROM entitlement WHERE project_id = $1
+			AND id < $2
 			AND ($3 OR (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $4))) ORDER BY id DESC LIMIT $5`,
 			projectID, before, ended, s.DB.Now(), args.First+1))
 	if err != nil {

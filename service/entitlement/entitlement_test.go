@@ -21,7 +21,8 @@ func TestLimitsOfAnEntitlementAreReplacedAndAudited(t *testing.T) {
 	viewer := b.As(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
 	two, eight, until := 2, 8, time.Now().Add(time.Hour).Truncate(time.Microsecond)
 	in := entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug, ExpiresAt: &until, Reason: "a trial",
-		Limits: entitlement.Limits{MaxInstances: &two, MaxMembers: &eight, MaxGpus: &eight, Versions: []string{">=1.2 <2"}}}
+		Limits: entitlement.Limits{MaxInstances: &two, MaxMembers: &eight, MaxGpus: &eight,
+			Versions: []string{">=1.2 <2"}}}
 	first, err := b.verbs.GrantEntitlement(b.operator, in)
 	require.NoError(t, err)
 	again, err := b.verbs.GrantEntitlement(b.operator, in)
@@ -62,7 +63,8 @@ func TestLimitsOfAnEntitlementAreReplacedAndAudited(t *testing.T) {
 	_, err = b.verbs.Entitlements(b.As(b.User(b.Tenant())), project.ID, true, page.Args{First: 1})
 	platformtest.Refused(t, err, fault.NotFound)
 
-	renewed, err := b.verbs.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug})
+	renewed, err := b.verbs.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: project.ID,
+		AppSlug: app.Slug})
 	require.NoError(t, err)
 	require.Equal(t, first.ID, renewed.ID, "one that has expired is renewed in its place")
 	held, err = b.verbs.Entitled(viewer, project.ID, []string{app.Slug})

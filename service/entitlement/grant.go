@@ -52,8 +52,8 @@ func (in *GrantInput) check(now time.Time) error {
 		path string
 		n    *int
 		most int
-	}{{"maxInstances", in.Limits.MaxInstances, maxEntitledCount}, {"maxMembers", in.Limits.MaxMembers, maxEntitledCount},
-		{"maxGpus", in.Limits.MaxGpus, maxEntitledGPUs}} {
+	}{{"maxInstances", in.Limits.MaxInstances, maxEntitledCount},
+		{"maxMembers", in.Limits.MaxMembers, maxEntitledCount}, {"maxGpus", in.Limits.MaxGpus, maxEntitledGPUs}} {
 		if one.n != nil && (*one.n < 1 || *one.n > one.most) {
 			input.Bad("limits."+one.path, "must be 1 to %d, or left out for no limit", one.most)
 		}
@@ -121,9 +121,12 @@ func grant(ctx context.Context, t *tx.Tx, in GrantInput) (*db.Entitlement, error
 }
 
 func (in *GrantInput) create(ctx context.Context, t *tx.Tx, object authz.Object) (*db.Entitlement, error) {
-	return t.Entitlement.Create().SetID(ids.New(ids.Entitlement)).SetTenantID(object.TenantID).SetProjectID(object.ProjectID).
-		SetAppSlug(in.AppSlug).SetGrantedBy(string(t.Actor.ID)).SetReason(in.Reason).SetNillableMaxInstances(in.Limits.MaxInstances).
-		SetNillableMaxMembers(in.Limits.MaxMembers).SetNillableMaxGpus(in.Limits.MaxGpus).SetVersions(in.Limits.Versions).
+	return t.Entitlement.Create().SetID(ids.New(ids.Entitlement)).SetTenantID(object.TenantID).
+		SetProjectID(object.ProjectID).
+		SetAppSlug(in.AppSlug).SetGrantedBy(string(t.Actor.ID)).SetReason(in.Reason).
+		SetNillableMaxInstances(in.Limits.MaxInstances).
+		SetNillableMaxMembers(in.Limits.MaxMembers).SetNillableMaxGpus(in.Limits.MaxGpus).
+		SetVersions(in.Limits.Versions).
 		SetNillableExpiresAt(in.ExpiresAt).SetCreatedAt(t.Now).Save(ctx)
 }
 
@@ -135,7 +138,8 @@ func (in *GrantInput) replace(ctx context.Context, t *tx.Tx, row *db.Entitlement
 	}
 	_, err = t.Exec(ctx, `UPDATE entitlement SET max_instances = $2, max_members = $3, max_gpus = $4, versions = $5,
 		expires_at = $6, reason = $7
-		WHERE id = $1`, row.ID, in.Limits.MaxInstances, in.Limits.MaxMembers, in.Limits.MaxGpus, versions, in.ExpiresAt, in.Reason)
+		WHERE id = $1`, row.ID, in.Limits.MaxInstances, in.Limits.MaxMembers, in.Limits.MaxGpus, versions,
+		in.ExpiresAt, in.Reason)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,8 @@ var risks = []lifecycle.ActionRisk{lifecycle.RiskRead, lifecycle.RiskWrite, life
 // catalogued reports whether the catalog's reads admit every holder of the key, wherever it is held.
 func catalogued(key authz.Key, id ids.ID) bool {
 	return (id.Is(ids.App) || id.Is(ids.Manifest)) &&
-		(key == authz.ManifestRead || key == authz.ArtifactRead || slices.Contains(authz.FamilyKeys("catalog.read"), key))
+		(key == authz.ManifestRead || key == authz.ArtifactRead ||
+			slices.Contains(authz.FamilyKeys("catalog.read"), key))
 }
 
 // verb reports whether a verb that requires the key on the object, for an app action of the risk if there is one, would

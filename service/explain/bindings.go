@@ -40,7 +40,8 @@ func (s *Service) loadBindings(ctx context.Context, caller *authz.Actor, who ids
 		queries = append(queries, tx.Rows(&c.Holdings, scanHolding, `SELECT id, role, tenant_id, project_id, expires_at,
 			revoked_at, break_glass
 			FROM platform.bindings_explained($1, $2, $3, $4, $5)`,
-			who, text(c.Object.TenantID), text(c.Object.ProjectID), c.Key == authz.TenantRead && c.Object.ProjectID == "",
+			who, text(c.Object.TenantID), text(c.Object.ProjectID), c.Key == authz.TenantRead &&
+				c.Object.ProjectID == "",
 			c.Anywhere))
 	}
 	if _, err := s.DB.Read(ctx, queries...); err != nil {
@@ -80,7 +81,8 @@ func able(people []*helper, c *authz.Case) []*authz.Ref {
 	}
 	var found []*authz.Ref
 	for _, person := range people {
-		actor := authz.NewActor(authz.Subject{Kind: authz.KindUser, ID: ids.ID(person.ref.ID)}, person.bindings, nil, c.Now)
+		actor := authz.NewActor(authz.Subject{Kind: authz.KindUser, ID: ids.ID(person.ref.ID)}, person.bindings,
+			nil, c.Now)
 		if person.ref.ID != string(c.Subject.ID) && len(found) < maxHelpers && can(actor) {
 			found = append(found, person.ref)
 		}

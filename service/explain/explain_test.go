@@ -110,7 +110,8 @@ func TestAMachineLearnsWhatStandsBetweenItAndAnObject(t *testing.T) {
 	require.Empty(t, about(authz.BindingGrant, b.mine.first.ID).AskWhom)
 	require.Equal(t, "LIMIT", about(authz.AppsInstanceRead, b.mine.second.ID).Missing[0].Kind)
 
-	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text)) WHERE id = $2`,
+	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text))
+		WHERE id = $2`,
 		b.mine.allocation.ID, account.ID)
 	require.Contains(t, about(authz.AppsInstanceRead, b.mine.instance.ID).Missing[0].Message, "limits do not reach")
 	b.SQL(`UPDATE service_account SET limits = NULL, deleted_at = now() WHERE id = $1`, account.ID)
@@ -135,7 +136,8 @@ func TestMachinesMayAskAboutThemselves(t *testing.T) {
 	b := newBench(t)
 	_, key := b.ServiceAccount(b.mine.first, authz.AppsInstanceRead)
 	require.True(t, b.explained(b.With(key), "", b.mine.instance.ID, authz.AppsInstanceRead).Allowed)
-	require.Equal(t, "ALLOW_LIST", b.explained(b.With(key), "", b.mine.instance.ID, authz.AllocationRead).Missing[0].Kind)
+	require.Equal(t, "ALLOW_LIST", b.explained(b.With(key), "", b.mine.instance.ID,
+		authz.AllocationRead).Missing[0].Kind)
 	token := b.With(b.OperationToken(b.mine.operation, authz.TaskRun))
 	require.True(t, b.explained(token, "", b.mine.instance.ID, authz.TaskRun).Allowed)
 	require.False(t, b.explained(token, "", b.mine.instance.ID, authz.OperationReport).Allowed,
@@ -173,7 +175,8 @@ func TestWhoMayNotKnowIsToldNothing(t *testing.T) {
 		_, err := b.ask(as, c.who, c.what, authz.AppsInstanceRead)
 		require.True(t, fault.Is(err, c.want), "%s: want %s, got %v", name, c.want, err)
 	}
-	require.True(t, b.explained(b.As(projectAdmin), b.mine.admin.ID, b.mine.instance.ID, authz.AppsInstanceCreate).Allowed,
+	require.True(t, b.explained(b.As(projectAdmin), b.mine.admin.ID, b.mine.instance.ID,
+		authz.AppsInstanceCreate).Allowed,
 		"a project's admin learns of the tenant's roles that reach the project")
 	_, err := b.ask(b.As(projectAdmin), viewer.ID, b.mine.tenant.ID, authz.TenantRead)
 	platformtest.Refused(t, err, fault.Forbidden)

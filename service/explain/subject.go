@@ -74,7 +74,8 @@ func self(caller *authz.Actor) *asked {
 func subjectQuery(into **asked, id ids.ID) (tx.Query, bool) {
 	switch id.Kind() {
 	case ids.User:
-		return tx.Row(into, scanPerson, `SELECT id, display_name, tenant_id, disabled_at FROM person WHERE id = $1`, id),
+		return tx.Row(into, scanPerson, `SELECT id, display_name, tenant_id, disabled_at FROM person
+			WHERE id = $1`, id),
 			id.Valid()
 	case ids.ServiceAccount:
 		return tx.Row(into, scanAccount, `SELECT a.id, a.name, a.tenant_id, a.project_id, a.permission_keys, a.limits,
@@ -141,8 +142,8 @@ func scanOperation(row pgx.CollectableRow) (*asked, error) {
 	var instance *ids.ID
 	var ended *time.Time
 	var family *string
-	err := row.Scan(&found.subject.ID, &found.subject.Name, &found.subject.TenantID, &found.subject.ProjectID, &instance,
-		&ended, &family)
+	err := row.Scan(&found.subject.ID, &found.subject.Name, &found.subject.TenantID,
+		&found.subject.ProjectID, &instance, &ended, &family)
 	if err != nil {
 		return nil, err
 	}

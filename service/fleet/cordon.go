@@ -17,7 +17,8 @@ func (s *Service) Cordon(ctx context.Context, in OperateInput) (*db.ComputeNode,
 			return set{}, err
 		}
 		if node.Cordoned {
-			return set{}, fault.New(fault.FailedPrecondition, "node %q is cordoned already", node.Name).At("input.nodeId")
+			return set{}, fault.New(fault.FailedPrecondition, "node %q is cordoned already", node.Name).
+				At("input.nodeId")
 		}
 		return set{`cordoned = true, cordon_reason = $2, cordoned_at = $3`, []any{in.Reason, t.Now}}, nil
 	})
@@ -32,10 +33,12 @@ func (s *Service) Uncordon(ctx context.Context, in OperateInput) (*db.ComputeNod
 			return set{}, err
 		}
 		if !node.Cordoned {
-			return set{}, fault.New(fault.FailedPrecondition, "node %q is not cordoned: it takes members unless a condition "+
-				"keeps them away", node.Name).At("input.nodeId")
+			return set{}, fault.New(fault.FailedPrecondition,
+				"node %q is not cordoned: it takes members unless a condition "+
+					"keeps them away", node.Name).At("input.nodeId")
 		}
-		return set{`cordoned = false, cordon_reason = '', cordoned_at = NULL, drain = $2`, []any{ended(node.Drain)}}, nil
+		return set{`cordoned = false, cordon_reason = '', cordoned_at = NULL, drain = $2`,
+			[]any{ended(node.Drain)}}, nil
 	})
 }
 

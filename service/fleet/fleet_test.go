@@ -167,7 +167,8 @@ func TestADrainIsTheWishOfANodeAndIsHastenedByForce(t *testing.T) {
 	got, err := b.Drain(b.operator, fleet.DrainInput{NodeID: one.ID, Reason: "firmware"})
 	require.NoError(t, err)
 	require.True(t, got.Cordoned)
-	require.Equal(t, []any{"firmware", 3600, false}, []any{got.Drain.Reason, got.Drain.DeadlineSeconds, got.Drain.Force})
+	require.Equal(t, []any{"firmware", 3600, false}, []any{got.Drain.Reason, got.Drain.DeadlineSeconds,
+		got.Drain.Force})
 	_, err = b.Drain(b.operator, fleet.DrainInput{NodeID: one.ID})
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.nodeId")
 	hastened, err := b.Drain(b.operator, fleet.DrainInput{NodeID: one.ID, Force: true, Reason: "now"})
@@ -191,8 +192,10 @@ func TestOnlyThePlatformsStaffActOnNodesAndSeeWhoLivesThere(t *testing.T) {
 	stranger := b.As(b.User(b.Tenant()))
 	for who, ctx := range map[fault.Code]context.Context{fault.Forbidden: admin, fault.NotFound: stranger} {
 		for _, err := range []error{
-			second(b.Cordon(ctx, of(one, ""))), second(b.Uncordon(ctx, of(one, ""))), second(b.Delete(ctx, of(one, ""))),
-			second(b.Drain(ctx, fleet.DrainInput{NodeID: one.ID})), second(b.Retire(ctx, fleet.RetireInput{NodeID: one.ID})),
+			second(b.Cordon(ctx, of(one, ""))), second(b.Uncordon(ctx, of(one, ""))),
+			second(b.Delete(ctx, of(one, ""))),
+			second(b.Drain(ctx, fleet.DrainInput{NodeID: one.ID})),
+			second(b.Retire(ctx, fleet.RetireInput{NodeID: one.ID})),
 		} {
 			require.True(t, fault.Is(err, who) || fault.Is(err, fault.NotFound), "%v", err)
 		}

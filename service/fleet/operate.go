@@ -54,7 +54,8 @@ func (s *Service) operate(ctx context.Context, action string, in OperateInput,
 		if err != nil {
 			return err
 		}
-		out, err = one(ctx, t, `UPDATE compute_node SET `+write.columns+` WHERE id = $1 RETURNING `+rows.ComputeNodeColumns,
+		out, err = one(ctx, t, `UPDATE compute_node
+			SET `+write.columns+` WHERE id = $1 RETURNING `+rows.ComputeNodeColumns,
 			append([]any{node.ID}, write.values...)...)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", action, node.ID, err)

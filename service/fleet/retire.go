@@ -47,8 +47,8 @@ func retirable(ctx context.Context, t *tx.Tx, node *db.ComputeNode, lost bool) e
 	}
 	if lost {
 		if node.Status == lifecycle.NodeOnline {
-			return fault.New(fault.FailedPrecondition, "the agent of node %q answers: drain the node instead, or stop it first",
-				node.Name).At("input.lost")
+			return fault.New(fault.FailedPrecondition,
+				"the agent of node %q answers: drain the node instead, or stop it first", node.Name).At("input.lost")
 		}
 		return nil
 	}
@@ -57,7 +57,8 @@ func retirable(ctx context.Context, t *tx.Tx, node *db.ComputeNode, lost bool) e
 
 // correlateVolumes has what happens to the local volumes of a node that is retired carry this request's correlation.
 func correlateVolumes(ctx context.Context, t *tx.Tx, node ids.ID) error {
-	_, err := t.Exec(ctx, `UPDATE volume SET correlation_id = $2, trace_id = $3 WHERE node_id = $1 AND deleted_at IS NULL
+	_, err := t.Exec(ctx, `UPDATE volume SET correlation_id = $2, trace_id = $3 WHERE node_id = $1
+		AND deleted_at IS NULL
 		AND lost_at IS NULL`, node, t.Request.CorrelationID, t.Request.TraceID)
 	if err != nil {
 		return fmt.Errorf("note the request in the volumes of %s: %w", node, err)
@@ -85,7 +86,8 @@ func unrented(ctx context.Context, t *tx.Tx, node *db.ComputeNode) error {
 // node.operate on the platform. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is not
 // retired, or rented still.
 func (s *Service) Delete(ctx context.Context, in OperateInput) (ids.ID, error) {
-	node, err := s.operate(ctx, "deleteNode", in, func(ctx context.Context, t *tx.Tx, node *db.ComputeNode) (set, error) {
+	node, err := s.operate(ctx, "deleteNode", in, func(ctx context.Context, t *tx.Tx,
+		node *db.ComputeNode) (set, error) {
 		if node.Status != lifecycle.NodeRetired {
 			return set{}, fault.New(fault.FailedPrecondition, "node %q is %s: retire it first", node.Name,
 				node.Status).At("input.nodeId")

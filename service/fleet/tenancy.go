@@ -61,6 +61,7 @@ func scanMember(row pgx.CollectableRow) (*Member, error) {
 	m := new(Member)
 	return m, row.Scan(&m.MemberID, &m.InstanceID, &m.TenantID, &m.ProjectID, &m.ComponentKey, &m.Index, &m.Status,
 		&m.Health,
-		&m.InstanceName, &m.AppSlug, &m.Tenant, &m.Project, &m.InstanceStatus, &m.AllocationID, &m.UpdatedAt, &m.OperationID,
+		&m.InstanceName, &m.AppSlug, &m.Tenant, &m.Project, &m.InstanceStatus, &m.AllocationID, &m.UpdatedAt,
+		&m.OperationID,
 		&m.Refusal)
 }

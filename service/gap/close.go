@@ -48,7 +48,8 @@ func (s *Service) Close(ctx context.Context, in CloseInput) (out *Gap, err error
 			return err
 		}
 		by := t.Actor.Ref()
-		out, err = one(ctx, t, `UPDATE gap SET state = $2, closer_kind = $3, closer_id = $4, closer_name = $5, closed_at = $6,
+		out, err = one(ctx, t, `UPDATE gap SET state = $2, closer_kind = $3, closer_id = $4, closer_name = $5,
+			closed_at = $6,
 			close_reason = $7, release = $8, release_manifest_id = $9 WHERE id = $1 RETURNING `+columns, before.ID,
 			string(lifecycle.GapClosed), by.Kind, by.ID, by.Name, t.Now, in.Reason, in.Release, in.ManifestID)
 		if err != nil {

@@ -41,8 +41,10 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (out *Gap, err err
 			return fault.From(err).At("input.to")
 		}
 		by := t.Actor.Ref()
-		out, err = one(ctx, t, `UPDATE gap SET state = $2, decider_kind = $3, decider_id = $4, decider_name = $5, decided_at = $6,
-			decision = $7 WHERE id = $1 RETURNING `+columns, before.ID, string(in.To), by.Kind, by.ID, by.Name, t.Now, in.Reason)
+		out, err = one(ctx, t, `UPDATE gap SET state = $2, decider_kind = $3, decider_id = $4, decider_name = $5,
+			decided_at = $6,
+			decision = $7 WHERE id = $1 RETURNING `+columns, before.ID, string(in.To), by.Kind, by.ID, by.Name,
+			t.Now, in.Reason)
 		if err != nil {
 			return fmt.Errorf("decide gap %s: %w", before.ID, err)
 		}
@@ -73,8 +75,8 @@ func lock(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*Gap, error)
 
 // moved writes a step of a gap into the audit.
 func moved(ctx context.Context, t *tx.Tx, action string, before, after *Gap, reason string) error {
-	return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.GapDecide, Object: after.object(), ObjectID: after.ID,
-		Reason: reason, Before: map[string]any{"state": before.State},
+	return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.GapDecide, Object: after.object(),
+		ObjectID: after.ID, Reason: reason, Before: map[string]any{"state": before.State},
 		After: map[string]any{"state": after.State, "app": after.AppSlug, "release": after.Release,
 			"releaseManifest": after.ReleaseManifestID}})
 }

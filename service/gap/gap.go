@@ -72,7 +72,8 @@ func scan(row pgx.CollectableRow) (*Gap, error) {
 	err := row.Scan((*string)(&g.ID), &g.TenantID, &g.ProjectID, &g.AppSlug, &g.ManifestID, &g.Version, &condition,
 		(*string)(&g.Kind), (*string)(&g.State), &g.Title, &g.Description, &g.Evidence, &g.InstanceID,
 		&g.RaisedBy.Kind, &g.RaisedBy.ID, &g.RaisedBy.Name, &g.CreatedAt, &decider.Kind, &decider.ID, &decider.Name,
-		&g.DecidedAt, &g.Decision, &closer.Kind, &closer.ID, &closer.Name, &g.ClosedAt, &g.Release, &g.ReleaseManifestID,
+		&g.DecidedAt, &g.Decision, &closer.Kind, &closer.ID, &closer.Name, &g.ClosedAt, &g.Release,
+		&g.ReleaseManifestID,
 		&g.CloseReason)
 	if condition != "" {
 		failed := onboarding.Condition(condition)

@@ -35,12 +35,14 @@ func newBench(t *testing.T) *bench {
 	b.publisher = b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
 	b.anybody = b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other)))
 	b.app, b.manifest = b.Launchable(b.project, "apps")
-	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, tenant.ID, b.project.ID, b.app.ID)
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2
+		WHERE id = $3`, tenant.ID, b.project.ID, b.app.ID)
 	return b
 }
 
 func (b *bench) input(key string) gap.RaiseInput {
-	return gap.RaiseInput{AppSlug: b.app.Slug, Version: "1.0.0", Kind: lifecycle.GapEvent, Title: "No event of a full queue",
+	return gap.RaiseInput{AppSlug: b.app.Slug, Version: "1.0.0", Kind: lifecycle.GapEvent,
+		Title:       "No event of a full queue",
 		Description: "Triage finds nothing when the queue is full.", Evidence: []string{"https://issues.example/1"},
 		IdempotencyKey: key}
 }
@@ -92,8 +94,8 @@ func TestAGapIsRaisedDecidedAndClosedByARelease(t *testing.T) {
 	_, err = decide(lifecycle.GapClosed)
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.to")
 
-	draft := b.Manifest(lifecycle.StageDraft, platformtest.Document(b.app, "2.0.0", &db.Adapter{Name: b.manifest.AdapterName},
-		b.Artifact(lifecycle.StageActive)))
+	draft := b.Manifest(lifecycle.StageDraft, platformtest.Document(b.app, "2.0.0",
+		&db.Adapter{Name: b.manifest.AdapterName}, b.Artifact(lifecycle.StageActive)))
 	_, foreign := b.Launchable(b.project, "apps")
 	for id, code := range map[ids.ID]fault.Code{draft.ID: fault.FailedPrecondition, foreign.ID: fault.InvalidArgument,
 		ids.New(ids.Manifest): fault.NotFound} {
@@ -167,7 +169,8 @@ func TestAGapIsItsPublishersAndTheStaffsAlone(t *testing.T) {
 	rows, err := list(b.operator, &gap.Filter{States: []lifecycle.GapState{lifecycle.GapAccepted}})
 	require.NoError(t, err)
 	require.Empty(t, rows)
-	rows, err = list(b.operator, &gap.Filter{Kinds: []lifecycle.GapKind{lifecycle.GapEvent}, States: []lifecycle.GapState{lifecycle.GapOpen}})
+	rows, err = list(b.operator, &gap.Filter{Kinds: []lifecycle.GapKind{lifecycle.GapEvent},
+		States: []lifecycle.GapState{lifecycle.GapOpen}})
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
 	missing := "nothing"
@@ -232,7 +235,8 @@ func TestAGapIsBounded(t *testing.T) {
 	_, err = b.verbs.Raise(b.publisher, in)
 	platformtest.Refused(t, err, fault.NotFound, "input.appSlug")
 	b.raised("first")
-	b.SQL(`INSERT INTO gap SELECT (json_populate_record(g, json_build_object('id', 'gap_' || n))).* FROM gap g, generate_series(2, 200) n`)
+	b.SQL(`INSERT INTO gap SELECT (json_populate_record(g, json_build_object('id', 'gap_' || n))).*
+		FROM gap g, generate_series(2, 200) n`)
 	_, err = b.verbs.Raise(b.publisher, b.input("one-too-many"))
 	platformtest.Refused(t, err, fault.LimitExceeded, "input.appSlug")
 	b.SQL(`UPDATE gap SET state = 'DECLINED' WHERE id = 'gap_2'`)

@@ -37,11 +37,13 @@ func Take(ctx context.Context, t *tx.Tx, note Note) (*Gap, error) {
 		evidence = []string{}
 	}
 	by := t.Actor.Ref()
-	row, err := one(ctx, t, `INSERT INTO gap (id, tenant_id, project_id, app_slug, manifest_id, version, condition, kind, state,
+	row, err := one(ctx, t, `INSERT INTO gap (id, tenant_id, project_id, app_slug, manifest_id, version, condition,
+		kind, state,
 		title, description, evidence, instance_id, raiser_kind, raiser_id, raiser_name, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
 		ON CONFLICT (manifest_id, condition) WHERE condition <> '' DO NOTHING RETURNING `+columns,
-		note.ID, note.App.TenantID, note.App.ProjectID, note.App.Slug, note.ManifestID, note.Version, string(note.Condition),
+		note.ID, note.App.TenantID, note.App.ProjectID, note.App.Slug, note.ManifestID, note.Version,
+		string(note.Condition),
 		string(note.Kind), string(lifecycle.GapOpen), note.Title, note.Description, evidence, note.InstanceID,
 		by.Kind, by.ID, by.Name, t.Now)
 	if err != nil {

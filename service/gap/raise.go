@@ -92,8 +92,8 @@ func raise(ctx context.Context, t *tx.Tx, in RaiseInput) (*Gap, error) {
 	if repeated {
 		return one(ctx, t, `SELECT `+columns+` FROM gap WHERE id = $1`, fresh.ID)
 	}
-	note := Note{ID: fresh.ID, App: *app, Version: in.Version, Kind: in.Kind, Title: in.Title, Description: in.Description,
-		Evidence: in.Evidence, InstanceID: in.InstanceID, Key: authz.GapRaise}
+	note := Note{ID: fresh.ID, App: *app, Version: in.Version, Kind: in.Kind, Title: in.Title,
+		Description: in.Description, Evidence: in.Evidence, InstanceID: in.InstanceID, Key: authz.GapRaise}
 	if note.ManifestID, err = versionOf(ctx, t, app, in.Version); err != nil {
 		return nil, err
 	}
@@ -131,7 +131,8 @@ func instanceOf(ctx context.Context, t *tx.Tx, app *App, id *ids.ID) error {
 	}
 	var of authz.Object
 	var slug, family string
-	err := t.QueryRow(ctx, `SELECT tenant_id, project_id, id, app_slug, permission_family FROM instance WHERE id = $1`, *id).
+	err := t.QueryRow(ctx, `SELECT tenant_id, project_id, id, app_slug, permission_family FROM instance
+		WHERE id = $1`, *id).
 		Scan(&of.TenantID, &of.ProjectID, &of.InstanceID, &slug, &family)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fault.NoSuch().At(path)
@@ -158,7 +159,8 @@ func instanceOf(ctx context.Context, t *tx.Tx, app *App, id *ids.ID) error {
 
 // room refuses one gap too many of an app that have not ended, and lets one caller at a time count them.
 func room(ctx context.Context, t *tx.Tx, app *App) error {
-	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('gaps of ' || $1, 0))`, app.Slug); err != nil {
+	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('gaps of ' || $1, 0))`,
+		app.Slug); err != nil {
 		return fmt.Errorf("lock the gaps of %s: %w", app.Slug, err)
 	}
 	var live int

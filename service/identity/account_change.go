@@ -104,7 +104,8 @@ func changed(row *db.ServiceAccount, in UpdateServiceAccountInput) (*AccountChan
 		return nil, err
 	}
 	is := in.applied(was)
-	out := &AccountChange{PermissionKeys: row.PermissionKeys, Limits: public(is), Widens: []string{}, Narrows: []string{}}
+	out := &AccountChange{PermissionKeys: row.PermissionKeys, Limits: public(is), Widens: []string{},
+		Narrows: []string{}}
 	if in.PermissionKeys != nil {
 		out.PermissionKeys = slices.Compact(slices.Sorted(slices.Values(in.PermissionKeys)))
 	}

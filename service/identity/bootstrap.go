@@ -110,11 +110,13 @@ func operatorBy(ctx context.Context, t pgx.Tx, email string) (ids.ID, error) {
 func makeOperator(ctx context.Context, t pgx.Tx, email, name string) (ids.ID, error) {
 	var id ids.ID
 	err := t.QueryRow(ctx, `INSERT INTO person (id, email, display_name, created_at) VALUES ($1, $2, $3, now())
-		ON CONFLICT (email) WHERE tenant_id IS NULL DO UPDATE SET email = excluded.email RETURNING id`, ids.New(ids.User), email, name).Scan(&id)
+		ON CONFLICT (email) WHERE tenant_id IS NULL DO UPDATE SET email = excluded.email
+		RETURNING id`, ids.New(ids.User), email, name).Scan(&id)
 	if err != nil {
 		return "", fmt.Errorf("create the operator: %w", err)
 	}
-	_, err = t.Exec(ctx, `INSERT INTO role_binding (id, user_id, role, granted_by, created_at) VALUES ($1, $2, $3, 'bootstrap', now())`,
+	_, err = t.Exec(ctx, `INSERT INTO role_binding (id, user_id, role, granted_by, created_at)
+		VALUES ($1, $2, $3, 'bootstrap', now())`,
 		ids.New(ids.RoleBinding), id, authz.PlatformOperator)
 	if err != nil {
 		return "", fmt.Errorf("bind the operator: %w", err)
@@ -123,7 +125,8 @@ func makeOperator(ctx context.Context, t pgx.Tx, email, name string) (ids.ID, er
 }
 
 func auditBootstrap(ctx context.Context, t pgx.Tx, out *Bootstrapped, code ids.ID) error {
-	_, err := t.Exec(ctx, `INSERT INTO audit_entry (id, actor_kind, actor_id, actor_name, permission_key, action, allowed, object_id,
+	_, err := t.Exec(ctx, `INSERT INTO audit_entry (id, actor_kind, actor_id, actor_name, permission_key, action,
+		allowed, object_id,
 		after, correlation_id, created_at) VALUES ($1, 'SYSTEM', 'system', 'bootstrap', $2, 'bootstrap', true, $3,
 		jsonb_build_object('created', $4::boolean, 'code', $5::text), 'bootstrap', now())`,
 		ids.New(ids.Audit), authz.BindingGrant.String(), out.UserID, out.Created, code)

@@ -47,7 +47,8 @@ func createProject(ctx context.Context, t *tx.Tx, in CreateProjectInput) (*db.Pr
 		return nil, err
 	}
 	made := made{ID: ids.New(ids.Project)}
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: tenant.ID, Value: in.IdempotencyKey, Input: in},
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: tenant.ID, Value: in.IdempotencyKey,
+		Input: in},
 		&made)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func createProject(ctx context.Context, t *tx.Tx, in CreateProjectInput) (*db.Pr
 	if repeated {
 		return t.Project.Get(ctx, made.ID)
 	}
-	row, err := t.Project.Create().SetID(made.ID).SetTenantID(tenant.ID).SetSlug(in.Slug).SetDisplayName(in.DisplayName).
+	row, err := t.Project.Create().SetID(made.ID).SetTenantID(tenant.ID).SetSlug(in.Slug).
+		SetDisplayName(in.DisplayName).
 		SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "project_tenant_id_slug") {
 		return nil, fault.New(fault.Conflict, "the tenant has a project %q already",
@@ -65,6 +67,6 @@ func createProject(ctx context.Context, t *tx.Tx, in CreateProjectInput) (*db.Pr
 		return nil, fmt.Errorf("create project: %w", err)
 	}
 	object.ProjectID = row.ID
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectCreate, Object: object, ObjectID: row.ID,
-		After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName}})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectCreate, Object: object,
+		ObjectID: row.ID, After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName}})
 }

@@ -69,7 +69,8 @@ func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccount
 		return t.ServiceAccount.Get(ctx, made.ID)
 	}
 	slices.Sort(in.PermissionKeys)
-	create := t.ServiceAccount.Create().SetID(made.ID).SetTenantID(object.TenantID).SetProjectID(object.ProjectID).SetName(in.Name).
+	create := t.ServiceAccount.Create().SetID(made.ID).SetTenantID(object.TenantID).SetProjectID(object.ProjectID).
+		SetName(in.Name).
 		SetPermissionKeys(slices.Compact(in.PermissionKeys)).SetCreatedAt(t.Now).SetUpdatedAt(t.Now)
 	limits, err := in.Limits.stored()
 	if err != nil {
@@ -99,7 +100,8 @@ func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccount
 // gives is what it takes to make something with the keys named: the verb's own key, and every one of them.
 func gives(key authz.Key, names []string, object authz.Object) func(*authz.Actor) bool {
 	return func(actor *authz.Actor) bool {
-		return actor.AllowsOn(key, object) && authz.RequireDelegate(actor, names, object.TenantID, object.ProjectID) == nil
+		return actor.AllowsOn(key, object) && authz.RequireDelegate(actor, names, object.TenantID,
+			object.ProjectID) == nil
 	}
 }
 

@@ -47,7 +47,8 @@ func (s *Service) CreateTenant(ctx context.Context, in CreateTenantInput) (out *
 		out, err = t.Tenant.Create().SetID(made.ID).SetSlug(in.Slug).SetDisplayName(in.DisplayName).
 			SetPlatform(in.Platform).SetCreatedAt(t.Now).Save(ctx)
 		if tx.Violates(err, "tenant_one_platform") {
-			return fault.New(fault.Conflict, "the platform has a tenant of its own already").At("input.platform").Retry(false)
+			return fault.New(fault.Conflict, "the platform has a tenant of its own already").At("input.platform").
+				Retry(false)
 		}
 		if tx.Violates(err, "tenant_slug_key") {
 			return fault.New(fault.Conflict, "a tenant %q exists already", in.Slug).At("input.slug").Retry(false)

@@ -56,7 +56,8 @@ func TestATenantsAdminMakesProjectsInItsOwnTenantAlone(t *testing.T) {
 	b := newBench(t)
 	tenant, other := b.Tenant(), b.Tenant()
 	admin := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
-	in := identity.CreateProjectInput{TenantID: tenant.ID, Slug: "research", DisplayName: "Research", IdempotencyKey: "k"}
+	in := identity.CreateProjectInput{TenantID: tenant.ID, Slug: "research", DisplayName: "Research",
+		IdempotencyKey: "k"}
 	made, err := b.CreateProject(admin, in)
 	require.NoError(t, err)
 	again, err := b.CreateProject(admin, in)
@@ -76,8 +77,9 @@ func TestATenantsAdminMakesProjectsInItsOwnTenantAlone(t *testing.T) {
 	in.Slug, in.DisplayName = "Re search", ""
 	_, err = b.CreateProject(admin, in)
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.slug", "input.displayName")
-	_, err = b.CreateProject(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, made))), identity.CreateProjectInput{
-		TenantID: tenant.ID, Slug: "mine", DisplayName: "Mine", IdempotencyKey: "k"})
+	_, err = b.CreateProject(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, made))),
+		identity.CreateProjectInput{
+			TenantID: tenant.ID, Slug: "mine", DisplayName: "Mine", IdempotencyKey: "k"})
 	platformtest.Refused(t, err, fault.Forbidden)
 	require.Equal(t, 1, b.Count("project", ""))
 

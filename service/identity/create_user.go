@@ -67,8 +67,10 @@ func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, er
 	if repeated {
 		return t.User.Get(ctx, made.ID)
 	}
-	create := t.User.Create().SetID(made.ID).SetNillableTenantID(in.TenantID).SetEmail(in.Email).SetDisplayName(in.DisplayName).SetCreatedAt(t.Now)
-	if tenant != nil && !t.Actor.Allows(authz.UserCreate, "", "") && !slices.Contains(tenant.Domains, domainOf(in.Email)) {
+	create := t.User.Create().SetID(made.ID).SetNillableTenantID(in.TenantID).SetEmail(in.Email).
+		SetDisplayName(in.DisplayName).SetCreatedAt(t.Now)
+	if tenant != nil && !t.Actor.Allows(authz.UserCreate, "", "") &&
+		!slices.Contains(tenant.Domains, domainOf(in.Email)) {
 		create.SetInvitedAt(t.Now)
 	}
 	row, err := create.Save(ctx)
@@ -86,8 +88,9 @@ func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, er
 // ofStaff returns why no one is added to the platform's own tenant, at the path: its people are the platform's staff,
 // who have roles there.
 func ofStaff(path string) error {
-	return fault.New(fault.FailedPrecondition, "the people of the platform's own tenant are its staff: give a role there to "+
-		"one of them (grantRole)").At(path)
+	return fault.New(fault.FailedPrecondition,
+		"the people of the platform's own tenant are its staff: give a role there to "+
+			"one of them (grantRole)").At(path)
 }
 
 // domainOf is the domain of an address.

@@ -31,13 +31,15 @@ func (s *Service) DeleteServiceAccount(ctx context.Context, id ids.ID, reason st
 			return fmt.Errorf("delete service account %s: %w", id, err)
 		}
 		ended, err := t.Exec(ctx,
-			`UPDATE service_account_key SET revoked_at = $2 WHERE service_account_id = $1 AND revoked_at IS NULL`, id, t.Now)
+			`UPDATE service_account_key SET revoked_at = $2 WHERE service_account_id = $1
+				AND revoked_at IS NULL`, id, t.Now)
 		if err != nil {
 			return fmt.Errorf("revoke the keys of %s: %w", id, err)
 		}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountDelete, ObjectID: id,
 			Object: authz.Object{TenantID: out.TenantID, ProjectID: out.ProjectID},
-			Before: before, After: map[string]any{"deletedAt": t.Now, "keysRevoked": ended.RowsAffected()}, Reason: reason})
+			Before: before, After: map[string]any{"deletedAt": t.Now, "keysRevoked": ended.RowsAffected()},
+			Reason: reason})
 	})
 	if err != nil {
 		return nil, err

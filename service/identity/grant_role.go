@@ -73,8 +73,8 @@ func grantRole(ctx context.Context, t *tx.Tx, in GrantRoleInput) (*db.RoleBindin
 	if err != nil {
 		return nil, fmt.Errorf("grant a role: %w", err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BindingGrant, Object: object, ObjectID: row.ID,
-		After: binding(row), Reason: in.Reason})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BindingGrant, Object: object,
+		ObjectID: row.ID, After: binding(row), Reason: in.Reason})
 }
 
 // mayGrant refuses a caller that lacks a key of the role, or has it for a shorter time.
@@ -111,6 +111,6 @@ func sameBinding(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Ob
 
 // binding is what the audit keeps of one.
 func binding(row *db.RoleBinding) map[string]any {
-	return map[string]any{"subjectId": row.UserID, "role": row.Role, "tenantId": row.TenantID, "projectId": row.ProjectID,
-		"expiresAt": row.ExpiresAt}
+	return map[string]any{"subjectId": row.UserID, "role": row.Role, "tenantId": row.TenantID,
+		"projectId": row.ProjectID, "expiresAt": row.ExpiresAt}
 }

@@ -19,8 +19,8 @@ import (
 // added adds an address to a tenant, as an actor.
 func (b *bench) added(actor *db.User, tenant *db.Tenant, email string) *db.User {
 	b.t.Helper()
-	row, err := b.CreateUser(b.As(actor), identity.CreateUserInput{TenantID: &tenant.ID, Email: email, DisplayName: "Ada",
-		IdempotencyKey: email})
+	row, err := b.CreateUser(b.As(actor), identity.CreateUserInput{TenantID: &tenant.ID, Email: email,
+		DisplayName: "Ada", IdempotencyKey: email})
 	require.NoError(b.t, err)
 	return row
 }

@@ -20,7 +20,8 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	kit := platformtest.New(t)
-	return &bench{Kit: kit, Service: &identity.Service{DB: kit.DB, DevLogins: true, PublicURL: platformtest.Issuer}, t: t}
+	return &bench{Kit: kit, Service: &identity.Service{DB: kit.DB, DevLogins: true,
+		PublicURL: platformtest.Issuer}, t: t}
 }
 
 func (b *bench) Tenant() *db.Tenant                    { return b.Kit.Tenant() }

@@ -3,32 +3,14 @@ package identity
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
-
-const (
-	userColumns    = `id, tenant_id, email, display_name, created_at, disabled_at, last_login_at, invited_at, invitation_ends_at, accepted_at`
-	accountColumns = `id, tenant_id, project_id, name, permission_keys, limits, maker_id, made_under, deleted_at, updated_at, created_at`
-)
-
-func scanUser(row pgx.CollectableRow) (*db.User, error) {
-	x := new(db.User)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.Email, &x.DisplayName, &x.CreatedAt, &x.DisabledAt, &x.LastLoginAt,
-		&x.InvitedAt, &x.InvitationEndsAt, &x.AcceptedAt)
-}
-
-func scanAccount(row pgx.CollectableRow) (*db.ServiceAccount, error) {
-	x := new(db.ServiceAccount)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.PermissionKeys, &x.Limits, &x.MakerID, &x.MadeUnder,
-		&x.DeletedAt, &x.UpdatedAt, &x.CreatedAt)
-}
 
 // Tenants lists the platform's tenants, by id. Key: tenant.read, on the platform.
 func (s *Service) Tenants(ctx context.Context, args page.Args) (*page.Page[*db.Tenant], error) {
@@ -38,7 +20,7 @@ func (s *Service) Tenants(ctx context.Context, args page.Args) (*page.Page[*db.T
 		return nil, err
 	}
 	var found []*db.Tenant
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id > $1
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Tenant, `SELECT `+rows.TenantColumns+` FROM tenant WHERE id > $1
 		ORDER BY id LIMIT $2`, after, args.First+1))
 	if err != nil {
 		return nil, err
@@ -61,8 +43,8 @@ func (s *Service) Users(ctx context.Context, tenantID ids.ID, waiting bool, args
 	var tenant *db.Tenant
 	var found []*db.User
 	actor, err := s.DB.Read(ctx,
-		tx.Row(&tenant, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id = $1`, tenantID),
-		tx.Rows(&found, scanUser, `SELECT `+userColumns+` FROM person
+		tx.Row(&tenant, rows.Tenant, `SELECT `+rows.TenantColumns+` FROM tenant WHERE id = $1`, tenantID),
+		tx.Rows(&found, rows.User, `SELECT `+rows.UserColumns+` FROM person
 			WHERE tenant_id = $1 AND id > $2 AND (NOT $4 OR (invited_at IS NOT NULL AND accepted_at IS NULL AND last_login_at IS NULL))
 			ORDER BY id LIMIT $3`, tenantID, after, args.First+1, waiting))
 	if err != nil {
@@ -86,9 +68,10 @@ func (s *Service) ServiceAccounts(ctx context.Context, projectID ids.ID,
 		return nil, err
 	}
 	var found []*db.ServiceAccount
-	project, actor, err := s.readProject(ctx, projectID, tx.Rows(&found, scanAccount,
-		`SELECT `+accountColumns+` FROM service_account
-			WHERE project_id = $1 AND id > $2 AND deleted_at IS NULL ORDER BY id LIMIT $3`, projectID, after, args.First+1))
+	project, actor, err := s.readProject(ctx, projectID, tx.Rows(&found, rows.ServiceAccount,
+		`SELECT `+rows.ServiceAccountColumns+` FROM service_account
+			WHERE project_id = $1 AND id > $2 AND deleted_at IS NULL ORDER BY id
+			LIMIT $3`, projectID, after, args.First+1))
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +85,9 @@ func (s *Service) ServiceAccounts(ctx context.Context, projectID ids.ID,
 // identity.service_account.read on each account's project: keys the caller may not see are left out.
 func (s *Service) KeysOf(ctx context.Context, accounts []ids.ID) (map[ids.ID][]*db.ServiceAccountKey, error) {
 	var found []*db.ServiceAccountKey
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanKey, `SELECT k.* FROM unnest($1::text[]) a (id), LATERAL (
-		SELECT `+keyColumns+` FROM service_account_key WHERE service_account_id = a.id ORDER BY id DESC LIMIT $2) k`,
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.ServiceAccountKey, `SELECT k.*
+		FROM unnest($1::text[]) a (id), LATERAL (SELECT `+rows.ServiceAccountKeyColumns+`
+			FROM service_account_key WHERE service_account_id = a.id ORDER BY id DESC LIMIT $2) k`,
 		texts(accounts), maxKeys))
 	if err != nil {
 		return nil, err

@@ -48,7 +48,8 @@ func (s *Service) RedeemLogin(ctx context.Context, code string) (*Session, error
 	}
 	if !s.DevLogins {
 		s.DenyLogin(ctx, fault.LoginRefused)
-		return nil, fault.New(fault.LoginRefused, "this installation has no login links: log in at the identity provider")
+		return nil, fault.New(fault.LoginRefused,
+			"this installation has no login links: log in at the identity provider")
 	}
 	return s.redeem(ctx, code, token.Login, "link", plain)
 }
@@ -58,7 +59,9 @@ func (s *Service) RedeemLogin(ctx context.Context, code string) (*Session, error
 func (s *Service) RedeemBound(ctx context.Context, code, verifier string) (*Session, error) {
 	sum := sha256.Sum256([]byte(verifier))
 	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-	return s.redeem(ctx, code, token.Login, "oidc", func(secret token.Secret) []byte { return bound(secret, challenge) })
+	return s.redeem(ctx, code, token.Login, "oidc", func(secret token.Secret) []byte {
+		return bound(secret, challenge)
+	})
 }
 
 // bound is the hash of a code that is good only with the verifier of a challenge.
@@ -120,7 +123,8 @@ func (s *Service) auditLogin(ctx context.Context, t pgx.Tx, who, object ids.ID, 
 		return fmt.Errorf("encode for the audit: %w", err)
 	}
 	request := authz.Request(ctx)
-	_, err = t.Exec(ctx, `INSERT INTO audit_entry (id, actor_kind, actor_id, permission_key, action, allowed, object_id, after, correlation_id, origin, created_at, trace_id)
+	_, err = t.Exec(ctx, `INSERT INTO audit_entry (id, actor_kind, actor_id, permission_key, action, allowed, object_id,
+		after, correlation_id, origin, created_at, trace_id)
 		VALUES ($1, 'USER', $2, '', 'login', true, $3, $4, $5, $6, $7, $8)`,
 		ids.New(ids.Audit), who, object, encoded, request.CorrelationID, request.Origin, s.DB.Now(), request.TraceID)
 	if err != nil {

@@ -55,7 +55,8 @@ func (s *Service) CreateLoginLink(ctx context.Context, userID ids.ID) (out *Logi
 	return out, nil
 }
 
-const insertCode = `INSERT INTO login_code (id, user_id, secret_hash, expires_at, created_at) VALUES ($1, $2, $3, $4, $5)`
+const insertCode = `INSERT INTO login_code (id, user_id, secret_hash, expires_at, created_at)
+	VALUES ($1, $2, $3, $4, $5)`
 
 // LoginURL is the console's address with a code in its fragment, which browsers keep to themselves.
 func (s *Service) LoginURL(code string) string { return s.PublicURL + "/login#code=" + code }

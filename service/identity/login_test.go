@@ -62,7 +62,8 @@ func TestABootstrapsCodeIsRedeemedWithoutDevelopmentLogins(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	tenant := b.Tenant()
-	link, err := b.CreateLoginLink(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), b.User(tenant).ID)
+	link, err := b.CreateLoginLink(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))),
+		b.User(tenant).ID)
 	require.NoError(t, err)
 	b.Service.DevLogins = false
 	first, err := identity.Bootstrap(t.Context(), b.DSN, "root@example.test", "Root")

@@ -68,7 +68,8 @@ func TestAProjectIsDeletedOnlyWhenNothingLivesInIt(t *testing.T) {
 		alive ids.ID
 		end   string
 	}{
-		{instance.ID, `UPDATE instance SET status = 'STOPPING'; UPDATE instance SET status = 'STOPPED', released_at = now()`},
+		{instance.ID, `UPDATE instance SET status = 'STOPPING';
+			UPDATE instance SET status = 'STOPPED', released_at = now()`},
 		{allocation.ID, `UPDATE allocation SET status = 'RELEASING'; UPDATE allocation
 			SET status = 'RELEASED', released_at = now()`},
 		{operation.ID, `UPDATE operation SET state = 'SUCCEEDED', ended_at = now()`},
@@ -97,7 +98,8 @@ func TestADeletedProjectIsGoneAndSoIsWhatSpokeForIt(t *testing.T) {
 		platformtest.In(authz.ProjectViewer, neighbour))
 	account, key := b.ServiceAccount(project, authz.ProjectRead)
 	_, other := b.ServiceAccount(neighbour, authz.ProjectRead)
-	_, err := b.DeleteProject(b.As(b.User(foreign, platformtest.Across(authz.TenantAdmin, foreign))), project.ID, "mine")
+	_, err := b.DeleteProject(b.As(b.User(foreign, platformtest.Across(authz.TenantAdmin, foreign))),
+		project.ID, "mine")
 	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.DeleteProject(b.As(member), project.ID, "mine")
 	platformtest.Refused(t, err, fault.Forbidden)
@@ -150,7 +152,8 @@ func TestNothingIsBegunInAProjectThatIsBeingDeleted(t *testing.T) {
 		begun.Go(func() { _, errs[0] = b.DeleteProject(boss, project.ID, "race") })
 		begun.Go(func() {
 			_, errs[1] = b.CreateServiceAccount(boss, identity.CreateServiceAccountInput{
-				ProjectID: project.ID, Name: "late", PermissionKeys: []string{"project.read"}, IdempotencyKey: string(project.ID)})
+				ProjectID: project.ID, Name: "late", PermissionKeys: []string{"project.read"},
+				IdempotencyKey: string(project.ID)})
 		})
 		begun.Wait()
 		require.NoError(t, errs[0])
@@ -173,7 +176,8 @@ func TestAServiceAccountIsChangedWithinWhatItsChangerHolds(t *testing.T) {
 	changed, err := b.UpdateServiceAccount(admin, identity.UpdateServiceAccountInput{ServiceAccountID: account.ID,
 		Reason:         "narrowed",
 		PermissionKeys: []string{"project.read", "apps.instance.read"},
-		Limits:         &identity.AccountLimits{ObjectIds: []ids.ID{instance}, MaxRisk: &most, OperationsPerHour: &hourly}})
+		Limits: &identity.AccountLimits{ObjectIds: []ids.ID{instance}, MaxRisk: &most,
+			OperationsPerHour: &hourly}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"apps.instance.read", "project.read"}, changed.PermissionKeys)
 	limits, err := identity.LimitsOf(changed)
@@ -320,7 +324,8 @@ func TestRoleBindingsAreListedWhereTheCallerMayReadThem(t *testing.T) {
 	ofProject := identity.BindingsFilter{ProjectID: &project.ID}
 	require.Equal(t, []ids.ID{inside.ID, above.ID}, list(b.As(boss), ofProject, 1),
 		"a tenant's roles hold in its projects")
-	require.Equal(t, []ids.ID{inside.ID}, list(b.As(admin), ofProject, 10), "the tenant's are not for a project's admin")
+	require.Equal(t, []ids.ID{inside.ID}, list(b.As(admin), ofProject, 10),
+		"the tenant's are not for a project's admin")
 	require.Equal(t, []ids.ID{gone.ID, inside.ID, above.ID},
 		list(b.As(boss), identity.BindingsFilter{ProjectID: &project.ID, Ended: true}, 2))
 	require.Equal(t, []ids.ID{above.ID}, list(b.As(boss), identity.BindingsFilter{TenantID: &tenant.ID}, 10))

@@ -164,8 +164,8 @@ func refusal(outcome string) error {
 			"your identity provider has not verified your e-mail address, which the first login needs")
 	case "uninvited":
 		return fault.New(fault.LoginRefused,
-			"this login cannot accept the invitation: log in with an account that is new here and whose verified address "+
-				"is the one that was invited, or request another invitation")
+			"this login cannot accept the invitation: log in with an account that is new here and whose verified "+
+				"address is the one that was invited, or request another invitation")
 	case "disabled":
 		return fault.New(fault.LoginRefused, "your account is disabled: contact an administrator")
 	}

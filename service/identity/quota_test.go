@@ -20,18 +20,24 @@ func TestAQuotaIsSetAndLiftedByWhoManagesIt(t *testing.T) {
 	project := kit.Project(tenant)
 	admin := kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
 	members, gpus, gib := 12, 0, 500
-	row, err := service.SetQuota(admin, identity.QuotaInput{ProjectID: project.ID, MaxMembers: &members, MaxGPUs: &gpus, MaxVolumeGiB: &gib,
-		Reason: "a trial"})
+	row, err := service.SetQuota(admin, identity.QuotaInput{ProjectID: project.ID, MaxMembers: &members, MaxGPUs: &gpus,
+		MaxVolumeGiB: &gib, Reason: "a trial"})
 	require.NoError(t, err)
 	require.Equal(t, []int{12, 0}, []int{*row.MaxMembers, *row.MaxGpus})
-	require.Equal(t, 1, kit.Count("project", "id = $1 AND max_members = 12 AND max_gpus = 0 AND max_volume_gib = 500", project.ID))
+	require.Equal(t, 1, kit.Count("project", "id = $1 AND max_members = 12 AND max_gpus = 0 AND max_volume_gib = 500",
+		project.ID))
+	shown, err := service.Project(admin, project.ID)
+	require.NoError(t, err)
+	require.Equal(t, []*int{&members, &gpus, &gib}, []*int{shown.MaxMembers, shown.MaxGpus, shown.MaxVolumeGib},
+		"what is set is what is read")
 	require.Equal(t, 1, kit.Count("audit_entry",
-		"allowed AND action = 'setProjectQuota' AND permission_key = 'project.quota.manage' AND reason = 'a trial' AND "+
-			"after ->> 'maxMembers' = '12'"))
+		"allowed AND action = 'setProjectQuota' AND permission_key = 'project.quota.manage' AND reason = 'a trial' "+
+			"AND after ->> 'maxMembers' = '12'"))
 	row, err = service.SetQuota(kit.As(kit.Operator()), identity.QuotaInput{ProjectID: project.ID, Reason: "over"})
 	require.NoError(t, err)
 	require.Nil(t, row.MaxMembers)
-	require.Equal(t, 1, kit.Count("project", "id = $1 AND max_members IS NULL AND max_gpus IS NULL AND max_volume_gib IS NULL", project.ID))
+	require.Equal(t, 1, kit.Count("project", "id = $1 AND max_members IS NULL AND max_gpus IS NULL AND "+
+		"max_volume_gib IS NULL", project.ID))
 }
 
 func TestBadQuotasAreRefused(t *testing.T) {

@@ -55,6 +55,7 @@ func revokeInvitation(ctx context.Context, t *tx.Tx, userID ids.ID, reason strin
 	if user, err = t.User.Get(ctx, userID); err != nil {
 		return nil, fmt.Errorf("load person %s: %w", userID, err)
 	}
-	return user, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserCreate, Object: object, ObjectID: userID,
-		Before: map[string]any{"expiresAt": before}, After: map[string]any{"expiresAt": nil}, Reason: reason})
+	return user, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserCreate, Object: object,
+		ObjectID: userID,
+		Before:   map[string]any{"expiresAt": before}, After: map[string]any{"expiresAt": nil}, Reason: reason})
 }

@@ -28,7 +28,8 @@ func RolePlace(ctx context.Context, t *tx.Tx, action string, key authz.Key, tena
 			return authz.Object{}, err
 		}
 		if tenantID != nil && *tenantID != project.TenantID {
-			return authz.Object{}, fault.New(fault.InvalidArgument, "the project belongs to another tenant").At("input.tenantId")
+			return authz.Object{}, fault.New(fault.InvalidArgument, "the project belongs to another tenant").
+				At("input.tenantId")
 		}
 		return authz.Object{TenantID: project.TenantID, ProjectID: project.ID}, nil
 	case tenantID != nil:
@@ -65,7 +66,8 @@ func RoleHolder(ctx context.Context, t *tx.Tx, action string, key authz.Key, id 
 		return subject, nil
 	case object.TenantID == "":
 		return nil, fault.New(fault.FailedPrecondition,
-			"a role at platform scope goes to platform staff only, and this person belongs to a tenant").At("input.subjectId")
+			"a role at platform scope goes to platform staff only, and this person belongs to a tenant").
+			At("input.subjectId")
 	}
 	return nil, fault.New(fault.FailedPrecondition, "this person belongs to another tenant").At("input.subjectId")
 }

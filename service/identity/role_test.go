@@ -90,7 +90,8 @@ func TestNobodyGivesOrTakesWhatTheyLack(t *testing.T) {
 		"operator: nobody of that id": {grant(b, operator, ids.New(ids.User), "app_publisher", nil, nil),
 			fault.NotFound, ""},
 		"an end in the past": {func() (any, error) {
-			return b.GrantRole(operator, identity.GrantRoleInput{SubjectID: staff.ID, Role: "app_publisher", ExpiresAt: &past})
+			return b.GrantRole(operator, identity.GrantRoleInput{SubjectID: staff.ID, Role: "app_publisher",
+				ExpiresAt: &past})
 		}, fault.InvalidArgument, "input.expiresAt"},
 		"a project's admin takes no tenant role": {func() (any, error) { return b.RevokeRole(admin, bossRole.ID, "") },
 			fault.NotFound, ""},
@@ -118,7 +119,8 @@ func TestNobodyGivesOrTakesWhatTheyLack(t *testing.T) {
 
 func grant(b *bench, as contextual, subject ids.ID, role string, tenant, project *ids.ID) func() (any, error) {
 	return func() (any, error) {
-		return b.GrantRole(as, identity.GrantRoleInput{SubjectID: subject, Role: role, TenantID: tenant, ProjectID: project})
+		return b.GrantRole(as, identity.GrantRoleInput{SubjectID: subject, Role: role, TenantID: tenant,
+			ProjectID: project})
 	}
 }
 

@@ -38,7 +38,8 @@ func (s *Service) PermissionKeys(ctx context.Context) ([]*PermissionKeyView, err
 	}
 	var found []*PermissionKeyView
 	for _, key := range authz.Keys() {
-		found = append(found, &PermissionKeyView{Name: key.String(), Description: key.Description(), Family: key.Family()})
+		found = append(found, &PermissionKeyView{Name: key.String(), Description: key.Description(),
+			Family: key.Family()})
 	}
 	return found, nil
 }
@@ -74,8 +75,10 @@ func (s *Service) RoleBindings(ctx context.Context, filter BindingsFilter, args 
 		where = `tenant_id = $4 AND project_id IS NULL AND $5 = ''`
 	}
 	var found []*db.RoleBinding
-	_, err = s.DB.Read(ctx, tx.Rows(&found, scanBinding, `SELECT `+bindingColumns+` FROM role_binding WHERE id < $1
-		AND ($2 OR (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3))) AND `+where+` ORDER BY id DESC LIMIT $6`,
+	_, err = s.DB.Read(ctx, tx.Rows(&found, rows.RoleBinding, `SELECT `+rows.RoleBindingColumns+`
+		FROM role_binding WHERE id < $1
+		AND ($2 OR (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)))
+		AND `+where+` ORDER BY id DESC LIMIT $6`,
 		before, filter.Ended, s.DB.Now(), object.TenantID, object.ProjectID, args.First+1))
 	if err != nil {
 		return nil, err
@@ -95,8 +98,10 @@ func (s *Service) bindingScope(ctx context.Context, filter BindingsFilter) (out 
 	var tenant *db.Tenant
 	var project *db.Project
 	actor, err := s.DB.Read(ctx,
-		tx.Row(&tenant, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id = $1`, rows.Value(filter.TenantID)),
-		tx.Row(&project, scanProject, `SELECT `+projectColumns+` FROM project WHERE id = $1`, rows.Value(filter.ProjectID)))
+		tx.Row(&tenant, rows.Tenant, `SELECT `+rows.TenantColumns+`
+			FROM tenant WHERE id = $1`, rows.Value(filter.TenantID)),
+		tx.Row(&project, rows.Project, `SELECT `+rows.ProjectColumns+` FROM project
+			WHERE id = $1`, rows.Value(filter.ProjectID)))
 	switch {
 	case err != nil:
 		return out, err

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -54,7 +55,8 @@ func (s *Service) RotateServiceAccountKey(ctx context.Context, in RotateKeyInput
 
 func (s *Service) rotateKey(ctx context.Context, t *tx.Tx, in RotateKeyInput) (*db.ServiceAccountKey, string, error) {
 	const action = "rotateServiceAccountKey"
-	seen, err := keyOf(ctx, t, `SELECT `+keyColumns+` FROM service_account_key WHERE id = $1`, in.KeyID)
+	seen, err := keyOf(ctx, t, `SELECT `+rows.ServiceAccountKeyColumns+`
+		FROM service_account_key WHERE id = $1`, in.KeyID)
 	if gone(err) {
 		return nil, "", audit.Missing(t, action, authz.ServiceAccountKeyCreate, in.KeyID)
 	}
@@ -72,7 +74,8 @@ func (s *Service) rotateKey(ctx context.Context, t *tx.Tx, in RotateKeyInput) (*
 	if err := delegates(t, action, account); err != nil {
 		return nil, "", err
 	}
-	old, err := keyOf(ctx, t, `SELECT `+keyColumns+` FROM service_account_key WHERE id = $1 FOR UPDATE`, in.KeyID)
+	old, err := keyOf(ctx, t, `SELECT `+rows.ServiceAccountKeyColumns+`
+		FROM service_account_key WHERE id = $1 FOR UPDATE`, in.KeyID)
 	if err != nil {
 		return nil, "", err
 	}
@@ -91,10 +94,10 @@ func (s *Service) rotateKey(ctx context.Context, t *tx.Tx, in RotateKeyInput) (*
 	if err != nil {
 		return nil, "", err
 	}
-	return key, text, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyCreate, Object: object,
-		ObjectID: key.ID,
-		Before:   map[string]any{"serviceAccountId": account.ID, "keyId": old.ID, "expiresAt": old.ExpiresAt},
-		After:    map[string]any{"keyId": key.ID, "expiresAt": key.ExpiresAt, "oldEndsAt": ends}, Reason: in.Reason})
+	return key, text, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyCreate,
+		Object: object, ObjectID: key.ID,
+		Before: map[string]any{"serviceAccountId": account.ID, "keyId": old.ID, "expiresAt": old.ExpiresAt},
+		After:  map[string]any{"keyId": key.ID, "expiresAt": key.ExpiresAt, "oldEndsAt": ends}, Reason: in.Reason})
 }
 
 // rotatable refuses a key that holds no more, or whose successor is there.
@@ -130,11 +133,11 @@ func replace(ctx context.Context, t *tx.Tx, old *db.ServiceAccountKey, by ids.ID
 }
 
 func keyOf(ctx context.Context, t *tx.Tx, statement string, id ids.ID) (*db.ServiceAccountKey, error) {
-	rows, err := t.Query(ctx, statement, id)
+	found, err := t.Query(ctx, statement, id)
 	if err != nil {
 		return nil, fmt.Errorf("load key %s: %w", id, err)
 	}
-	key, err := pgx.CollectOneRow(rows, scanKey)
+	key, err := pgx.CollectOneRow(found, rows.ServiceAccountKey)
 	if err != nil {
 		return nil, fmt.Errorf("load key %s: %w", id, err)
 	}

@@ -15,22 +15,12 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/maker"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // maxKeys bounds the live keys of a service account, and the keys that are listed.
 const maxKeys = 100
-
-// keyColumns are all but the hash, which no caller's login role can read.
-const keyColumns = `id, tenant_id, project_id, service_account_id, expires_at, revoked_at, last_used_at, replaced_by, maker_id,
-	made_under, created_at`
-
-func scanKey(row pgx.CollectableRow) (*db.ServiceAccountKey, error) {
-	x := new(db.ServiceAccountKey)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.ExpiresAt, &x.RevokedAt, &x.LastUsedAt,
-		&x.ReplacedBy, &x.MakerID,
-		&x.MadeUnder, &x.CreatedAt)
-}
 
 // CreateServiceAccountKey creates a key and returns its secret, which is stored nowhere. Key:
 // identity.service_account.key.create on the project, and every key that the account holds. It ends at the latest after
@@ -111,18 +101,21 @@ func earlier(end *time.Time, other time.Time) *time.Time {
 func storeKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time,
 	from maker.Source) (*db.ServiceAccountKey, string, error) {
 	var live int
-	err := t.QueryRow(ctx, `SELECT count(id) FROM service_account_key WHERE service_account_id = $1 AND revoked_at IS NULL
+	err := t.QueryRow(ctx, `SELECT count(id) FROM service_account_key WHERE service_account_id = $1
+		AND revoked_at IS NULL
 		AND (expires_at IS NULL OR expires_at > $2)`, account.ID, t.Now).Scan(&live)
 	if err != nil {
 		return nil, "", fmt.Errorf("count keys: %w", err)
 	}
 	if live >= maxKeys {
-		return nil, "", fault.New(fault.LimitExceeded, "a service account may have at most %d live keys: revoke one first",
-			maxKeys).At("input.serviceAccountId")
+		return nil, "", fault.New(fault.LimitExceeded,
+			"a service account may have at most %d live keys: revoke one first", maxKeys).At("input.serviceAccountId")
 	}
 	text, secret := token.Mint(token.Key)
-	_, err = t.Exec(ctx, `INSERT INTO service_account_key (id, tenant_id, project_id, service_account_id, secret_hash, expires_at, maker_id, made_under, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, secret.ID, account.TenantID, account.ProjectID, account.ID, secret.Hash, expiresAt, from.Maker, from.Under, t.Now)
+	_, err = t.Exec(ctx, `INSERT INTO service_account_key (id, tenant_id, project_id, service_account_id, secret_hash,
+		expires_at, maker_id, made_under, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, secret.ID, account.TenantID, account.ProjectID, account.ID,
+		secret.Hash, expiresAt, from.Maker, from.Under, t.Now)
 	if err != nil {
 		return nil, "", fmt.Errorf("create key: %w", err)
 	}
@@ -150,11 +143,12 @@ func (s *Service) RevokeServiceAccountKey(ctx context.Context, id ids.ID, reason
 
 func revokeKey(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.ServiceAccountKey, error) {
 	const action = "revokeServiceAccountKey"
-	rows, err := t.Query(ctx, `SELECT `+keyColumns+` FROM service_account_key WHERE id = $1 FOR UPDATE`, id)
+	found, err := t.Query(ctx, `SELECT `+rows.ServiceAccountKeyColumns+`
+		FROM service_account_key WHERE id = $1 FOR UPDATE`, id)
 	if err != nil {
 		return nil, fmt.Errorf("load key %s: %w", id, err)
 	}
-	key, err := pgx.CollectOneRow(rows, scanKey)
+	key, err := pgx.CollectOneRow(found, rows.ServiceAccountKey)
 	if gone(err) {
 		return nil, audit.Missing(t, action, authz.ServiceAccountKeyRevoke, id)
 	}

@@ -126,7 +126,8 @@ func TestADisabledPersonIsOutAtOnceAndStaysOut(t *testing.T) {
 	b.audited("login", string(fault.Unauthenticated))
 	require.Zero(t, b.Count("session", "user_id = $1 AND revoked_at IS NULL", person.ID))
 
-	changed, err = b.UpdateUser(b.As(boss), identity.UpdateUserInput{UserID: person.ID, Disabled: &no, DisplayName: &name})
+	changed, err = b.UpdateUser(b.As(boss), identity.UpdateUserInput{UserID: person.ID, Disabled: &no,
+		DisplayName: &name})
 	require.NoError(t, err)
 	require.Nil(t, changed.DisabledAt)
 	require.Equal(t, name, changed.DisplayName)

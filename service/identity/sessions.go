@@ -36,7 +36,8 @@ func (s *Service) Sessions(ctx context.Context) ([]*SessionView, error) {
 		return found, err
 	}
 	_, err = s.DB.Read(ctx, tx.Rows(&found, scanSession, `SELECT `+sessionColumns+` FROM session
-		WHERE user_id = $1 AND revoked_at IS NULL AND replaced_by IS NULL AND expires_at > $2 ORDER BY id DESC LIMIT $3`,
+		WHERE user_id = $1 AND revoked_at IS NULL AND replaced_by IS NULL AND expires_at > $2 ORDER BY id DESC
+		LIMIT $3`,
 		actor.ID, s.DB.Now(), maxSessions))
 	for _, session := range found {
 		session.Current = session.ID == credential.RowID()
@@ -50,7 +51,8 @@ func (s *Service) RevokeSession(ctx context.Context, id ids.ID) (out *SessionVie
 	const action = "endSession"
 	credential, _ := tx.CredentialFrom(ctx)
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		rows, err := t.Query(ctx, `SELECT `+sessionColumns+` FROM session WHERE id = $1 AND user_id = $2`, id, t.Actor.ID)
+		rows, err := t.Query(ctx, `SELECT `+sessionColumns+` FROM session WHERE id = $1
+			AND user_id = $2`, id, t.Actor.ID)
 		if err != nil {
 			return fmt.Errorf("load session %s: %w", id, err)
 		}
@@ -121,6 +123,6 @@ func logoutEverywhere(ctx context.Context, t *tx.Tx, userID *ids.ID, reason stri
 	if err != nil {
 		return 0, err
 	}
-	return ended, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserLogout, Object: object, ObjectID: user.ID,
-		After: map[string]any{"sessionsEnded": ended}, Reason: reason})
+	return ended, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserLogout, Object: object,
+		ObjectID: user.ID, After: map[string]any{"sessionsEnded": ended}, Reason: reason})
 }

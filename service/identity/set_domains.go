@@ -87,8 +87,9 @@ func setDomains(ctx context.Context, t *tx.Tx, in DomainsInput) (*db.Tenant, err
 	if row, err = row.Update().SetDomains(append([]string{}, in.Domains...)).Save(ctx); err != nil {
 		return nil, fmt.Errorf("set the domains of %s: %w", in.TenantID, err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.TenantCreate, Object: object, ObjectID: row.ID,
-		Before: map[string]any{"domains": before}, After: map[string]any{"domains": row.Domains}, Reason: in.Reason})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.TenantCreate, Object: object,
+		ObjectID: row.ID,
+		Before:   map[string]any{"domains": before}, After: map[string]any{"domains": row.Domains}, Reason: in.Reason})
 }
 
 // freeDomains refuses domains that another tenant has. It waits for others that set domains.
@@ -97,7 +98,8 @@ func freeDomains(ctx context.Context, t *tx.Tx, in DomainsInput) error {
 		return fmt.Errorf("wait for the domains of tenants: %w", err)
 	}
 	var slug, domain string
-	err := t.QueryRow(ctx, `SELECT t.slug, d FROM tenant t, unnest($1::text[]) d WHERE t.id <> $2 AND t.domains ? d ORDER BY d LIMIT 1`, in.Domains, in.TenantID).
+	err := t.QueryRow(ctx, `SELECT t.slug, d FROM tenant t, unnest($1::text[]) d WHERE t.id <> $2 AND t.domains ? d
+		ORDER BY d LIMIT 1`, in.Domains, in.TenantID).
 		Scan(&slug, &domain)
 	if gone(err) {
 		return nil

@@ -77,7 +77,8 @@ func setQuota(ctx context.Context, t *tx.Tx, in QuotaInput) (*db.Project, error)
 		return nil, fmt.Errorf("lock project %s: %w", in.ProjectID, err)
 	}
 	before := map[string]any{"maxMembers": row.MaxMembers, "maxGpus": row.MaxGpus, "maxVolumeGiB": row.MaxVolumeGib}
-	if _, err := t.Exec(ctx, `UPDATE project SET max_members = $2, max_gpus = $3, max_volume_gib = $4 WHERE id = $1`, row.ID,
+	if _, err := t.Exec(ctx, `UPDATE project SET max_members = $2, max_gpus = $3, max_volume_gib = $4
+		WHERE id = $1`, row.ID,
 		in.MaxMembers, in.MaxGPUs, in.MaxVolumeGiB); err != nil {
 		return nil, fmt.Errorf("bound project %s: %w", row.ID, err)
 	}
@@ -85,5 +86,6 @@ func setQuota(ctx context.Context, t *tx.Tx, in QuotaInput) (*db.Project, error)
 	object.ProjectID = row.ID
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectQuotaManage, Object: object,
 		ObjectID: row.ID, Reason: in.Reason,
-		Before: before, After: map[string]any{"maxMembers": in.MaxMembers, "maxGpus": in.MaxGPUs, "maxVolumeGiB": in.MaxVolumeGiB}})
+		Before: before, After: map[string]any{"maxMembers": in.MaxMembers, "maxGpus": in.MaxGPUs,
+			"maxVolumeGiB": in.MaxVolumeGiB}})
 }

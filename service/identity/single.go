@@ -32,7 +32,7 @@ func one[T any](ctx context.Context, d *tx.DB, scan func(pgx.CollectableRow) (*T
 
 // Tenant reads one tenant. Key: tenant.read, or it is the caller's own.
 func (s *Service) Tenant(ctx context.Context, id ids.ID) (*db.Tenant, error) {
-	return one(ctx, s.DB, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id = $1`, id,
+	return one(ctx, s.DB, rows.Tenant, `SELECT `+rows.TenantColumns+` FROM tenant WHERE id = $1`, id,
 		func(actor *authz.Actor, row *db.Tenant) error {
 			if actor.TenantID == row.ID {
 				return nil
@@ -44,7 +44,7 @@ func (s *Service) Tenant(ctx context.Context, id ids.ID) (*db.Tenant, error) {
 // User reads one person. Key: identity.user.read on the person's tenant or the platform, or it is
 // the caller.
 func (s *Service) User(ctx context.Context, id ids.ID) (*db.User, error) {
-	return one(ctx, s.DB, scanUser, `SELECT `+userColumns+` FROM person WHERE id = $1`, id,
+	return one(ctx, s.DB, rows.User, `SELECT `+rows.UserColumns+` FROM person WHERE id = $1`, id,
 		func(actor *authz.Actor, row *db.User) error {
 			if actor.ID == row.ID {
 				return nil
@@ -55,7 +55,8 @@ func (s *Service) User(ctx context.Context, id ids.ID) (*db.User, error) {
 
 // ServiceAccount reads one service account. Key: identity.service_account.read, or it is the caller.
 func (s *Service) ServiceAccount(ctx context.Context, id ids.ID) (*db.ServiceAccount, error) {
-	return one(ctx, s.DB, scanAccount, `SELECT `+accountColumns+` FROM service_account WHERE id = $1`, id,
+	return one(ctx, s.DB, rows.ServiceAccount, `SELECT `+rows.ServiceAccountColumns+`
+		FROM service_account WHERE id = $1`, id,
 		func(actor *authz.Actor, row *db.ServiceAccount) error {
 			if actor.ID == row.ID {
 				return nil
@@ -66,7 +67,8 @@ func (s *Service) ServiceAccount(ctx context.Context, id ids.ID) (*db.ServiceAcc
 
 // ServiceAccountKey reads one key, without its secret. Key: identity.service_account.read.
 func (s *Service) ServiceAccountKey(ctx context.Context, id ids.ID) (*db.ServiceAccountKey, error) {
-	return one(ctx, s.DB, scanKey, `SELECT `+keyColumns+` FROM service_account_key WHERE id = $1`, id,
+	return one(ctx, s.DB, rows.ServiceAccountKey, `SELECT `+rows.ServiceAccountKeyColumns+`
+		FROM service_account_key WHERE id = $1`, id,
 		func(actor *authz.Actor, row *db.ServiceAccountKey) error {
 			return authz.Require(actor, authz.ServiceAccountRead, row.TenantID, row.ProjectID)
 		})
@@ -74,7 +76,7 @@ func (s *Service) ServiceAccountKey(ctx context.Context, id ids.ID) (*db.Service
 
 // RoleBinding reads one binding. Key: identity.binding.read at its scope, or it is the caller's own.
 func (s *Service) RoleBinding(ctx context.Context, id ids.ID) (*db.RoleBinding, error) {
-	return one(ctx, s.DB, scanBinding, `SELECT `+bindingColumns+` FROM role_binding WHERE id = $1`, id,
+	return one(ctx, s.DB, rows.RoleBinding, `SELECT `+rows.RoleBindingColumns+` FROM role_binding WHERE id = $1`, id,
 		func(actor *authz.Actor, row *db.RoleBinding) error {
 			if actor.ID == row.UserID {
 				return nil

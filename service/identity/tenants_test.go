@@ -47,8 +47,8 @@ func TestThePlatformHasOneTenantOfItsOwnWithoutPeople(t *testing.T) {
 	in.Slug, in.IdempotencyKey = "second", "b"
 	_, err = b.CreateTenant(operator, in)
 	platformtest.Refused(t, err, fault.Conflict, "input.platform")
-	_, err = b.CreateUser(operator, identity.CreateUserInput{TenantID: &own.ID, Email: "ada@example.test", DisplayName: "Ada",
-		IdempotencyKey: "c"})
+	_, err = b.CreateUser(operator, identity.CreateUserInput{TenantID: &own.ID, Email: "ada@example.test",
+		DisplayName: "Ada", IdempotencyKey: "c"})
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.tenantId")
 	_, err = b.SetDomains(operator, identity.DomainsInput{TenantID: own.ID, Domains: []string{"example.test"}})
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.domains")

@@ -34,8 +34,8 @@ func (s *Service) UpdateProject(ctx context.Context, in RenameInput) (out *db.Pr
 			return audit.Missing(t, action, authz.ProjectUpdate, out.ID)
 		}
 		out.DisplayName = in.DisplayName
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectUpdate, Object: object, ObjectID: out.ID,
-			Before: before, After: map[string]any{"displayName": in.DisplayName}, Reason: in.Reason})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectUpdate, Object: object,
+			ObjectID: out.ID, Before: before, After: map[string]any{"displayName": in.DisplayName}, Reason: in.Reason})
 	})
 	if err != nil {
 		return nil, err

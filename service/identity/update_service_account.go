@@ -151,8 +151,8 @@ func account(row *db.ServiceAccount) map[string]any {
 	if len(limits) == 0 {
 		limits = json.RawMessage("null")
 	}
-	return map[string]any{"name": row.Name, "permissionKeys": row.PermissionKeys, "limits": limits, "makerId": row.MakerID,
-		"madeUnder": row.MadeUnder}
+	return map[string]any{"name": row.Name, "permissionKeys": row.PermissionKeys, "limits": limits,
+		"makerId": row.MakerID, "madeUnder": row.MadeUnder}
 }
 
 // lockAccount loads and locks a live service account, and authorises the caller. NOT_FOUND for one that was

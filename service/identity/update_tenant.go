@@ -41,12 +41,13 @@ func (s *Service) UpdateTenant(ctx context.Context, in RenameInput) (out *db.Ten
 			return err
 		}
 		before := map[string]any{"displayName": out.DisplayName}
-		if _, err := t.Exec(ctx, `UPDATE tenant SET display_name = $2 WHERE id = $1`, out.ID, in.DisplayName); err != nil {
+		if _, err := t.Exec(ctx, `UPDATE tenant SET display_name = $2
+			WHERE id = $1`, out.ID, in.DisplayName); err != nil {
 			return fmt.Errorf("rename tenant %s: %w", out.ID, err)
 		}
 		out.DisplayName = in.DisplayName
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.TenantUpdate, Object: object, ObjectID: out.ID,
-			Before: before, After: map[string]any{"displayName": in.DisplayName}, Reason: in.Reason})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.TenantUpdate, Object: object,
+			ObjectID: out.ID, Before: before, After: map[string]any{"displayName": in.DisplayName}, Reason: in.Reason})
 	})
 	if err != nil {
 		return nil, err

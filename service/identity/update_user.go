@@ -99,7 +99,8 @@ func person(row *db.User) map[string]any {
 // endSessions ends every session of a person; it returns how many.
 func endSessions(ctx context.Context, t *tx.Tx, userID ids.ID) (int, error) {
 	ended, err := t.Exec(ctx,
-		`UPDATE session SET revoked_at = $2 WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2`, userID, t.Now)
+		`UPDATE session SET revoked_at = $2 WHERE user_id = $1 AND revoked_at IS NULL
+			AND expires_at > $2`, userID, t.Now)
 	if err != nil {
 		return 0, fmt.Errorf("end the sessions of %s: %w", userID, err)
 	}

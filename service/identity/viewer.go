@@ -4,39 +4,14 @@ import (
 	"context"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
-
-const (
-	tenantColumns = `tenant.id, tenant.slug, tenant.display_name, coalesce(tenant.domains, '[]'), tenant.platform,
-		tenant.created_at`
-	projectColumns = `project.id, project.tenant_id, project.slug, project.display_name, project.created_at,
-		project.max_members, project.max_gpus`
-	bindingColumns = `id, user_id, role, tenant_id, project_id, expires_at, revoked_at, granted_by, reason, break_glass, made_under, created_at`
-)
-
-func scanTenant(row pgx.CollectableRow) (*db.Tenant, error) {
-	x := new(db.Tenant)
-	return x, row.Scan(&x.ID, &x.Slug, &x.DisplayName, &x.Domains, &x.Platform, &x.CreatedAt)
-}
-
-func scanProject(row pgx.CollectableRow) (*db.Project, error) {
-	x := new(db.Project)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.Slug, &x.DisplayName, &x.CreatedAt, &x.MaxMembers, &x.MaxGpus)
-}
-
-func scanBinding(row pgx.CollectableRow) (*db.RoleBinding, error) {
-	x := new(db.RoleBinding)
-	return x, row.Scan(&x.ID, &x.UserID, &x.Role, &x.TenantID, &x.ProjectID, &x.ExpiresAt, &x.RevokedAt, &x.GrantedBy,
-		&x.Reason, &x.BreakGlass, &x.MadeUnder, &x.CreatedAt)
-}
 
 // Viewer is the caller, as the platform sees it.
 type Viewer struct {
@@ -59,9 +34,11 @@ func (s *Service) Viewer(ctx context.Context) (*Viewer, error) {
 		return out, nil
 	}
 	_, err = s.DB.Read(ctx,
-		tx.Row(&out.Tenant, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id = $1`, actor.TenantID),
-		tx.Rows(&out.Bindings, scanBinding, `SELECT `+bindingColumns+` FROM role_binding WHERE user_id = $1
-			AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) ORDER BY id LIMIT $2`, actor.ID, maxBindings))
+		tx.Row(&out.Tenant, rows.Tenant, `SELECT `+rows.TenantColumns+` FROM tenant WHERE id = $1`, actor.TenantID),
+		tx.Rows(&out.Bindings, rows.RoleBinding, `SELECT `+rows.RoleBindingColumns+`
+			FROM role_binding WHERE user_id = $1
+			AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) ORDER BY id
+			LIMIT $2`, actor.ID, maxBindings))
 	return out, err
 }
 
@@ -78,7 +55,7 @@ func (s *Service) Projects(ctx context.Context, args page.Args) (*page.Page[*db.
 	}
 	reach := actor.Reach(authz.ProjectRead)
 	var found []*db.Project
-	_, err = s.DB.Read(ctx, tx.Rows(&found, scanProject, `SELECT `+projectColumns+` FROM project
+	_, err = s.DB.Read(ctx, tx.Rows(&found, rows.Project, `SELECT `+rows.ProjectColumns+` FROM project
 		WHERE id > $1 AND ($2 OR id = ANY ($3) OR tenant_id = ANY ($4)) ORDER BY id LIMIT $5`,
 		after, reach.Platform, texts(reach.Projects), texts(reach.Tenants), args.First+1))
 	if err != nil {
@@ -109,7 +86,8 @@ func (s *Service) Project(ctx context.Context, id ids.ID) (*db.Project, error) {
 // the caller of this still authorises. NOT_FOUND when it is missing or hidden.
 func (s *Service) readProject(ctx context.Context, id ids.ID, more ...tx.Query) (*db.Project, *authz.Actor, error) {
 	var project *db.Project
-	queries := append([]tx.Query{tx.Row(&project, scanProject, `SELECT `+projectColumns+` FROM project WHERE id = $1`,
+	queries := append([]tx.Query{tx.Row(&project, rows.Project, `SELECT `+rows.ProjectColumns+`
+		FROM project WHERE id = $1`,
 		id)}, more...)
 	actor, err := s.DB.Read(ctx, queries...)
 	if err != nil {

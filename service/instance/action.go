@@ -277,7 +277,8 @@ func (s *Service) callAdapter(ctx context.Context, p *preparedAction) (json.RawM
 		return nil, err
 	}
 	if reasons := manifest.Validate(p.spec.OutputSchema, output, "output"); len(reasons) > 0 {
-		return nil, fault.New(fault.AdapterInvalid, "the adapter's answer does not fit the action's schema").With(reasons...)
+		return nil, fault.New(fault.AdapterInvalid, "the adapter's answer does not fit the action's schema").
+			With(reasons...)
 	}
 	return output, nil
 }

@@ -96,8 +96,8 @@ func TestWhoeverWatchesIsInTheAuditOnceInTenMinutes(t *testing.T) {
 	read := func(ctx context.Context, reason string) int {
 		t.Helper()
 		reads++
-		_, err := b.service.InvokeAction(ctx, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read",
-			Reason: reason, IdempotencyKey: "r" + strconv.Itoa(reads)})
+		_, err := b.service.InvokeAction(ctx, instance.ActionInput{InstanceID: started.Instance.ID,
+			Action: "queue.read", Reason: reason, IdempotencyKey: "r" + strconv.Itoa(reads)})
 		require.NoError(t, err)
 		require.Len(t, b.standIn.Actions, reads, "each read is one")
 		return b.Count("audit_entry", "allowed AND action = 'invokeAction queue.read'")
@@ -116,11 +116,12 @@ func TestWhoeverWatchesIsInTheAuditOnceInTenMinutes(t *testing.T) {
 
 	b.standIn.Act = func() (int, string) { return http.StatusServiceUnavailable, `{"code":"BUSY","message":"not now"}` }
 	for i := range 4 {
-		_, err := b.service.InvokeAction(b.ctx, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read",
-			IdempotencyKey: "failing" + strconv.Itoa(i)})
+		_, err := b.service.InvokeAction(b.ctx, instance.ActionInput{InstanceID: started.Instance.ID,
+			Action: "queue.read", IdempotencyKey: "failing" + strconv.Itoa(i)})
 		platformtest.Refused(t, err, fault.AdapterUnavailable, "")
 	}
-	failed := b.Count("audit_entry", "allowed AND code = $1 AND action = 'invokeAction queue.read'", fault.AdapterUnavailable)
+	failed := b.Count("audit_entry", "allowed AND code = $1 AND action = 'invokeAction queue.read'",
+		fault.AdapterUnavailable)
 	require.GreaterOrEqual(t, failed, 1)
 	require.LessOrEqual(t, failed, 2, "two, where a minute ends meanwhile")
 }
@@ -181,9 +182,10 @@ func TestWhenTheAdapterFailsTheCallerLearnsHowAndMayAskAgain(t *testing.T) {
 	require.Zero(t, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked))
 	require.Equal(t, 1, b.Count("audit_entry", "allowed AND code = '' AND permission_key = 'apps.queue.submit'"),
 		"one accepted attempt, however often it is asked again")
-	for code, times := range map[fault.Code]int{fault.AdapterRejected: 1, fault.InvalidArgument: 1, fault.AdapterUnavailable: 1,
-		fault.AdapterInvalid: 7} {
-		require.Equal(t, times, b.Count("audit_entry", "allowed AND code = $1 AND action = 'invokeAction queue.submit'", code),
+	for code, times := range map[fault.Code]int{fault.AdapterRejected: 1, fault.InvalidArgument: 1,
+		fault.AdapterUnavailable: 1, fault.AdapterInvalid: 7} {
+		require.Equal(t, times, b.Count("audit_entry",
+			"allowed AND code = $1 AND action = 'invokeAction queue.submit'", code),
 			"each failure has its entry: %s", code)
 	}
 	b.standIn.Act = platformtest.Outputs(`{"id":8}`)

@@ -15,14 +15,17 @@ type Brief struct{ Instance, Members, Events, LastOperation, Steps bool }
 // BriefFields are the fields of the API's Instance that a brief list has; every other one needs whole rows.
 var BriefFields = rows.Fields{
 	"id": {"id"}, "name": {"name"}, "tenantId": {"tenant_id"}, "projectId": {"project_id"}, "appSlug": {"app_slug"},
-	"appVersion": {"app_version"}, "permissionFamily": {"permission_family"}, "status": {"status"}, "health": {"health"},
+	"appVersion": {"app_version"}, "permissionFamily": {"permission_family"}, "status": {"status"},
+	"health":        {"health"},
 	"healthMessage": {"health_message"}, "revision": {"revision"}, "boundCapacityShape": {"bound_capacity_shape"},
-	"operatingMode": {"operating_mode"}, "controlPlaneScope": {"control_plane_scope"}, "runtimeBackend": {"runtime_backend"},
-	"smoke": {"smoke"}, "system": {"system"}, "generation": {"generation"}, "observedAt": {"observed_at"},
+	"operatingMode": {"operating_mode"}, "controlPlaneScope": {"control_plane_scope"},
+	"runtimeBackend": {"runtime_backend"},
+	"smoke":          {"smoke"}, "system": {"system"}, "generation": {"generation"}, "observedAt": {"observed_at"},
 	"correlationId": {"correlation_id"}, "createdAt": {"created_at"}, "updatedAt": {"updated_at"},
 	"releasedAt": {"released_at"}, "unservedAt": {"unserved_at"}, "repairStopped": {"repair_stopped"},
 	"failure": {"failure_code", "failure_message", "failure_owner", "failure_retryable"},
-	"roles":   {"roles"}, "roles.componentKey": nil, "roles.displayName": nil, "roles.desired": nil, "roles.current": nil,
+	"roles":   {"roles"}, "roles.componentKey": nil, "roles.displayName": nil, "roles.desired": nil,
+	"roles.current": nil,
 	"roles.healthy": nil, "roles.summary": nil, "roles.runtimeState": nil,
 	"lastOperation": {"last_operation_id"},
 }
@@ -37,7 +40,8 @@ var PageFields = func() rows.Fields {
 
 // MemberFields are the fields of the API's Member that a brief page of members has.
 var MemberFields = rows.Fields{
-	"id": {"id"}, "instanceId": {"instance_id"}, "componentKey": {"component_key"}, "index": {"ordinal"}, "status": {"status"},
+	"id": {"id"}, "instanceId": {"instance_id"}, "componentKey": {"component_key"}, "index": {"ordinal"},
+	"status":   {"status"},
 	"cordoned": {"cordoned"}, "health": {"health"}, "healthMessage": {"health_message"}, "createdAt": {"created_at"},
 	"updatedAt": {"updated_at"}, "allocation": {"allocation_id"}, "node": {"node_id"},
 }

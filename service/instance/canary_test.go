@@ -79,7 +79,8 @@ func TestAHaltedCanaryTakesNobodyAndItsInstancesGoOn(t *testing.T) {
 	b.SQL(`UPDATE instance SET observed_at = now()`)
 	b.halt(canary)
 	_, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
-		in.Version, in.Name, in.IdempotencyKey, in.AllocationIDs = "1.1.0", "other", "other", []ids.ID{b.allocation().ID}
+		in.Version, in.Name, in.IdempotencyKey, in.AllocationIDs = "1.1.0", "other", "other",
+			[]ids.ID{b.allocation().ID}
 	}))
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.version")
 	require.Equal(t, fault.NotInCanary, code(t, err))
@@ -207,7 +208,8 @@ func TestALaunchThatMeetsAPromotionChoosesAnew(t *testing.T) {
 	var refusal error
 	wait.Go(func() { started, err = b.service.Launch(b.ctx, b.launch()) })
 	other := b.launch(func(in *instance.LaunchInput) {
-		in.Version, in.Name, in.IdempotencyKey, in.AllocationIDs = "1.0.0", "other", "other", []ids.ID{b.allocation().ID}
+		in.Version, in.Name, in.IdempotencyKey, in.AllocationIDs = "1.0.0", "other", "other",
+			[]ids.ID{b.allocation().ID}
 	})
 	wait.Go(func() { named, refusal = b.service.Launch(b.ctx, other) })
 	require.Eventually(t, func() bool {

@@ -56,10 +56,13 @@ func (b *bundle) ended(op ids.ID, state lifecycle.OperationState) {
 	}
 	stored := b.Ent.Operation.GetX(b.t.Context(), op)
 	to := operation.PrivateOf(stored).To
-	b.SQL(`UPDATE instance SET manifest_id = $2, app_version = $3, config = $4, generation = generation + 1 WHERE id = $1`,
+	b.SQL(`UPDATE instance SET manifest_id = $2, app_version = $3, config = $4, generation = generation + 1
+		WHERE id = $1`,
 		stored.InstanceID, to.ManifestID, to.Version, []byte(to.Config))
-	b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version, config, operation_id, created_at)
-		SELECT $2, tenant_id, project_id, id, generation, manifest_id, app_version, config, $3, now() FROM instance WHERE id = $1`,
+	b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version,
+		config, operation_id, created_at)
+		SELECT $2, tenant_id, project_id, id, generation, manifest_id, app_version, config, $3, now() FROM instance
+		WHERE id = $1`,
 		stored.InstanceID, ids.New(ids.Generation), op)
 }
 
@@ -71,7 +74,8 @@ func TestALaunchIsTheFirstGeneration(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found[started.Instance.ID], 1)
 	first := found[started.Instance.ID][0]
-	require.Equal(t, []any{1, b.stored.ID, "1.0.0", started.Operation.ID}, []any{first.Number, first.ManifestID, first.AppVersion, *first.OperationID})
+	require.Equal(t, []any{1, b.stored.ID, "1.0.0", started.Operation.ID},
+		[]any{first.Number, first.ManifestID, first.AppVersion, *first.OperationID})
 	require.JSONEq(t, `{"size": 2}`, string(first.Config))
 }
 
@@ -97,7 +101,8 @@ func TestAnUpgradeIsAcceptedAndTheInstanceStaysAsItIsUntilItSucceeds(t *testing.
 	})
 	upgraded, err := b.service.Upgrade(b.ctx, in)
 	require.NoError(t, err)
-	require.Equal(t, []any{b.stored.ID, "1.0.0", 1}, []any{upgraded.Instance.ManifestID, upgraded.Instance.AppVersion, upgraded.Instance.Generation})
+	require.Equal(t, []any{b.stored.ID, "1.0.0", 1}, []any{upgraded.Instance.ManifestID, upgraded.Instance.AppVersion,
+		upgraded.Instance.Generation})
 	op := b.Ent.Operation.GetX(t.Context(), upgraded.Operation.ID)
 	require.Equal(t, []any{lifecycle.InstanceUpgrade, lifecycle.OperationPending}, []any{op.Kind, op.State})
 	require.Empty(t, op.Targets)
@@ -112,13 +117,16 @@ func TestAnUpgradeIsAcceptedAndTheInstanceStaysAsItIsUntilItSucceeds(t *testing.
 	require.NoError(t, json.Unmarshal(op.DesiredChange, &stored))
 	require.Equal(t, []string{"1.0.0", "2.0.0"}, []string{stored.From.Version, stored.To.Version})
 	require.JSONEq(t, `{"size": 2, "note": "new"}`, string(stored.To.Config), "with the schema's defaults")
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'upgradeInstance' AND permission_key = 'apps.instance.update'"))
+	require.Equal(t, 1, b.Count("audit_entry",
+		"allowed AND action = 'upgradeInstance' AND permission_key = 'apps.instance.update'"))
 
 	before := b.written()
 	again, err := b.service.Upgrade(b.ctx, in)
 	require.NoError(t, err)
 	require.Equal(t, op.ID, again.Operation.ID)
-	_, err = b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "other", func(in *instance.UpgradeInput) { in.Version = "2.0.0" }))
+	_, err = b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "other", func(in *instance.UpgradeInput) {
+		in.Version = "2.0.0"
+	}))
 	platformtest.Refused(t, err, fault.Conflict, "")
 	require.Contains(t, fault.From(err).Message, string(op.ID))
 	require.Equal(t, before, b.written())
@@ -154,21 +162,36 @@ func TestBadUpgradesAreRefusedAndWriteNothing(t *testing.T) {
 		code   fault.Code
 		path   string
 	}{
-		"nothing":            {func(*instance.UpgradeInput) {}, fault.FailedPrecondition, "input.version"},
-		"the same":           {func(in *instance.UpgradeInput) { in.Version, in.Config = "1.0.0", json.RawMessage(`{"size":2}`) }, fault.FailedPrecondition, "input.version"},
-		"no such version":    {func(in *instance.UpgradeInput) { in.Version = "9.9.9" }, fault.NotFound, "input.version"},
-		"deprecated":         {func(in *instance.UpgradeInput) { in.Version = "0.9.0" }, fault.FailedPrecondition, "input.version"},
-		"not active yet":     {func(in *instance.UpgradeInput) { in.Version = "3.0.0" }, fault.FailedPrecondition, "input.version"},
-		"another adapter":    {func(in *instance.UpgradeInput) { in.Version = "2.1.0" }, fault.Incompatible, "input.version"},
-		"component is gone":  {func(in *instance.UpgradeInput) { in.Version = "2.2.0" }, fault.Incompatible, "input.version"},
-		"allocations":        {func(in *instance.UpgradeInput) { in.Version = "2.3.0" }, fault.Incompatible, "input.version"},
-		"too many members":   {func(in *instance.UpgradeInput) { in.Version = "2.4.0" }, fault.Incompatible, "input.version"},
-		"bad config":         {func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`{"size": 0}`) }, fault.ConfigInvalid, "input.config.size"},
-		"config of no shape": {func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`[]`) }, fault.ConfigInvalid, "input.config"},
-		"config too long":    {func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`"` + long(70_000) + `"`) }, fault.InvalidArgument, "input.config"},
-		"deadline":           {func(in *instance.UpgradeInput) { in.DeadlineSeconds = 9 }, fault.InvalidArgument, "input.deadlineSeconds"},
-		"plan":               {func(in *instance.UpgradeInput) { in.Config, in.PlanHash = json.RawMessage(`{"size":3}`), "x" }, fault.PlanStale, "input.planHash"},
-		"no instance":        {func(in *instance.UpgradeInput) { in.InstanceID = ids.New(ids.Instance) }, fault.NotFound, ""},
+		"nothing": {func(*instance.UpgradeInput) {}, fault.FailedPrecondition, "input.version"},
+		"the same": {func(in *instance.UpgradeInput) {
+			in.Version, in.Config = "1.0.0", json.RawMessage(`{"size":2}`)
+		}, fault.FailedPrecondition, "input.version"},
+		"no such version": {func(in *instance.UpgradeInput) { in.Version = "9.9.9" }, fault.NotFound,
+			"input.version"},
+		"deprecated": {func(in *instance.UpgradeInput) { in.Version = "0.9.0" }, fault.FailedPrecondition,
+			"input.version"},
+		"not active yet": {func(in *instance.UpgradeInput) { in.Version = "3.0.0" }, fault.FailedPrecondition,
+			"input.version"},
+		"another adapter": {func(in *instance.UpgradeInput) { in.Version = "2.1.0" }, fault.Incompatible,
+			"input.version"},
+		"component is gone": {func(in *instance.UpgradeInput) { in.Version = "2.2.0" }, fault.Incompatible,
+			"input.version"},
+		"allocations": {func(in *instance.UpgradeInput) { in.Version = "2.3.0" }, fault.Incompatible,
+			"input.version"},
+		"too many members": {func(in *instance.UpgradeInput) { in.Version = "2.4.0" }, fault.Incompatible,
+			"input.version"},
+		"bad config": {func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`{"size": 0}`) },
+			fault.ConfigInvalid, "input.config.size"},
+		"config of no shape": {func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`[]`) },
+			fault.ConfigInvalid, "input.config"},
+		"config too long": {func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`"` + long(70_000) + `"`) },
+			fault.InvalidArgument, "input.config"},
+		"deadline": {func(in *instance.UpgradeInput) { in.DeadlineSeconds = 9 }, fault.InvalidArgument,
+			"input.deadlineSeconds"},
+		"plan": {func(in *instance.UpgradeInput) {
+			in.Config, in.PlanHash = json.RawMessage(`{"size":3}`), "x"
+		}, fault.PlanStale, "input.planHash"},
+		"no instance": {func(in *instance.UpgradeInput) { in.InstanceID = ids.New(ids.Instance) }, fault.NotFound, ""},
 	} {
 		in := upgradeOf(id, "k", c.change)
 		_, err := b.service.Upgrade(b.ctx, in)
@@ -183,10 +206,14 @@ func TestBadUpgradesAreRefusedAndWriteNothing(t *testing.T) {
 	}
 	require.Equal(t, before, b.written())
 	viewer := b.As(b.User(b.tenant, platformtest.In(authz.ProjectMember, b.project)))
-	_, err := b.service.Upgrade(viewer, upgradeOf(id, "k", func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`{"size":3}`) }))
+	_, err := b.service.Upgrade(viewer, upgradeOf(id, "k", func(in *instance.UpgradeInput) {
+		in.Config = json.RawMessage(`{"size":3}`)
+	}))
 	platformtest.Refused(t, err, fault.Forbidden, "")
 	b.SQL(`UPDATE instance SET status = 'STOPPING'`)
-	_, err = b.service.Upgrade(b.ctx, upgradeOf(id, "k", func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`{"size":3}`) }))
+	_, err = b.service.Upgrade(b.ctx, upgradeOf(id, "k", func(in *instance.UpgradeInput) {
+		in.Config = json.RawMessage(`{"size":3}`)
+	}))
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.instanceId")
 }
 
@@ -195,85 +222,19 @@ func TestTheConfigMayChangeOnADeprecatedVersionThatRunsAlready(t *testing.T) {
 	b := setup(t)
 	started := b.runs()
 	b.SQL(`UPDATE manifest SET stage = 'DEPRECATED'`)
-	in := upgradeOf(started.Instance.ID, "k", func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`{"size": 3}`) })
+	in := upgradeOf(started.Instance.ID, "k", func(in *instance.UpgradeInput) {
+		in.Config = json.RawMessage(`{"size": 3}`)
+	})
 	plan, err := b.service.PlanUpgrade(b.ctx, in)
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)
 	require.Len(t, plan.Members, 3)
-	require.JSONEq(t, `{"from": {"version": "1.0.0", "config": {"size": 2}}, "to": {"version": "1.0.0", "config": {"size": 3}}}`, string(plan.Change))
+	require.JSONEq(t,
+		`{"from": {"version": "1.0.0", "config": {"size": 2}}, "to": {"version": "1.0.0", "config": {"size": 3}}}`,
+		string(plan.Change))
 	in.PlanHash = plan.Hash
 	_, err = b.service.Upgrade(b.ctx, in)
 	require.NoError(t, err)
-}
-
-func rollbackOf(id ids.ID, key string, generation *int) instance.RollbackInput {
-	return instance.RollbackInput{InstanceID: id, Generation: generation, DeadlineSeconds: 600, Reason: "a test", IdempotencyKey: key}
-}
-
-func TestARollbackLeadsToExactlyTheEarlierManifestAndConfig(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	started := b.runs()
-	id := started.Instance.ID
-	before := b.written()
-	_, err := b.service.Rollback(b.ctx, rollbackOf(id, "first", nil))
-	platformtest.Refused(t, err, fault.FailedPrecondition, "input.generation")
-	require.Equal(t, before, b.written())
-
-	next := b.version(lifecycle.StageActive, "2.0.0")
-	upgraded, err := b.service.Upgrade(b.ctx, upgradeOf(id, "up", func(in *instance.UpgradeInput) { in.Version, in.Config = "2.0.0", json.RawMessage(`{"size": 5}`) }))
-	require.NoError(t, err)
-	b.ended(upgraded.Operation.ID, lifecycle.OperationSucceeded)
-
-	one, two, nine, none := 1, 2, 9, 0
-	for generation, code := range map[*int]fault.Code{&two: fault.FailedPrecondition, &nine: fault.NotFound, &none: fault.NotFound} {
-		_, err = b.service.Rollback(b.ctx, rollbackOf(id, "bad", generation))
-		platformtest.Refused(t, err, code, "input.generation")
-	}
-	plan, err := b.service.PlanRollback(b.ctx, rollbackOf(id, "", &one))
-	require.NoError(t, err)
-	require.True(t, plan.Allowed, "deprecated will do")
-	back, err := b.service.Rollback(b.ctx, rollbackOf(id, "back", nil))
-	require.NoError(t, err)
-	op := b.Ent.Operation.GetX(t.Context(), back.Operation.ID)
-	private := operation.PrivateOf(op)
-	require.Equal(t, []any{lifecycle.InstanceRollback, next.ID, b.stored.ID, "1.0.0"}, []any{op.Kind, private.From.ManifestID, private.To.ManifestID, private.To.Version})
-	require.JSONEq(t, `{"size": 2}`, string(private.To.Config))
-	b.ended(op.ID, lifecycle.OperationSucceeded)
-	found, err := b.service.Generations(b.ctx, []ids.ID{id})
-	require.NoError(t, err)
-	require.Equal(t, []int{3, 2, 1}, []int{found[id][0].Number, found[id][1].Number, found[id][2].Number}, "newest first")
-}
-
-func TestAfterAFailedUpgradeARollbackLeadsToThePresentGeneration(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	started := b.runs()
-	id := started.Instance.ID
-	upgraded, err := b.service.Upgrade(b.ctx, upgradeOf(id, "up", func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`{"size": 5}`) }))
-	require.NoError(t, err)
-	b.ended(upgraded.Operation.ID, lifecycle.OperationFailed)
-	require.Equal(t, lifecycle.InstanceRunning, b.Ent.Instance.GetX(t.Context(), id).Status)
-	back, err := b.service.Rollback(b.ctx, rollbackOf(id, "back", nil))
-	require.NoError(t, err)
-	to := operation.PrivateOf(b.Ent.Operation.GetX(t.Context(), back.Operation.ID)).To
-	require.Equal(t, b.stored.ID, to.ManifestID)
-	require.JSONEq(t, `{"size": 2}`, string(to.Config))
-}
-
-func TestARetiredVersionIsNotRolledBackTo(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	started := b.runs()
-	b.version(lifecycle.StageActive, "2.0.0")
-	upgraded, err := b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "up", func(in *instance.UpgradeInput) { in.Version = "2.0.0" }))
-	require.NoError(t, err)
-	b.ended(upgraded.Operation.ID, lifecycle.OperationSucceeded)
-	b.SQL(`UPDATE manifest SET stage = 'RETIRED' WHERE id = $1`, b.stored.ID)
-	before := b.written()
-	_, err = b.service.Rollback(b.ctx, rollbackOf(started.Instance.ID, "back", nil))
-	platformtest.Refused(t, err, fault.FailedPrecondition, "input.generation")
-	require.Equal(t, before, b.written())
 }
 
 func TestATeardownsPlanNamesEveryMemberAndWhatMakesWay(t *testing.T) {
@@ -288,7 +249,8 @@ func TestATeardownsPlanNamesEveryMemberAndWhatMakesWay(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)
 	require.Len(t, plan.Members, 3)
-	require.Equal(t, []any{lifecycle.PlanRemove, []ids.ID{drain.ID}, false}, []any{plan.Members[0].Action, plan.SupersedesIDs, plan.Reversible})
+	require.Equal(t, []any{lifecycle.PlanRemove, []ids.ID{drain.ID}, false},
+		[]any{plan.Members[0].Action, plan.SupersedesIDs, plan.Reversible})
 	require.Equal(t, lifecycle.VerdictUnknown, plan.Verdicts[len(plan.Verdicts)-1].Outcome, "nobody was asked")
 
 	in.Reason, in.PlanHash = "", plan.Hash
@@ -310,7 +272,8 @@ func TestDriftIsReadFromTheInstancesRow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	started := b.runs()
-	for stored, want := range map[string]int{`null`: 0, `[]`: 0, `[{"code": "GONE", "message": "not there", "memberId": "mem_1"}, {"code": "X", "message": "y"}]`: 2} {
+	for stored, want := range map[string]int{`null`: 0, `[]`: 0,
+		`[{"code": "GONE", "message": "not there", "memberId": "mem_1"}, {"code": "X", "message": "y"}]`: 2} {
 		b.SQL(`UPDATE instance SET drift = $1`, []byte(stored))
 		view, err := b.service.Get(b.ctx, started.Instance.ID, instance.Want{})
 		require.NoError(t, err)
@@ -318,7 +281,8 @@ func TestDriftIsReadFromTheInstancesRow(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, drift, want)
 		if want > 0 {
-			require.Equal(t, []any{"GONE", ids.ID("mem_1"), true}, []any{drift[0].Code, *drift[0].MemberID, drift[1].MemberID == nil})
+			require.Equal(t, []any{"GONE", ids.ID("mem_1"), true},
+				[]any{drift[0].Code, *drift[0].MemberID, drift[1].MemberID == nil})
 		}
 	}
 }
@@ -333,7 +297,9 @@ func TestATeardownIsAskedAgainAsItWasAskedFirst(t *testing.T) {
 	require.NoError(t, err)
 	b.SQL(`UPDATE operation SET state = 'FAILED', ended_at = now() WHERE id = $1`, ended.Operation.ID)
 	first := b.Ent.Operation.GetX(t.Context(), ended.Operation.ID)
-	again, err := b.service.Again(b.ctx, lifecycle.InstanceDecommission, change.Again{RetryOf: first.ID, Input: operation.PrivateOf(first).Input, IdempotencyKey: "r"})
+	again, err := b.service.Again(b.ctx, lifecycle.InstanceDecommission,
+		change.Again{RetryOf: first.ID, Input: operation.PrivateOf(first).Input, IdempotencyKey: "r"})
 	require.NoError(t, err)
-	require.Equal(t, 1, b.Count("operation", "id = $1 AND retry_of = $2 AND force AND reason = $3", again.ID, first.ID, in.Reason))
+	require.Equal(t, 1, b.Count("operation", "id = $1 AND retry_of = $2 AND force AND reason = $3", again.ID, first.ID,
+		in.Reason))
 }

@@ -36,7 +36,8 @@ func (s *Service) PlanDecommission(ctx context.Context, in DecommissionInput) (*
 
 func (in DecommissionInput) request() *change.Request {
 	return &change.Request{
-		Action: "decommissionInstance", Kind: lifecycle.InstanceDecommission, InstanceID: in.InstanceID, Force: in.Force,
+		Action: "decommissionInstance", Kind: lifecycle.InstanceDecommission, InstanceID: in.InstanceID,
+		Force:      in.Force,
 		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds, OnDeadline: in.OnDeadline},
 		Asked: change.Asked{
 			PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,

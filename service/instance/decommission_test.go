@@ -42,7 +42,8 @@ func TestALaunchUnderWayIsSupersededInEveryState(t *testing.T) {
 			b.SQL(`UPDATE instance SET status = $2 WHERE id = $1`, started.Instance.ID, status)
 		}
 		for _, state := range c.states {
-			b.SQL(`UPDATE operation SET state = $2, claim_epoch = claim_epoch + 1 WHERE id = $1`, started.Operation.ID, state)
+			b.SQL(`UPDATE operation SET state = $2, claim_epoch = claim_epoch + 1
+				WHERE id = $1`, started.Operation.ID, state)
 		}
 		b.SQL(`INSERT INTO operation_step (id, operation_id, tenant_id, project_id, name, ordinal, state)
 			SELECT 'stp_' || id, id, tenant_id, project_id, 'x', 0, 'PENDING' FROM operation
@@ -83,7 +84,8 @@ func TestARunningInstanceIsStoppedAndAFailedOneStaysFailed(t *testing.T) {
 	require.Equal(t, 1, b.Count("operation", "id = $1 AND state = 'SUCCEEDED'", running.Operation.ID),
 		"what had ended stays as it ended")
 	require.Equal(t, 1, b.Count("audit_entry",
-		"allowed AND action = 'decommissionInstance' AND before ->> 'status' = 'RUNNING' AND after ->> 'status' = 'STOPPING'"))
+		"allowed AND action = 'decommissionInstance' AND before ->> 'status' = 'RUNNING' AND after ->> 'status' = "+
+			"'STOPPING'"))
 
 	third := b.allocation()
 	failed, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {

@@ -105,7 +105,8 @@ func (d *detail) others() (queries []tx.Query) {
 	case d.want.Steps && d.want.Brief.Steps:
 		queries = append(queries, tx.Rows(&d.steps, operation.BriefStep.Scan, briefStepsSQL, d.id))
 	case d.want.Steps:
-		queries = append(queries, tx.Rows(&d.steps, rows.OperationStep, `SELECT `+rows.OperationStepColumns+fromSteps, d.id))
+		queries = append(queries, tx.Rows(&d.steps, rows.OperationStep,
+			`SELECT `+rows.OperationStepColumns+fromSteps, d.id))
 	}
 	if d.want.Nodes {
 		queries = append(queries, tx.Rows(&d.nodes, rows.ComputeNode, nodesSQL, d.id))
@@ -203,7 +204,8 @@ func (s *Service) Events(ctx context.Context, id ids.ID, args page.Args) (*page.
 func (s *Service) Allocations(ctx context.Context, id ids.ID) ([]*db.Allocation, error) {
 	var of *View
 	var found []*db.Allocation
-	actor, err := s.DB.Read(ctx, tx.Row(&of, scan, instanceSQL, id), tx.Rows(&found, rows.Allocation, allocationsSQL, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&of, scan, instanceSQL, id),
+		tx.Rows(&found, rows.Allocation, allocationsSQL, id))
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 // Bounds of what is shown of an instance.
@@ -22,12 +21,10 @@ const (
 // instances.
 func (s *Service) Generations(ctx context.Context, instances []ids.ID) (map[ids.ID][]*db.Generation, error) {
 	var found []*db.Generation
-	_, err := s.DB.Read(ctx, tx.Rows(&found, scanGeneration, `SELECT g.id, g.tenant_id, g.project_id, g.instance_id,
-		g.number, g.manifest_id,
-		g.app_version, g.config, g.operation_id, g.created_at FROM unnest($1::text[]) AS wanted (id) CROSS JOIN LATERAL
-		(SELECT * FROM instance_generation WHERE instance_id = wanted.id ORDER BY number DESC LIMIT $2) g
-		ORDER BY g.instance_id, g.number DESC`,
-		instances, maxGenerations))
+	_, err := s.DB.Read(ctx, tx.Rows(&found, rows.Generation, `SELECT `+rows.GenerationColumns+`
+		FROM unnest($1::text[]) AS wanted (id) CROSS JOIN LATERAL (SELECT * FROM instance_generation
+			WHERE instance_id = wanted.id ORDER BY number DESC LIMIT $2) instance_generation
+		ORDER BY instance_generation.instance_id, instance_generation.number DESC`, instances, maxGenerations))
 	if err != nil {
 		return nil, err
 	}
@@ -36,13 +33,6 @@ func (s *Service) Generations(ctx context.Context, instances []ids.ID) (map[ids.
 		byInstance[one.InstanceID] = append(byInstance[one.InstanceID], one)
 	}
 	return byInstance, nil
-}
-
-func scanGeneration(row pgx.CollectableRow) (*db.Generation, error) {
-	g := new(db.Generation)
-	return g, row.Scan(&g.ID, &g.TenantID, &g.ProjectID, &g.InstanceID, &g.Number, &g.ManifestID, &g.AppVersion,
-		(*[]byte)(&g.Config),
-		&g.OperationID, &g.CreatedAt)
 }
 
 // Drift is a difference between the desired state and the one that the adapter observes.

@@ -56,10 +56,12 @@ func TestALaunchRequestsWhatItsMembersLiveIn(t *testing.T) {
 
 	started, err := b.service.Launch(b.ctx, b.housed(func(in *instance.LaunchInput) { in.PlanHash = plan.Hash }))
 	require.NoError(t, err)
-	require.Equal(t, 3, b.Count("allocation", "instance_id = $1 AND created_by_operation_id = $2 AND shape = 'GPU_SLICE'",
+	require.Equal(t, 3, b.Count("allocation",
+		"instance_id = $1 AND created_by_operation_id = $2 AND shape = 'GPU_SLICE'",
 		started.Instance.ID, started.Operation.ID))
 	require.Equal(t, 3, b.Count("member m JOIN allocation a ON a.id = m.allocation_id",
-		"m.instance_id = $1 AND a.node_id = m.node_id AND a.gpu_count = CASE m.component_key WHEN 'head' THEN 1 ELSE 2 END",
+		"m.instance_id = $1 AND a.node_id = m.node_id AND a.gpu_count = CASE m.component_key "+
+			"WHEN 'head' THEN 1 ELSE 2 END",
 		started.Instance.ID))
 	require.Equal(t, 1, b.Count("instance", "id = $1 AND bound_capacity_shape = 'GPU_SLICE'", started.Instance.ID))
 	for _, told := range []lifecycle.EventType{lifecycle.EventAllocationRequested, lifecycle.EventAllocationReady} {
@@ -85,7 +87,8 @@ func TestSomeComponentsOfALaunchMayBringTheirAllocations(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("member", "instance_id = $1 AND component_key = 'head' AND allocation_id = $2",
 		started.Instance.ID, b.one.ID))
-	require.Equal(t, 1, b.Count("allocation", "instance_id = $1 AND created_by_operation_id IS NULL", started.Instance.ID))
+	require.Equal(t, 1, b.Count("allocation", "instance_id = $1 AND created_by_operation_id IS NULL",
+		started.Instance.ID))
 	require.Equal(t, 1, b.Count("allocation", "instance_id = $1 AND created_by_operation_id = $2", started.Instance.ID,
 		started.Operation.ID))
 }

@@ -59,7 +59,8 @@ func (b *bundle) document(version string) map[string]any {
 	}
 	document["configSchema"] = map[string]any{"type": "object", "additionalProperties": false,
 		"properties": map[string]any{
-			"size": map[string]any{"type": "integer", "minimum": 1, "default": 2}, "note": map[string]any{"type": "string"}}}
+			"size": map[string]any{"type": "integer", "minimum": 1, "default": 2},
+			"note": map[string]any{"type": "string"}}}
 	schema := func(required string) map[string]any {
 		return map[string]any{"type": "object", "required": []string{required},
 			"properties": map[string]any{required: map[string]any{"type": "integer"}}}

@@ -88,7 +88,8 @@ func (in LaunchInput) request() *change.Request {
 			OperatorServiceAccountID: in.OperatorServiceAccountID, Volumes: in.Volumes,
 		},
 		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds},
-		Asked:      change.Asked{PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in},
+		Asked: change.Asked{PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey,
+			Input: in},
 	}
 }
 

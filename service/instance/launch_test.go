@@ -24,7 +24,9 @@ func TestALaunchWritesEverythingItPromisesInOneTransaction(t *testing.T) {
 	b := setup(t)
 	queue := b.Hub.Wait(event.QueueTopic)
 	defer queue.Close()
-	started, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) { in.Config = []byte(`{"note":"hi"}`) }))
+	started, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
+		in.Config = []byte(`{"note":"hi"}`)
+	}))
 	require.NoError(t, err)
 	select {
 	case <-queue.C:
@@ -34,7 +36,8 @@ func TestALaunchWritesEverythingItPromisesInOneTransaction(t *testing.T) {
 	row, err := b.Ent.Instance.Get(t.Context(), started.Instance.ID)
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.InstanceCreated, row.Status)
-	require.Equal(t, []any{"demo", b.app.Slug, "1.0.0", "apps", b.adapter.Name, b.stored.ID}, []any{row.Name, row.AppSlug, row.AppVersion, row.PermissionFamily, row.RuntimeBackend, row.ManifestID})
+	require.Equal(t, []any{"demo", b.app.Slug, "1.0.0", "apps", b.adapter.Name, b.stored.ID},
+		[]any{row.Name, row.AppSlug, row.AppVersion, row.PermissionFamily, row.RuntimeBackend, row.ManifestID})
 	require.JSONEq(t, `{"note":"hi","size":2}`, string(row.Config), "the schema's defaults are filled in")
 	require.Equal(t, 2, row.Revision)
 	require.Equal(t, started.Operation.ID, *row.LastOperationID)
@@ -46,21 +49,28 @@ func TestALaunchWritesEverythingItPromisesInOneTransaction(t *testing.T) {
 
 	op, err := b.Ent.Operation.Get(t.Context(), started.Operation.ID)
 	require.NoError(t, err)
-	require.Equal(t, []any{lifecycle.InstanceCreate, lifecycle.OperationPending, "a test", b.admin.ID}, []any{op.Kind, op.State, op.Reason, op.RequesterID})
+	require.Equal(t, []any{lifecycle.InstanceCreate, lifecycle.OperationPending, "a test", b.admin.ID},
+		[]any{op.Kind, op.State, op.Reason, op.RequesterID})
 	require.Equal(t, row.AppSlug, op.AppSlug)
 	require.WithinDuration(t, op.CreatedAt.Add(10*time.Minute), op.Deadline, time.Second)
-	require.Equal(t, []string{"head 0 " + string(b.one.ID), "worker 0 " + string(b.one.ID), "worker 1 " + string(b.two.ID)}, b.seats(row.ID))
+	require.Equal(t, []string{"head 0 " + string(b.one.ID), "worker 0 " + string(b.one.ID),
+		"worker 1 " + string(b.two.ID)}, b.seats(row.ID))
 	require.Equal(t, 2, b.Count("allocation", "instance_id = $1", row.ID))
 	events, err := b.service.Events(b.ctx, row.ID, first(10, ""))
 	require.NoError(t, err)
-	require.Equal(t, []string{string(lifecycle.EventInstanceRequested), string(lifecycle.EventOperationAccepted)}, []string{events.Rows[0].Type, events.Rows[1].Type})
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'launchInstance' AND object_id = $1 AND permission_key = 'apps.instance.create' AND reason = 'a test' AND instance_id = $1 AND app_slug = $2", row.ID, row.AppSlug))
+	require.Equal(t, []string{string(lifecycle.EventInstanceRequested), string(lifecycle.EventOperationAccepted)},
+		[]string{events.Rows[0].Type, events.Rows[1].Type})
+	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'launchInstance' AND object_id = $1 AND "+
+		"permission_key = 'apps.instance.create' AND reason = 'a test' AND instance_id = $1 AND app_slug = $2", row.ID,
+		row.AppSlug))
 }
 
 // seats are the members of an instance, "component ordinal allocation".
 func (b *bundle) seats(id ids.ID) (seats []string) {
-	rows, err := b.Admin.Query(b.t.Context(), `SELECT m.component_key || ' ' || m.ordinal || ' ' || m.allocation_id, m.node_id = a.node_id AND m.status = 'PENDING'
-		FROM member m JOIN allocation a ON a.id = m.allocation_id WHERE m.instance_id = $1 ORDER BY m.component_key, m.ordinal`, id)
+	rows, err := b.Admin.Query(b.t.Context(), `SELECT m.component_key || ' ' || m.ordinal || ' ' || m.allocation_id,
+		m.node_id = a.node_id AND m.status = 'PENDING'
+		FROM member m JOIN allocation a ON a.id = m.allocation_id WHERE m.instance_id = $1
+		ORDER BY m.component_key, m.ordinal`, id)
 	require.NoError(b.t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -77,10 +87,12 @@ func TestMembersSitWhereTheCallerPutTheirComponent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	started, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
-		in.Components = []instance.Component{{Key: "head", Count: 1, AllocationIDs: []ids.ID{b.two.ID}}, {Key: "worker", Count: 3}}
+		in.Components = []instance.Component{{Key: "head", Count: 1, AllocationIDs: []ids.ID{b.two.ID}},
+			{Key: "worker", Count: 3}}
 	}))
 	require.NoError(t, err)
-	require.Equal(t, []string{"head 0 " + string(b.two.ID), "worker 0 " + string(b.one.ID), "worker 1 " + string(b.two.ID), "worker 2 " + string(b.one.ID)}, b.seats(started.Instance.ID))
+	require.Equal(t, []string{"head 0 " + string(b.two.ID), "worker 0 " + string(b.one.ID),
+		"worker 1 " + string(b.two.ID), "worker 2 " + string(b.one.ID)}, b.seats(started.Instance.ID))
 }
 
 func TestARepeatedLaunchIsTheSameLaunch(t *testing.T) {
@@ -153,7 +165,9 @@ func TestASmokeLaunchTestsWhatOthersCannotLaunch(t *testing.T) {
 	b.Manifest(lifecycle.StageStaged, b.document("2.0.0"))
 	b.Manifest(lifecycle.StageDeprecated, b.document("0.9.0"))
 	in := func(version, key string, smoke bool) instance.LaunchInput {
-		return b.launch(func(in *instance.LaunchInput) { in.Version, in.IdempotencyKey, in.Smoke = version, key, smoke })
+		return b.launch(func(in *instance.LaunchInput) {
+			in.Version, in.IdempotencyKey, in.Smoke = version, key, smoke
+		})
 	}
 	before := b.written()
 	_, err := b.service.Launch(b.ctx, in("2.0.0", "a", false))
@@ -161,7 +175,8 @@ func TestASmokeLaunchTestsWhatOthersCannotLaunch(t *testing.T) {
 	_, err = b.service.Launch(b.ctx, in("2.0.0", "a", true))
 	platformtest.Refused(t, err, fault.Forbidden, "") // an admin of the project does not test manifests
 	require.Len(t, b.denials("manifest.smoke"), 1)
-	operator := b.As(b.User(nil, platformtest.OnPlatform(authz.PlatformOperator), platformtest.In(authz.ProjectAdmin, b.project)))
+	operator := b.As(b.User(nil, platformtest.OnPlatform(authz.PlatformOperator),
+		platformtest.In(authz.ProjectAdmin, b.project)))
 	_, err = b.service.Launch(operator, in("0.9.0", "a", true))
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.version")
 	require.Equal(t, before, b.written())
@@ -190,13 +205,15 @@ func TestRefusedLaunchesNameCodeAndFieldAndWriteNothing(t *testing.T) {
 	releasing := b.Allocation(b.project, node)
 	b.SQL(`UPDATE allocation SET status = 'RELEASING' WHERE id = $1`, releasing.ID)
 	unentitled := b.App("apps")
-	b.Manifest(lifecycle.StageActive, platformtest.Document(unentitled, "1.0.0", b.adapter, b.Artifact(lifecycle.StageActive)))
+	b.Manifest(lifecycle.StageActive, platformtest.Document(unentitled, "1.0.0", b.adapter,
+		b.Artifact(lifecycle.StageActive)))
 	empty := b.App("apps")
 	b.Entitle(b.project, empty)
 	picky := b.App("apps")
 	b.Entitle(b.project, picky)
 	document := platformtest.Document(picky, "1.0.0", b.adapter, b.Artifact(lifecycle.StageActive))
-	document["compatibility"] = map[string]any{"requires_capacity_shape": []string{"gpu_slice"}, "min_gpu_count": 0, "requires_exclusive_node": false, "network_span": "multi_allocation"}
+	document["compatibility"] = map[string]any{"requires_capacity_shape": []string{"gpu_slice"}, "min_gpu_count": 0,
+		"requires_exclusive_node": false, "network_span": "multi_allocation"}
 	b.Manifest(lifecycle.StageActive, document)
 	type change = func(*instance.LaunchInput)
 	component := func(c ...instance.Component) change { return func(in *instance.LaunchInput) { in.Components = c } }
@@ -208,39 +225,60 @@ func TestRefusedLaunchesNameCodeAndFieldAndWriteNothing(t *testing.T) {
 		code   fault.Code
 		path   string
 	}{
-		"unknown app":             {func(in *instance.LaunchInput) { in.AppSlug = "nothing" }, fault.NotFound, "input.appSlug"},
-		"unknown version":         {func(in *instance.LaunchInput) { in.Version = "9.9.9" }, fault.NotFound, "input.version"},
-		"no active version":       {func(in *instance.LaunchInput) { in.AppSlug = empty.Slug }, fault.FailedPrecondition, "input.appSlug"},
-		"not entitled":            {func(in *instance.LaunchInput) { in.AppSlug = unentitled.Slug }, fault.NotEntitled, "input.appSlug"},
-		"incompatible":            {func(in *instance.LaunchInput) { in.AppSlug = picky.Slug }, fault.Incompatible, "input.allocationIds.1"},
-		"another's allocation":    {allocations(b.one.ID, elsewhere.ID), fault.NotFound, "input.allocationIds.1"},
-		"unknown allocation":      {allocations("alc_nothing"), fault.NotFound, "input.allocationIds.0"},
-		"allocation not ready":    {allocations(b.one.ID, b.two.ID, releasing.ID), fault.FailedPrecondition, "input.allocationIds.2"},
-		"no allocation":           {allocations(), fault.InvalidArgument, "input.allocationIds"},
-		"allocation twice":        {allocations(b.one.ID, b.one.ID), fault.InvalidArgument, "input.allocationIds.1"},
-		"too many allocations":    {allocations(make([]ids.ID, 257)...), fault.InvalidArgument, "input.allocationIds"},
-		"config: unknown field":   {config(`{"x":1}`), fault.ConfigInvalid, "input.config.x"},
-		"config: out of bounds":   {config(`{"size":0}`), fault.ConfigInvalid, "input.config.size"},
-		"config: wrong type":      {config(`{"size":"big"}`), fault.ConfigInvalid, "input.config.size"},
-		"config: no object":       {config(`[1]`), fault.ConfigInvalid, "input.config"},
-		"config: a NUL":           {config(`{"note":"\u0000"}`), fault.ConfigInvalid, "input.config.note"},
-		"config: too big":         {config(`{"note":"` + long(1<<20) + `"}`), fault.InvalidArgument, "input.config"},
-		"count too high":          {component(instance.Component{Key: "worker", Count: 5}), fault.InvalidArgument, "input.components.0.count"},
-		"count negative":          {component(instance.Component{Key: "worker", Count: -1}), fault.InvalidArgument, "input.components.0.count"},
-		"unknown component":       {component(instance.Component{Key: "disk", Count: 1}), fault.InvalidArgument, "input.components.0.key"},
-		"component twice":         {component(instance.Component{Key: "worker", Count: 1}, instance.Component{Key: "worker", Count: 2}), fault.InvalidArgument, "input.components.1.key"},
-		"component elsewhere":     {component(instance.Component{Key: "head", Count: 1, AllocationIDs: []ids.ID{elsewhere.ID}}), fault.InvalidArgument, "input.components.0.allocationIds.0"},
-		"name: upper case":        {func(in *instance.LaunchInput) { in.Name = "Demo" }, fault.InvalidArgument, "input.name"},
-		"name: too long":          {func(in *instance.LaunchInput) { in.Name = long(41) }, fault.InvalidArgument, "input.name"},
-		"name: a trailing hyphen": {func(in *instance.LaunchInput) { in.Name = "demo-" }, fault.InvalidArgument, "input.name"},
-		"name: a new line":        {func(in *instance.LaunchInput) { in.Name = "demo\n" }, fault.InvalidArgument, "input.name"},
-		"reason too long":         {func(in *instance.LaunchInput) { in.Reason = long(1_001) }, fault.InvalidArgument, "input.reason"},
-		"reason with a NUL":       {func(in *instance.LaunchInput) { in.Reason = "\x00" }, fault.InvalidArgument, ""},
-		"deadline too short":      {func(in *instance.LaunchInput) { in.DeadlineSeconds = 29 }, fault.InvalidArgument, "input.deadlineSeconds"},
-		"deadline too long":       {func(in *instance.LaunchInput) { in.DeadlineSeconds = 86_401 }, fault.InvalidArgument, "input.deadlineSeconds"},
-		"no idempotency key":      {func(in *instance.LaunchInput) { in.IdempotencyKey = "" }, fault.InvalidArgument, "input.idempotencyKey"},
-		"unknown project":         {func(in *instance.LaunchInput) { in.ProjectID = ids.New(ids.Project) }, fault.NotFound, ""},
-		"project of others":       {func(in *instance.LaunchInput) { in.ProjectID = sibling.ID }, fault.NotFound, ""},
+		"unknown app": {func(in *instance.LaunchInput) { in.AppSlug = "nothing" }, fault.NotFound,
+			"input.appSlug"},
+		"unknown version": {func(in *instance.LaunchInput) { in.Version = "9.9.9" }, fault.NotFound,
+			"input.version"},
+		"no active version": {func(in *instance.LaunchInput) { in.AppSlug = empty.Slug },
+			fault.FailedPrecondition, "input.appSlug"},
+		"not entitled": {func(in *instance.LaunchInput) { in.AppSlug = unentitled.Slug }, fault.NotEntitled,
+			"input.appSlug"},
+		"incompatible": {func(in *instance.LaunchInput) { in.AppSlug = picky.Slug }, fault.Incompatible,
+			"input.allocationIds.1"},
+		"another's allocation": {allocations(b.one.ID, elsewhere.ID), fault.NotFound, "input.allocationIds.1"},
+		"unknown allocation":   {allocations("alc_nothing"), fault.NotFound, "input.allocationIds.0"},
+		"allocation not ready": {allocations(b.one.ID, b.two.ID, releasing.ID), fault.FailedPrecondition,
+			"input.allocationIds.2"},
+		"no allocation":         {allocations(), fault.InvalidArgument, "input.allocationIds"},
+		"allocation twice":      {allocations(b.one.ID, b.one.ID), fault.InvalidArgument, "input.allocationIds.1"},
+		"too many allocations":  {allocations(make([]ids.ID, 257)...), fault.InvalidArgument, "input.allocationIds"},
+		"config: unknown field": {config(`{"x":1}`), fault.ConfigInvalid, "input.config.x"},
+		"config: out of bounds": {config(`{"size":0}`), fault.ConfigInvalid, "input.config.size"},
+		"config: wrong type":    {config(`{"size":"big"}`), fault.ConfigInvalid, "input.config.size"},
+		"config: no object":     {config(`[1]`), fault.ConfigInvalid, "input.config"},
+		"config: a NUL":         {config(`{"note":"\u0000"}`), fault.ConfigInvalid, "input.config.note"},
+		"config: too big":       {config(`{"note":"` + long(1<<20) + `"}`), fault.InvalidArgument, "input.config"},
+		"count too high": {component(instance.Component{Key: "worker", Count: 5}), fault.InvalidArgument,
+			"input.components.0.count"},
+		"count negative": {component(instance.Component{Key: "worker", Count: -1}), fault.InvalidArgument,
+			"input.components.0.count"},
+		"unknown component": {component(instance.Component{Key: "disk", Count: 1}), fault.InvalidArgument,
+			"input.components.0.key"},
+		"component twice": {component(instance.Component{Key: "worker", Count: 1},
+			instance.Component{Key: "worker", Count: 2}), fault.InvalidArgument, "input.components.1.key"},
+		"component elsewhere": {component(instance.Component{Key: "head", Count: 1,
+			AllocationIDs: []ids.ID{elsewhere.ID}}), fault.InvalidArgument, "input.components.0.allocationIds.0"},
+		"name: upper case": {func(in *instance.LaunchInput) { in.Name = "Demo" }, fault.InvalidArgument,
+			"input.name"},
+		"name: too long": {func(in *instance.LaunchInput) { in.Name = long(41) }, fault.InvalidArgument,
+			"input.name"},
+		"name: a trailing hyphen": {func(in *instance.LaunchInput) { in.Name = "demo-" }, fault.InvalidArgument,
+			"input.name"},
+		"name: a new line": {func(in *instance.LaunchInput) { in.Name = "demo\n" }, fault.InvalidArgument,
+			"input.name"},
+		"reason too long": {func(in *instance.LaunchInput) { in.Reason = long(1_001) }, fault.InvalidArgument,
+			"input.reason"},
+		"reason with a NUL": {func(in *instance.LaunchInput) { in.Reason = "\x00" }, fault.InvalidArgument, ""},
+		"deadline too short": {func(in *instance.LaunchInput) { in.DeadlineSeconds = 29 }, fault.InvalidArgument,
+			"input.deadlineSeconds"},
+		"deadline too long": {func(in *instance.LaunchInput) { in.DeadlineSeconds = 86_401 }, fault.InvalidArgument,
+			"input.deadlineSeconds"},
+		"no idempotency key": {func(in *instance.LaunchInput) { in.IdempotencyKey = "" }, fault.InvalidArgument,
+			"input.idempotencyKey"},
+		"unknown project": {func(in *instance.LaunchInput) {
+			in.ProjectID = ids.New(ids.Project)
+		}, fault.NotFound, ""},
+		"project of others": {func(in *instance.LaunchInput) { in.ProjectID = sibling.ID }, fault.NotFound, ""},
 	} {
 		_, err := b.service.Launch(b.ctx, b.launch(c.change))
 		require.True(t, fault.Is(err, c.code), "%s: %v", name, err)
@@ -285,54 +323,4 @@ func TestWhoMayNotLaunchIsRefusedAndAudited(t *testing.T) {
 	_, wide := b.ServiceAccount(b.project, authz.AppsInstanceCreate)
 	_, err = b.service.Launch(b.With(wide), b.launch())
 	require.NoError(t, err)
-}
-
-func TestALaunchSaysWhoRunsItsControlPlaneAndWhomThatServes(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	shared := b.launch(func(in *instance.LaunchInput) { in.ControlPlaneScope = lifecycle.ControlPlaneTenant })
-	before := b.written()
-	_, err := b.service.Launch(b.ctx, shared)
-	platformtest.Refused(t, err, fault.Forbidden, "")
-	require.Equal(t, before, b.written(), "whoever runs a project does not launch for the tenant")
-	require.NotEmpty(t, b.denials("control_plane.create"))
-	_, robot := b.ServiceAccount(b.project, authz.Keys()...)
-	_, err = b.service.Launch(b.With(robot), shared)
-	require.Error(t, err, "nor does a service account")
-	require.Equal(t, before, b.written())
-
-	both := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project), platformtest.Across(authz.TenantAdmin, b.tenant)))
-	managed := b.launch(func(in *instance.LaunchInput) { in.OperatingMode = lifecycle.ModePlatformManaged })
-	_, err = b.service.Launch(both, managed)
-	platformtest.Refused(t, err, fault.PolicyDenied, "input.operatingMode")
-	require.Equal(t, fault.ModeDenied, fault.From(err).Reasons[0].Code)
-	require.Equal(t, before, b.written())
-
-	started, err := b.service.Launch(both, shared)
-	require.NoError(t, err)
-	require.Equal(t, []string{"TENANT_DEDICATED", "TENANT"}, []string{started.Instance.OperatingMode, started.Instance.ControlPlaneScope})
-	read, err := b.service.Get(b.ctx, started.Instance.ID, instance.Want{})
-	require.NoError(t, err)
-	require.Equal(t, "TENANT", read.ControlPlaneScope)
-	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.instance.requested' AND payload ->> 'operatingMode' = 'TENANT_DEDICATED' AND payload ->> 'controlPlaneScope' = 'TENANT'"))
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'launchInstance' AND after ->> 'controlPlaneScope' = 'TENANT'"))
-}
-
-func TestAPlatformManagedControlPlaneLaunchesOncePolicyAllowsIt(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.SQL(`INSERT INTO policy_overlay (id, scope, revision, document, created_at) VALUES ($1, 'PLATFORM', 1, '{"operatingModes":{"allow":["TENANT_DEDICATED","PLATFORM_MANAGED"]}}', now())`,
-		ids.New(ids.PolicyOverlay))
-	managed := b.launch(func(in *instance.LaunchInput) { in.OperatingMode = lifecycle.ModePlatformManaged })
-	_, err := b.service.Launch(b.ctx, managed)
-	platformtest.Refused(t, err, fault.Forbidden, "")
-	both := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project), platformtest.Across(authz.TenantAdmin, b.tenant)))
-	started, err := b.service.Launch(both, managed)
-	require.NoError(t, err)
-	require.Equal(t, []string{"PLATFORM_MANAGED", "PROJECT"}, []string{started.Instance.OperatingMode, started.Instance.ControlPlaneScope})
-	plain, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
-		in.Name, in.IdempotencyKey, in.AllocationIDs = "plain", "p", []ids.ID{b.allocation().ID}
-	}))
-	require.NoError(t, err, "the default needs nothing more")
-	require.Equal(t, "TENANT_DEDICATED", plain.Instance.OperatingMode)
 }

@@ -68,7 +68,9 @@ func TestAnAccountBeginsNoMoreOperationsAnHourThanItMay(t *testing.T) {
 	account, key := b.ServiceAccount(b.project, authz.AppsInstanceRead, authz.AppsInstanceCreate)
 	b.SQL(`UPDATE service_account SET limits = '{"operationsPerHour": 1}'`)
 	robot := b.With(key)
-	_, err := b.service.Launch(robot, b.launch(func(in *instance.LaunchInput) { in.AllocationIDs = in.AllocationIDs[:1] }))
+	_, err := b.service.Launch(robot, b.launch(func(in *instance.LaunchInput) {
+		in.AllocationIDs = in.AllocationIDs[:1]
+	}))
 	require.NoError(t, err)
 	next := b.launch(func(in *instance.LaunchInput) {
 		in.AllocationIDs, in.Name, in.IdempotencyKey = in.AllocationIDs[1:], "second", "second"
@@ -78,7 +80,8 @@ func TestAnAccountBeginsNoMoreOperationsAnHourThanItMay(t *testing.T) {
 	limited(t, err, fault.RateLimited)
 	require.Equal(t, before, b.written())
 	b.Audit()
-	require.Equal(t, 1, b.Count("audit_entry", "action = 'beginOperation' AND NOT allowed AND actor_id = $1", account.ID))
+	require.Equal(t, 1, b.Count("audit_entry", "action = 'beginOperation' AND NOT allowed AND actor_id = $1",
+		account.ID))
 	b.SQL(`UPDATE operation SET created_at = now() - interval '61 minutes' WHERE requester_id = $1`, account.ID)
 	_, err = b.service.Launch(robot, next)
 	require.NoError(t, err, "an hour later")

@@ -48,7 +48,8 @@ func TestRequestedCapacityIsPlacedWhereItsVolumesAreServed(t *testing.T) {
 	b.offering(4, volume.Storage{Name: "shared", Kind: volume.Local})
 	data := b.volume(b.class("shared", volume.Shared), "data")
 	in := b.housed(using(change.VolumeChoice{Slot: "data", VolumeID: data}), func(in *instance.LaunchInput) {
-		in.Components = []instance.Component{{Key: "head", Count: 1, Intent: slice(1)}, {Key: "worker", Count: 1, Intent: slice(4)}}
+		in.Components = []instance.Component{{Key: "head", Count: 1, Intent: slice(1)},
+			{Key: "worker", Count: 1, Intent: slice(4)}}
 	})
 	started, err := b.service.Launch(b.ctx, in)
 	require.NoError(t, err)
@@ -67,17 +68,22 @@ func TestALocalVolumesMembersAreRequestedOnItsNode(t *testing.T) {
 	home := b.volume(b.class("fast", volume.Local), "home")
 	data := b.volume(b.class("shared", volume.Shared), "data")
 	b.SQL(`UPDATE compute_node SET storage = storage || '[{"name": "shared", "kind": "SHARED", "reason": ""}]'`)
-	chosen := using(change.VolumeChoice{Slot: "home", VolumeID: home}, change.VolumeChoice{Slot: "data", VolumeID: data})
+	chosen := using(change.VolumeChoice{Slot: "home", VolumeID: home},
+		change.VolumeChoice{Slot: "data", VolumeID: data})
 	three := func(in *instance.LaunchInput) {
-		in.Components = []instance.Component{{Key: "head", Count: 1, Intent: slice(1)}, {Key: "worker", Count: 2, Intent: slice(1)}}
+		in.Components = []instance.Component{{Key: "head", Count: 1, Intent: slice(1)},
+			{Key: "worker", Count: 2, Intent: slice(1)}}
 	}
 	b.SQL(`UPDATE volume SET node_id = $2 WHERE id = $1`, home, large.ID)
 	started, err := b.service.Launch(b.ctx, b.housed(chosen, three))
 	require.NoError(t, err)
-	require.Equal(t, map[string][]ids.ID{"head": {large.ID}, "worker": {large.ID, large.ID}}, b.placed(started.Instance))
+	require.Equal(t, map[string][]ids.ID{"head": {large.ID}, "worker": {large.ID, large.ID}},
+		b.placed(started.Instance))
 
 	before := b.written()
-	_, err = b.service.Launch(b.ctx, b.housed(chosen, three, func(in *instance.LaunchInput) { in.Name, in.IdempotencyKey = "more", "k2" }))
+	_, err = b.service.Launch(b.ctx, b.housed(chosen, three, func(in *instance.LaunchInput) {
+		in.Name, in.IdempotencyKey = "more", "k2"
+	}))
 	require.Equal(t, fault.Incompatible, fault.From(err).Code, "another node has room, and not the volume")
 	require.Equal(t, []any{fault.VolumeUnavailable, "input.components.1.intent"},
 		[]any{fault.From(err).Reasons[0].Code, fault.From(err).Reasons[0].Path})
@@ -95,10 +101,12 @@ func TestANewLocalVolumeComesToBeWhereAllItsMembersFit(t *testing.T) {
 	large := b.offering(4, both...)
 	home := b.volume(b.class("fast", volume.Local), "home")
 	data := b.volume(b.class("shared", volume.Shared), "data")
-	chosen := using(change.VolumeChoice{Slot: "home", VolumeID: home}, change.VolumeChoice{Slot: "data", VolumeID: data})
+	chosen := using(change.VolumeChoice{Slot: "home", VolumeID: home},
+		change.VolumeChoice{Slot: "data", VolumeID: data})
 	of := func(workers, gpus int) func(in *instance.LaunchInput) {
 		return func(in *instance.LaunchInput) {
-			in.Components = []instance.Component{{Key: "worker", Count: workers, Intent: slice(gpus)}, {Key: "head", Count: 1, Intent: slice(1)}}
+			in.Components = []instance.Component{{Key: "worker", Count: workers, Intent: slice(gpus)},
+				{Key: "head", Count: 1, Intent: slice(1)}}
 		}
 	}
 	_, err := b.service.Launch(b.ctx, b.housed(chosen, of(3, 2)))
@@ -106,7 +114,8 @@ func TestANewLocalVolumeComesToBeWhereAllItsMembersFit(t *testing.T) {
 	require.Contains(t, fault.From(err).Reasons[0].Message, "a share of 6 GPUs is requested")
 	started, err := b.service.Launch(b.ctx, b.housed(chosen, of(3, 1)))
 	require.NoError(t, err)
-	require.Equal(t, map[string][]ids.ID{"head": {large.ID}, "worker": {large.ID, large.ID, large.ID}}, b.placed(started.Instance))
+	require.Equal(t, map[string][]ids.ID{"head": {large.ID}, "worker": {large.ID, large.ID, large.ID}},
+		b.placed(started.Instance))
 }
 
 func TestCapacityThatNoNodeWithTheVolumeHasIsRefusedWithWhatWouldFit(t *testing.T) {
@@ -117,13 +126,16 @@ func TestCapacityThatNoNodeWithTheVolumeHasIsRefusedWithWhatWouldFit(t *testing.
 	b.offering(2, volume.Storage{Name: "shared", Kind: volume.Shared})
 	data := b.volume(b.class("shared", volume.Shared), "data")
 	before := b.written()
-	_, err := b.service.Launch(b.ctx, b.housed(using(change.VolumeChoice{Slot: "data", VolumeID: data}), func(in *instance.LaunchInput) {
-		in.Components = []instance.Component{{Key: "head", Count: 1, Intent: slice(4)}, {Key: "worker", Count: 1, Intent: slice(1)}}
-	}))
+	_, err := b.service.Launch(b.ctx, b.housed(using(change.VolumeChoice{Slot: "data", VolumeID: data}),
+		func(in *instance.LaunchInput) {
+			in.Components = []instance.Component{{Key: "head", Count: 1, Intent: slice(4)},
+				{Key: "worker", Count: 1, Intent: slice(1)}}
+		}))
 	refused := fault.From(err)
 	require.Equal(t, fault.Incompatible, refused.Code)
 	require.Equal(t, []fault.Reason{
-		{Code: fault.VolumeUnavailable, Path: "input.components.0.intent", Message: "a share of 4 GPUs is free, but on no node that serves the volumes data of class shared"},
+		{Code: fault.VolumeUnavailable, Path: "input.components.0.intent",
+			Message: "a share of 4 GPUs is free, but on no node that serves the volumes data of class shared"},
 		{Code: fault.CapacityFits, Path: "input.components.0.intent", Message: refused.Reasons[1].Message},
 	}, refused.Reasons)
 	require.Contains(t, refused.Reasons[1].Message, "would fit now: GPU_SLICE of 2 GPUs")

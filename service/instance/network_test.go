@@ -16,8 +16,10 @@ func TestALaunchWakesTheNodesWhoseNetworkItChanges(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	host := b.Instance(b.Project(b.tenant), b.stored, lifecycle.InstanceRunning)
-	b.SQL(`INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status, created_at)
-		VALUES ($1, $2, $3, $4, $5, 'ATTACHED', now())`, ids.New(ids.ControlPlane), b.tenant.ID, b.project.ID, host.ID, host.ProjectID)
+	b.SQL(`INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status,
+		created_at)
+		VALUES ($1, $2, $3, $4, $5, 'ATTACHED', now())`, ids.New(ids.ControlPlane), b.tenant.ID, b.project.ID, host.ID,
+		host.ProjectID)
 	for _, topic := range []string{event.InstanceTopic(host.ID), event.NodeTopic(*b.one.NodeID),
 		event.NodeTopic(*b.two.NodeID)} {
 		waiter := b.Hub.Wait(topic)

@@ -19,9 +19,13 @@ func TestALaunchNamesTheAccountThatItsAdapterMayActBy(t *testing.T) {
 	other, _ := b.ServiceAccount(b.Project(b.tenant), authz.AppsInstanceRead)
 	broad, _ := b.ServiceAccount(b.project, authz.AppsInstanceDelete)
 	before := b.written()
-	_, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) { in.OperatorServiceAccountID = &other.ID }))
+	_, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
+		in.OperatorServiceAccountID = &other.ID
+	}))
 	platformtest.Refused(t, err, fault.NotFound, "input.operatorServiceAccountId")
-	_, err = b.service.PlanLaunch(b.ctx, b.launch(func(in *instance.LaunchInput) { in.OperatorServiceAccountID = &other.ID }))
+	_, err = b.service.PlanLaunch(b.ctx, b.launch(func(in *instance.LaunchInput) {
+		in.OperatorServiceAccountID = &other.ID
+	}))
 	platformtest.Refused(t, err, fault.NotFound, "input.operatorServiceAccountId")
 	_, err = b.service.Launch(b.With(robot),
 		b.launch(func(in *instance.LaunchInput) { in.OperatorServiceAccountID = &broad.ID }))
@@ -77,7 +81,8 @@ func TestTheDatabaseKeepsSystemAppsInThePlatformsTenant(t *testing.T) {
 	b := setup(t)
 	started := b.launched()
 	b.SQL(`UPDATE app SET system = true WHERE id = $1`, b.app.ID)
-	_, err := b.Admin.Exec(t.Context(), `INSERT INTO instance SELECT (jsonb_populate_record(i, '{"id": "ins_twin", "name": "twin"}')).*
+	_, err := b.Admin.Exec(t.Context(), `INSERT INTO instance
+		SELECT (jsonb_populate_record(i, '{"id": "ins_twin", "name": "twin"}')).*
 		FROM instance i WHERE id = $1`, started.Instance.ID)
 	require.ErrorContains(t, err, "platform's own tenant")
 }

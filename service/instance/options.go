@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/change/verdict"
+	"github.com/gpuaas/app-platform/service/kit/cordon"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/kit/system"
@@ -85,7 +86,8 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		tx.Rows(&versions, rows.Manifest, versionsSQL, slug, version, maxVersions),
 		tx.Rows(&free, rows.Allocation, `SELECT `+rows.AllocationColumns+` FROM allocation
 			WHERE project_id = $1 AND status = 'READY' AND instance_id IS NULL ORDER BY id LIMIT 256`, projectID),
-		tx.Rows(&under, rows.ComputeNode, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id
+		tx.Rows(&under, rows.ComputeNode, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node
+			WHERE id IN (SELECT node_id
 			FROM allocation
 			WHERE project_id = $1 AND status = 'READY' AND instance_id IS NULL)`, projectID),
 		tx.Row(&own, pgx.RowToAddrOf[*ids.ID], system.OwnSQL),
@@ -124,9 +126,10 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		shape := verdict.Shape(allocation, nodeOf(allocation, under), terms.Policy)
 		fit := manifest.Compatible(document, []manifest.AllocationShape{shape}, nil)
 		class, _ := document.Grant(shape, "")
-		taking := verdict.Reasons(verdict.Taking(nodeOf(allocation, under), "allocations.0"))
+		taking := verdict.Reasons(cordon.Check(nodeOf(allocation, under), "allocations.0"))
 		reasons := slices.Concat(taking, fit.Reasons, ofAllocation(terms, allocation), whole)
-		options.Allocations = append(options.Allocations, Verdict{Allocation: allocation, Reasons: reasons, Class: class})
+		options.Allocations = append(options.Allocations, Verdict{Allocation: allocation, Reasons: reasons,
+			Class: class})
 	}
 	return options, nil
 }

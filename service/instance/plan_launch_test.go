@@ -107,6 +107,8 @@ func TestALaunchsPlanSaysWhatWouldRefuseIt(t *testing.T) {
 	require.False(t, plan.Allowed)
 	last := plan.Verdicts[len(plan.Verdicts)-1]
 	require.Equal(t, []any{lifecycle.VerdictRefused, string(fault.FailedPrecondition)}, []any{last.Outcome, *last.Code})
-	_, err = b.service.PlanLaunch(b.ctx, b.launch(func(in *instance.LaunchInput) { in.ProjectID = ids.New(ids.Project) }))
+	_, err = b.service.PlanLaunch(b.ctx, b.launch(func(in *instance.LaunchInput) {
+		in.ProjectID = ids.New(ids.Project)
+	}))
 	platformtest.Refused(t, err, fault.NotFound, "")
 }

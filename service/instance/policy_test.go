@@ -68,7 +68,8 @@ func TestPolicyRefusesALaunchByEveryRuleAndWritesNothing(t *testing.T) {
 	require.Equal(t, 13, refusals, "each is in the audit")
 
 	b.ListPrice("h100", "EUR", "0.000005")
-	b.Policy(nil, `{"regions":{"allow":["a1"]},"maxMembers":3,"maxGpus":8,"maxInstances":1,"maxHourlyCost":{"amountMicros":10,"currency":"EUR"}}`)
+	b.Policy(nil,
+		`{"regions":{"allow":["a1"]},"maxMembers":3,"maxGpus":8,"maxInstances":1,"maxHourlyCost":{"amountMicros":10,"currency":"EUR"}}`)
 	b.launched() // exactly as far as the ceilings reach
 	third := b.allocation()
 	b.SQL(`UPDATE allocation SET region = 'a1', sku = 'h100' WHERE id = $1`, third.ID)
@@ -121,7 +122,8 @@ func TestOfTwoLaunchesAtOnceTheCeilingLetsOneWin(t *testing.T) {
 	for i, allocation := range []ids.ID{b.one.ID, b.two.ID} {
 		go func() {
 			_, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
-				in.Name, in.IdempotencyKey, in.AllocationIDs = fmt.Sprint("demo-", i), fmt.Sprint("k", i), []ids.ID{allocation}
+				in.Name, in.IdempotencyKey, in.AllocationIDs = fmt.Sprint("demo-", i), fmt.Sprint("k", i),
+					[]ids.ID{allocation}
 			}))
 			errs <- err
 		}()
@@ -150,7 +152,8 @@ func TestNothingCommitsThatRestsOnAnOlderPolicy(t *testing.T) {
 			}
 			close(locked)
 			<-release
-			return t.PolicyOverlay.Create().SetID(ids.New(ids.PolicyOverlay)).SetScope(lifecycle.PolicyProject).SetTenantID(b.tenant.ID).
+			return t.PolicyOverlay.Create().SetID(ids.New(ids.PolicyOverlay)).SetScope(lifecycle.PolicyProject).
+				SetTenantID(b.tenant.ID).
 				SetProjectID(b.project.ID).SetRevision(1).SetDocument([]byte(`{"maxInstances":0}`)).Exec(ctx)
 		})
 	}()
@@ -159,8 +162,8 @@ func TestNothingCommitsThatRestsOnAnOlderPolicy(t *testing.T) {
 	go func() { _, err := b.service.Launch(b.ctx, b.launch()); launched <- err }()
 	require.Eventually(t, func() bool { // the launch waits for the level's lock
 		return b.Count("pg_locks",
-			"locktype = 'advisory' AND NOT granted AND classid = 7368556 AND database = (SELECT oid FROM pg_database WHERE "+
-				"datname = current_database())") == 1
+			"locktype = 'advisory' AND NOT granted AND classid = 7368556 AND database = (SELECT oid FROM pg_database "+
+				"WHERE datname = current_database())") == 1
 	}, soon, soon/1000)
 	close(release)
 	require.NoError(t, <-done)
@@ -210,12 +213,13 @@ func TestLaunchOptionsAgreeWithTheLaunch(t *testing.T) {
 		"fewer members":                {`{"maxMembers":0}`, ``, fault.MembersCeiling},
 		"fewer members in an instance": {`{"maxMembersPerInstance":0}`, ``, fault.MembersCeiling},
 		"fewer GPUs":                   {`{"maxGpus":0}`, ``, fault.GPUsCeiling},
-		"a spending ceiling":           {`{"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`, ``, fault.SpendingCeiling},
-		"the mode":                     {`{"operatingModes":{"deny":["TENANT_DEDICATED"]}}`, ``, fault.ModeDenied},
-		"the control plane's scope":    {`{"controlPlaneScopes":{"deny":["PROJECT"]}}`, ``, fault.ModeDenied},
-		"the entitlement's members":    {`{}`, `UPDATE entitlement SET max_members = 0`, fault.EntitlementLimit},
-		"the entitlement's instances":  {`{}`, `UPDATE entitlement SET max_instances = 0`, fault.EntitlementLimit},
-		"the project's quota":          {`{}`, `UPDATE project SET max_members = 0`, fault.LimitExceeded},
+		"a spending ceiling": {`{"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`,
+			``, fault.SpendingCeiling},
+		"the mode":                    {`{"operatingModes":{"deny":["TENANT_DEDICATED"]}}`, ``, fault.ModeDenied},
+		"the control plane's scope":   {`{"controlPlaneScopes":{"deny":["PROJECT"]}}`, ``, fault.ModeDenied},
+		"the entitlement's members":   {`{}`, `UPDATE entitlement SET max_members = 0`, fault.EntitlementLimit},
+		"the entitlement's instances": {`{}`, `UPDATE entitlement SET max_instances = 0`, fault.EntitlementLimit},
+		"the project's quota":         {`{}`, `UPDATE project SET max_members = 0`, fault.LimitExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

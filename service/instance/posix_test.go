@@ -70,7 +70,8 @@ func TestTheAdapterActsAsThePersonThatRequests(t *testing.T) {
 	require.Equal(t, &adapter.PosixIdentity{Name: "ada-lovelace", UID: 1000, GID: 1000}, first)
 	robot, key := a.ServiceAccount(a.project, authz.AppsQueueSubmit)
 	a.SQL(`UPDATE service_account SET name = 'root' WHERE id = $1`, robot.ID)
-	require.Equal(t, &adapter.PosixIdentity{Name: "root2", UID: 1001, GID: 1001}, a.account(key), "a name of the system's")
+	require.Equal(t, &adapter.PosixIdentity{Name: "root2", UID: 1001, GID: 1001}, a.account(key),
+		"a name of the system's")
 	a.SQL(`UPDATE person SET email = 'countess@example.test', display_name = 'Countess' WHERE id = $1`, ada.ID)
 	require.Equal(t, first, a.account(a.Session(ada)), "whatever she is called now")
 	require.Equal(t, 2, a.Count("posix_identity", "tenant_id = $1", a.tenant.ID))

@@ -116,7 +116,8 @@ func TestADetailBringsItsNeighboursInOneRead(t *testing.T) {
 	started := b.launched()
 	members, events := first(2, ""), first(1, "s1")
 	view, err := b.service.Get(b.ctx, started.Instance.ID, instance.Want{
-		Members: &members, Events: &events, LastOperation: true, Steps: true, Nodes: true, Allocations: true, Manifest: true})
+		Members: &members, Events: &events, LastOperation: true, Steps: true, Nodes: true, Allocations: true,
+		Manifest: true})
 	require.NoError(t, err)
 	got := view.Loaded
 	require.Len(t, got.Members.Rows, 2)
@@ -242,7 +243,8 @@ func TestOptionsSayWhatALaunchWouldAnswer(t *testing.T) {
 	b.Entitle(b.project, hungry)
 	for id, reasons := range verdicts {
 		_, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
-			in.AppSlug, in.AllocationIDs, in.Name, in.IdempotencyKey = hungry.Slug, []ids.ID{id}, "n"+id.Suffix(), string(id)
+			in.AppSlug, in.AllocationIDs, in.Name, in.IdempotencyKey = hungry.Slug, []ids.ID{id},
+				"n"+id.Suffix(), string(id)
 		}))
 		require.Equal(t, reasons == 0, err == nil, "the verdict and the launch agree: %v", err)
 	}
@@ -255,8 +257,8 @@ func TestOptionsSayWhatALaunchWouldAnswer(t *testing.T) {
 	platformtest.Refused(t, err, fault.NotFound, "version")
 	_, err = b.service.LaunchOptions(b.ctx, b.project.ID, "nothing", "")
 	platformtest.Refused(t, err, fault.NotFound, "appSlug")
-	_, err = b.service.LaunchOptions(b.As(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))), b.project.ID,
-		"nothing", "")
+	_, err = b.service.LaunchOptions(b.As(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))),
+		b.project.ID, "nothing", "")
 	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = b.service.LaunchOptions(b.As(b.User(b.Tenant())), b.project.ID, hungry.Slug, "")
 	platformtest.Refused(t, err, fault.NotFound, "")

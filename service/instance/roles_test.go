@@ -18,7 +18,8 @@ func FuzzRolesAreReadAsByEncodingJSON(f *testing.F) {
 	f.Add("", "é\x00<\\", -1, 0, 1<<40, "\n")
 	f.Fuzz(func(t *testing.T, key, name string, desired, current, healthy int, summary string) {
 		written, err := json.Marshal([]roles.Count{
-			{ComponentKey: key, DisplayName: name, Desired: desired, Current: current, Healthy: healthy, Summary: summary},
+			{ComponentKey: key, DisplayName: name, Desired: desired, Current: current, Healthy: healthy,
+				Summary: summary},
 			{ComponentKey: key},
 		})
 		require.NoError(t, err)

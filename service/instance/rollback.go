@@ -20,7 +20,8 @@ type RollbackInput struct {
 
 func (in RollbackInput) request() *change.Request {
 	return &change.Request{
-		Action: "rollbackInstance", Kind: lifecycle.InstanceRollback, InstanceID: in.InstanceID, Generation: in.Generation,
+		Action: "rollbackInstance", Kind: lifecycle.InstanceRollback, InstanceID: in.InstanceID,
+		Generation: in.Generation,
 		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds},
 		Asked: change.Asked{
 			PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,

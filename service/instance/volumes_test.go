@@ -22,7 +22,8 @@ func filed(t *testing.T) *bundle {
 	document := b.document("2.0.0")
 	document["volumes"] = []map[string]any{
 		{"name": "home", "title": "Homes", "path": "/home"},
-		{"name": "data", "title": "Data", "path": "/srv/data", "components": []string{"head"}, "access": "READ_ONLY", "required": true},
+		{"name": "data", "title": "Data", "path": "/srv/data", "components": []string{"head"}, "access": "READ_ONLY",
+			"required": true},
 	}
 	b.SQL(`UPDATE manifest SET stage = 'DEPRECATED' WHERE id = $1`, b.stored.ID)
 	b.stored = b.Manifest(lifecycle.StageActive, document)
@@ -41,7 +42,8 @@ func (b *bundle) serve(of *db.Allocation, storages ...volume.Storage) {
 func (b *bundle) class(name string, kind volume.Kind) ids.ID {
 	b.t.Helper()
 	id := ids.New(ids.StorageClass)
-	b.SQL(`INSERT INTO storage_class (id, name, kind, title, created_at, updated_at) VALUES ($1, $2, $3, $2, now(), now())`, id, name, string(kind))
+	b.SQL(`INSERT INTO storage_class (id, name, kind, title, created_at, updated_at)
+		VALUES ($1, $2, $3, $2, now(), now())`, id, name, string(kind))
 	return id
 }
 
@@ -49,8 +51,10 @@ func (b *bundle) class(name string, kind volume.Kind) ids.ID {
 func (b *bundle) volume(class ids.ID, name string) ids.ID {
 	b.t.Helper()
 	id := ids.New(ids.Volume)
-	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, 2, 'READY', $6, now(), now())`, id, b.tenant.ID, b.project.ID, class, name, b.admin.ID)
+	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by,
+		created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, 2, 'READY', $6, now(),
+		now())`, id, b.tenant.ID, b.project.ID, class, name, b.admin.ID)
 	return id
 }
 
@@ -65,7 +69,8 @@ func TestALaunchedInstanceHasItsVolumesWhereItsManifestSays(t *testing.T) {
 	home, data := b.volume(shared, "home"), b.volume(shared, "data")
 	b.serve(b.one, volume.Storage{Name: "shared", Kind: volume.Shared})
 	b.serve(b.two, volume.Storage{Name: "shared", Kind: volume.Shared})
-	in := b.launch(using(change.VolumeChoice{Slot: "home", VolumeID: home}, change.VolumeChoice{Slot: "data", VolumeID: data}))
+	in := b.launch(using(change.VolumeChoice{Slot: "home", VolumeID: home},
+		change.VolumeChoice{Slot: "data", VolumeID: data}))
 
 	plan, err := b.service.PlanLaunch(b.ctx, in)
 	require.NoError(t, err)
@@ -94,7 +99,8 @@ func TestALaunchedInstanceHasItsVolumesWhereItsManifestSays(t *testing.T) {
 
 	var head, worker isolation.Binding
 	read := func(component string, into *isolation.Binding) {
-		require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT platform.member_binding(id) FROM member WHERE instance_id = $1
+		require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT platform.member_binding(id) FROM member
+			WHERE instance_id = $1
 			AND component_key = $2 LIMIT 1`, started.Instance.ID, component).Scan(into))
 	}
 	read("head", &head)
@@ -130,7 +136,8 @@ func TestALaunchIsRefusedWithVolumesThatItCannotHave(t *testing.T) {
 		path     string
 		says     string
 	}{
-		"a required slot without a volume": {nil, offered, offered, fault.InvalidArgument, "input.volumes", `slot "data"`},
+		"a required slot without a volume": {nil, offered, offered, fault.InvalidArgument, "input.volumes",
+			`slot "data"`},
 		"a slot that is not there": {[]change.VolumeChoice{choose("data", data), choose("hme", data)}, offered, offered,
 			fault.InvalidArgument, "input.volumes.1.slot", "it has the slots home, data"},
 		"a slot twice": {[]change.VolumeChoice{choose("data", data), choose("data", data)}, offered, offered,
@@ -140,9 +147,10 @@ func TestALaunchIsRefusedWithVolumesThatItCannotHave(t *testing.T) {
 		"a volume that is being deleted": {[]change.VolumeChoice{choose("data", dying)}, offered, offered,
 			fault.FailedPrecondition, "input.volumes.0.volumeId", "being deleted"},
 		"a node that does not serve it": {[]change.VolumeChoice{choose("data", data), choose("home", data)}, offered,
-			volume.Storage{Name: "other", Kind: volume.Shared}, fault.Incompatible, "input.allocationIds", `no storage "shared"`},
-		"a node whose storage is broken": {[]change.VolumeChoice{choose("data", data)}, broken, broken, fault.Incompatible,
-			"input.allocationIds", "takes no id-mapped mounts"},
+			volume.Storage{Name: "other", Kind: volume.Shared}, fault.Incompatible, "input.allocationIds",
+			`no storage "shared"`},
+		"a node whose storage is broken": {[]change.VolumeChoice{choose("data", data)}, broken, broken,
+			fault.Incompatible, "input.allocationIds", "takes no id-mapped mounts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(test.one, test.two)
@@ -194,12 +202,14 @@ func TestAVersionThatMovesAVolumeIsRefused(t *testing.T) {
 	b.status(started, lifecycle.InstanceStarting, lifecycle.InstanceRunning)
 	document := b.document("3.0.0")
 	document["volumes"] = []map[string]any{
-		{"name": "data", "title": "Data", "path": "/data", "components": []string{"head"}, "access": "READ_ONLY", "required": true},
+		{"name": "data", "title": "Data", "path": "/data", "components": []string{"head"}, "access": "READ_ONLY",
+			"required": true},
 		{"name": "home", "title": "Homes", "path": "/home", "required": true},
 	}
 	b.SQL(`UPDATE manifest SET stage = 'DEPRECATED' WHERE id = $1`, b.stored.ID)
 	b.Manifest(lifecycle.StageActive, document)
-	plan, err := b.service.PlanUpgrade(b.ctx, instance.UpgradeInput{InstanceID: started.Instance.ID, Version: "3.0.0", DeadlineSeconds: 600})
+	plan, err := b.service.PlanUpgrade(b.ctx, instance.UpgradeInput{InstanceID: started.Instance.ID, Version: "3.0.0",
+		DeadlineSeconds: 600})
 	require.NoError(t, err)
 	require.False(t, plan.Allowed)
 	said := ""

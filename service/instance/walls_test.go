@@ -58,9 +58,8 @@ func TestMembersGetTheWallsThatTheirManifestDeclares(t *testing.T) {
 	require.NoError(t, b.Admin.QueryRow(t.Context(),
 		`SELECT platform.member_binding(id) FROM member WHERE allocation_id = $1 LIMIT 1`, b.one.ID).Scan(&bound))
 	class := isolation.Container
-	require.Equal(t, isolation.Binding{AllocationID: b.one.ID, Exclusive: true, Profile: isolation.Nesting, Class: &class,
-		Pids:    512,
-		Devices: []isolation.Device{{UUID: "GPU-1"}}}, bound)
+	require.Equal(t, isolation.Binding{AllocationID: b.one.ID, Exclusive: true, Profile: isolation.Nesting,
+		Class: &class, Pids: 512, Devices: []isolation.Device{{UUID: "GPU-1"}}}, bound)
 }
 
 func TestWhatTheNodeLacksIsRefusedBeforeAnythingIsWritten(t *testing.T) {

@@ -28,11 +28,12 @@ func TestAddedMembersArePendingOnTheirAllocationsWithNumbersNeverUsed(t *testing
 		require.Equal(t, []any{lifecycle.MemberPending, "worker", 3 + i, added.Operation.ID},
 			[]any{m.Status, m.ComponentKey, m.Ordinal, *m.LastOperationID})
 	}
-	require.Equal(t, []ids.ID{free.ID, b.one.ID}, []ids.ID{*added.Members[0].AllocationID, *added.Members[1].AllocationID},
+	require.Equal(t, []ids.ID{free.ID, b.one.ID}, []ids.ID{*added.Members[0].AllocationID,
+		*added.Members[1].AllocationID},
 		"in turn")
 	require.Equal(t, *free.NodeID, *added.Members[0].NodeID)
-	require.Equal(t, 1, b.Count("allocation", "id = $1 AND instance_id = $2 AND created_by_operation_id IS NULL", free.ID,
-		b.made.ID))
+	require.Equal(t, 1, b.Count("allocation",
+		"id = $1 AND instance_id = $2 AND created_by_operation_id IS NULL", free.ID, b.made.ID))
 	require.Equal(t, 1, b.Count("instance",
 		"roles -> 0 ->> 'desired' = '5' AND roles -> 0 ->> 'summary' = '2 of 5 active' AND last_operation_id = $1",
 		added.Operation.ID))
@@ -46,8 +47,8 @@ func TestAddedMembersArePendingOnTheirAllocationsWithNumbersNeverUsed(t *testing
 	require.JSONEq(t, `[{"key":"worker","count":2}]`, string(change["components"]))
 	require.Len(t, change, 2, "the contract's change and the platform's part")
 	require.False(t, operation.PrivateOf(op).KeepFailed)
-	require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND operation_id = $2", lifecycle.EventOperationAccepted,
-		op.ID))
+	require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND operation_id = $2",
+		lifecycle.EventOperationAccepted, op.ID))
 	require.Equal(t, 1, b.Count("audit_entry",
 		"allowed AND action = 'addMembers' AND permission_key = 'apps.member.add' AND reason = 'a test' AND after -> "+
 			"'desired' ->> 'worker' = '5'"))
@@ -67,7 +68,8 @@ func TestCapacityAskedForAlongIsTheOperationsOwn(t *testing.T) {
 		b.made.ID))
 	private := operation.PrivateOf(b.operation(added.Operation.ID))
 	require.True(t, private.KeepFailed)
-	require.Equal(t, []ids.ID{*added.Members[0].AllocationID, *added.Members[1].AllocationID}, private.CreatedAllocations)
+	require.Equal(t, []ids.ID{*added.Members[0].AllocationID, *added.Members[1].AllocationID},
+		private.CreatedAllocations)
 	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'allocation.create' AND object_id = $1",
 		b.project.ID))
 	for _, told := range []lifecycle.EventType{lifecycle.EventAllocationRequested, lifecycle.EventAllocationReady} {
@@ -94,7 +96,8 @@ func TestAnAdditionIsAcceptedOnce(t *testing.T) {
 	before := b.written()
 	again, err := b.service.Add(b.admin, in)
 	require.NoError(t, err)
-	require.Equal(t, []ids.ID{first.Operation.ID, first.Members[0].ID}, []ids.ID{again.Operation.ID, again.Members[0].ID})
+	require.Equal(t, []ids.ID{first.Operation.ID, first.Members[0].ID},
+		[]ids.ID{again.Operation.ID, again.Members[0].ID})
 	in.Count = 2
 	_, err = b.service.Add(b.admin, in)
 	platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")

@@ -63,7 +63,8 @@ func TestAPlanHoldsForTheConditionsThatItShowed(t *testing.T) {
 			b := setup(t)
 			plan, err := b.service.PlanDrain(b.admin, b.on(0, ""))
 			require.NoError(t, err)
-			require.Equal(t, []any{600, lifecycle.DeadlineFail, false}, []any{plan.DeadlineSeconds, plan.OnDeadline, plan.Force})
+			require.Equal(t, []any{600, lifecycle.DeadlineFail, false},
+				[]any{plan.DeadlineSeconds, plan.OnDeadline, plan.Force})
 			in := b.on(0, "k")
 			in.PlanHash = plan.Hash
 			other(&in)

@@ -2,8 +2,6 @@ package member_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/fault"
-	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
@@ -42,7 +39,8 @@ func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
 	}
 	b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, b.two.NodeID)
 	before := b.written()
-	plan, err := b.service.PlanRemove(b.admin, member.Input{MemberID: b.members[2].ID, DeadlineSeconds: 600, Force: true})
+	plan, err := b.service.PlanRemove(b.admin, member.Input{MemberID: b.members[2].ID, DeadlineSeconds: 600,
+		Force: true})
 	require.NoError(t, err)
 	require.Equal(t, before, b.written())
 	require.True(t, plan.Allowed)
@@ -134,8 +132,11 @@ func TestAPlanIsStaleOnceAnythingThatItRestedOnHasMoved(t *testing.T) {
 	t.Parallel()
 	moves := map[string]func(b *bundle){
 		"a member's state": func(b *bundle) { b.stands(1, lifecycle.MemberDraining) },
-		"a cordon":         func(b *bundle) { b.SQL(`UPDATE member SET cordoned = true WHERE id = $1`, b.members[0].ID) },
-		"health":           func(b *bundle) { b.SQL(`UPDATE member SET health = 'HEALTHY' WHERE id = $1`, b.members[0].ID) },
+		"a cordon": func(b *bundle) {
+			b.SQL(`UPDATE member SET cordoned = true
+			WHERE id = $1`, b.members[0].ID)
+		},
+		"health": func(b *bundle) { b.SQL(`UPDATE member SET health = 'HEALTHY' WHERE id = $1`, b.members[0].ID) },
 		"where a member lives": func(b *bundle) {
 			b.SQL(`UPDATE member SET allocation_id = $2 WHERE id = $1`, b.members[0].ID, b.two.ID)
 		},
@@ -158,7 +159,9 @@ func TestAPlanIsStaleOnceAnythingThatItRestedOnHasMoved(t *testing.T) {
 			b.adapter.Plan.Verdict, b.adapter.Plan.Reasons = adapter.VerdictUnknown,
 				[]adapter.PlanReason{{Code: "X", Message: "cannot tell"}}
 		},
-		"work that would be lost":     func(b *bundle) { b.adapter.Plan.WorkLost = []adapter.Work{{Kind: "job", ID: "9"}} },
+		"work that would be lost": func(b *bundle) {
+			b.adapter.Plan.WorkLost = []adapter.Work{{Kind: "job", ID: "9"}}
+		},
 		"how much work would be lost": func(b *bundle) { b.adapter.Plan.WorkTotal = 3 },
 		"the way back":                func(b *bundle) { b.adapter.Plan.Reversible = false },
 		"the adapter's build": func(b *bundle) {
@@ -208,123 +211,17 @@ func TestProgressAndWordsDoNotMakeAPlanStale(t *testing.T) {
 	drain := b.open(lifecycle.MemberDrain, 1)
 	plan, err := b.service.PlanRemove(b.admin, b.on(0, ""))
 	require.NoError(t, err)
-	b.SQL(`UPDATE operation SET percent = 40, message = 'half-way', dispatch_attempt = 3, adapter_status = '{}' WHERE id = $1`, drain.ID)
+	b.SQL(`UPDATE operation SET percent = 40, message = 'half-way', dispatch_attempt = 3, adapter_status = '{}'
+		WHERE id = $1`, drain.ID)
 	b.SQL(`UPDATE instance SET revision = revision + 5, updated_at = now(), health = 'DEGRADED', observed_at = now()`)
-	b.SQL(`UPDATE member SET health_message = 'a bit slow', health = 'DEGRADED', adapter_detail = '{"a": 1}', updated_at = now()`)
+	b.SQL(`UPDATE member SET health_message = 'a bit slow', health = 'DEGRADED', adapter_detail = '{"a": 1}',
+		updated_at = now()`)
 	b.SQL(`UPDATE compute_node SET last_seen_at = now()`)
 	b.adapter.Plan.Message = "another word"
 	in := b.on(0, "k")
 	in.PlanHash, in.Reason = plan.Hash, "another reason"
 	_, err = b.service.Remove(b.admin, in)
 	require.NoError(t, err)
-}
-
-// asked is a verb with its input, ready to be planned and called.
-type asked struct {
-	name string
-	plan func() (*change.Plan, error)
-	call func(hash, key string) error
-}
-
-// anything chooses a verb that has a plan, and an input for it.
-func (b *bundle) anything(r *rand.Rand) asked {
-	on := b.on(r.IntN(3), "")
-	on.Force = r.IntN(4) == 0
-	on.DeadlineSeconds = 30 + r.IntN(100)
-	on.OnDeadline = []lifecycle.DeadlineOutcome{"", lifecycle.DeadlineFail, lifecycle.DeadlineForce}[r.IntN(3)]
-	places := []ids.ID{b.one.ID, b.two.ID, ids.New(ids.Allocation)}
-	with := func(in member.Input, hash, key string) member.Input {
-		in.PlanHash, in.IdempotencyKey = hash, key
-		return in
-	}
-	switch r.IntN(4) {
-	case 0:
-		return asked{"drain", func() (*change.Plan, error) { return b.service.PlanDrain(b.admin, on) },
-			func(hash, key string) error { _, err := b.service.Drain(b.admin, with(on, hash, key)); return err }}
-	case 1:
-		return asked{"remove", func() (*change.Plan, error) { return b.service.PlanRemove(b.admin, on) },
-			func(hash, key string) error { _, err := b.service.Remove(b.admin, with(on, hash, key)); return err }}
-	case 2:
-		in := member.ReplaceInput{Input: on, AllocationID: places[r.IntN(3)]}
-		return asked{"replace", func() (*change.Plan, error) { return b.service.PlanReplace(b.admin, in) },
-			func(hash, key string) error {
-				in.Input = with(on, hash, key)
-				_, err := b.service.Replace(b.admin, in)
-				return err
-			}}
-	}
-	in := b.add("", 1+r.IntN(3))
-	in.AllocationIDs, in.ComponentKey = []ids.ID{places[r.IntN(3)]}, []string{"worker", "spare", "pump"}[r.IntN(3)]
-	return asked{"add", func() (*change.Plan, error) { return b.service.PlanAdd(b.admin, in) },
-		func(hash, key string) error {
-			in.PlanHash, in.IdempotencyKey = hash, key
-			_, err := b.service.Add(b.admin, in)
-			return err
-		}}
-}
-
-// shuffle brings the instance into some state, past every rule.
-func (b *bundle) shuffle(r *rand.Rand) {
-	pick := func(words ...string) string { return words[r.IntN(len(words))] }
-	b.SQL(`UPDATE operation SET state = 'CANCELED', ended_at = now() WHERE ended_at IS NULL`)
-	b.SQL(`UPDATE member SET status = 'REMOVED' WHERE ordinal > 2`)
-	b.SQL(`UPDATE instance SET status = $1, roles = jsonb_set(roles, '{0,desired}', to_jsonb($2::int))`,
-		pick("RUNNING", "RUNNING", "RUNNING", "STOPPING", "STARTING"), 2+r.IntN(4))
-	b.SQL(`UPDATE project SET max_members = $1`, []any{nil, nil, 3, 5}[r.IntN(4)])
-	for i := range b.members {
-		b.SQL(`UPDATE member SET status = $2, health = $3 WHERE id = $1`, b.members[i].ID,
-			pick("ACTIVE", "ACTIVE", "ACTIVE", "DRAINING", "DRAINED", "FAILED", "JOINING", "REMOVED"),
-			pick("HEALTHY", "UNKNOWN"))
-	}
-	b.SQL(`UPDATE allocation SET status = $2 WHERE id = $1`, b.two.ID, pick("READY", "READY", "RELEASING"))
-	switch r.IntN(6) {
-	case 0:
-		b.open(lifecycle.MemberDrain, r.IntN(3))
-	case 1:
-		b.open(lifecycle.MemberRecover, r.IntN(3))
-	case 2:
-		b.open(lifecycle.InstanceUpgrade)
-	}
-	b.adapter.Plan = []adapter.PlanAnswer{{Verdict: adapter.VerdictSafe}, {Verdict: adapter.VerdictSafe},
-		{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{{Code: "X", Message: "cannot tell"}}},
-		{Verdict: adapter.VerdictUnsafe, Reasons: []adapter.PlanReason{{Code: "NO", Message: "not now"}}}}[r.IntN(4)]
-}
-
-func TestPlanAndVerbAgreeInEveryStateOfThings(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	for _, table := range []string{"member", "instance", "operation", "allocation"} {
-		b.SQL(`ALTER TABLE ` + table + ` DISABLE TRIGGER USER`)
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
-	allowed, outcomes := 0, map[string]int{}
-	for round := range 120 {
-		b.shuffle(r)
-		verb := b.anything(r)
-		before := b.written()
-		plan, err := verb.plan()
-		require.NoError(t, err, "round %d", round)
-		require.Equal(t, before, b.written(), "a plan writes nothing")
-		err = verb.call(plan.Hash, fmt.Sprint("with", round))
-		what := fmt.Sprintf("round %d, seed %d: %s: %v", round, seed, verb.name, err)
-		require.Equal(t, plan.Allowed, err == nil, what)
-		if err == nil {
-			allowed++
-			continue
-		}
-		require.Equal(t, before, b.written(), what)
-		outcomes[string(fault.From(err).Code)]++
-		require.False(t, fault.Is(err, fault.PlanStale), what)
-		require.Contains(t, reasonsOf(plan), reasonOf(err), what)
-		if verdictOf(t, plan, lifecycle.VerdictAdapter).Outcome != lifecycle.VerdictRefused {
-			plain := verb.call("", fmt.Sprint("without", round))
-			require.Equal(t, fault.From(err).Message, fault.From(plain).Message, what)
-		}
-	}
-	require.Positive(t, allowed)
-	require.GreaterOrEqual(t, len(outcomes), 4, "the states are worth the name: %v", outcomes)
 }
 
 // reasonsOf is every reason of the plan's first refusal.

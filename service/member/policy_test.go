@@ -87,7 +87,8 @@ func TestAPlanOfMembersCarriesPolicysWord(t *testing.T) {
 	require.False(t, shut.Allowed)
 	verdict := said(t, shut, lifecycle.VerdictPolicy)
 	require.Equal(t, lifecycle.VerdictRefused, verdict.Outcome)
-	require.Equal(t, []any{fault.MembersCeiling, "input.count"}, []any{verdict.Reasons[0].Code, verdict.Reasons[0].Path})
+	require.Equal(t, []any{fault.MembersCeiling, "input.count"},
+		[]any{verdict.Reasons[0].Code, verdict.Reasons[0].Path})
 	b.Policy(b.project, `{"maxMembers":3}`)
 	other, err := b.service.PlanAdd(b.admin, in)
 	require.NoError(t, err)
@@ -114,7 +115,8 @@ func TestAnInstanceGrowsAsFarAsItsEntitlement(t *testing.T) {
 	b := setup(t)
 	three := b.allocation()
 	before := b.written()
-	for limit, path := range map[string]string{"max_members = 3": "input.count", "max_gpus = 11": "input.allocationIds"} {
+	for limit, path := range map[string]string{"max_members = 3": "input.count",
+		"max_gpus = 11": "input.allocationIds"} {
 		b.SQL(`UPDATE entitlement SET max_members = NULL, max_gpus = NULL`)
 		b.SQL(`UPDATE entitlement SET ` + limit)
 		_, err := b.service.Add(b.admin, b.add("k", 1, three))

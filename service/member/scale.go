@@ -38,8 +38,10 @@ type Scaled struct {
 func (in ScaleInput) request() *change.Request {
 	return &change.Request{
 		// The present count decides later between an addition and a removal; a removal accepts every condition.
-		Action: "scaleComponent", Kind: lifecycle.MemberRemove, InstanceID: in.InstanceID, ComponentKey: in.ComponentKey,
-		Scale: &change.Scale{To: in.ScaleTo}, AllocationIDs: in.AllocationIDs, Intent: in.Intent, Force: in.Force,
+		Action: "scaleComponent", Kind: lifecycle.MemberRemove, InstanceID: in.InstanceID,
+		ComponentKey: in.ComponentKey,
+		Scale:        &change.Scale{To: in.ScaleTo}, AllocationIDs: in.AllocationIDs, Intent: in.Intent,
+		Force: in.Force,
 		Conditions: change.Conditions{
 			DeadlineSeconds: in.DeadlineSeconds, OnDeadline: in.OnDeadline, KeepFailed: in.KeepFailed,
 		},
@@ -63,7 +65,8 @@ func (s *Service) Scale(ctx context.Context, in ScaleInput) (*Scaled, error) {
 		return nil, err
 	}
 	return &Scaled{
-		InstanceID: accepted.Instance.ID, Added: accepted.Members, Removed: accepted.Going, Operation: accepted.Operation,
+		InstanceID: accepted.Instance.ID, Added: accepted.Members, Removed: accepted.Going,
+		Operation: accepted.Operation,
 	}, nil
 }
 

@@ -50,7 +50,8 @@ func TestScalingUpIsOneAdditionOfWhatIsMissing(t *testing.T) {
 	op := b.operation(scaled.Operation.ID)
 	require.Equal(t, []any{lifecycle.MembersAdd, idsOf(scaled.Added)}, []any{op.Kind, op.Targets})
 	require.Equal(t, 1, b.Count("audit_entry",
-		"allowed AND action = 'scaleComponent' AND permission_key = 'apps.member.add' AND after -> 'desired' ->> 'worker' = '5'"))
+		"allowed AND action = 'scaleComponent' AND permission_key = 'apps.member.add' AND after -> 'desired' ->> "+
+			"'worker' = '5'"))
 
 	before := b.written()
 	again, err := b.service.Scale(b.admin, in)
@@ -120,13 +121,16 @@ func TestScalingsThatCannotBeAreRefusedAndWriteNothing(t *testing.T) {
 		code   fault.Code
 		path   string
 	}{
-		"too few":               {func(in *member.ScaleInput) { in.ScaleTo = 1 }, fault.LimitExceeded, "input.count"},
-		"too many":              {func(in *member.ScaleInput) { in.ScaleTo = 6 }, fault.LimitExceeded, "input.count"},
-		"negative":              {func(in *member.ScaleInput) { in.ScaleTo = -1 }, fault.InvalidArgument, "input.count"},
-		"beyond every dispatch": {func(in *member.ScaleInput) { in.ScaleTo = 1_025 }, fault.InvalidArgument, "input.count"},
+		"too few":  {func(in *member.ScaleInput) { in.ScaleTo = 1 }, fault.LimitExceeded, "input.count"},
+		"too many": {func(in *member.ScaleInput) { in.ScaleTo = 6 }, fault.LimitExceeded, "input.count"},
+		"negative": {func(in *member.ScaleInput) { in.ScaleTo = -1 }, fault.InvalidArgument,
+			"input.count"},
+		"beyond every dispatch": {func(in *member.ScaleInput) { in.ScaleTo = 1_025 }, fault.InvalidArgument,
+			"input.count"},
 		"no such component": {func(in *member.ScaleInput) { in.ComponentKey = "x" }, fault.InvalidArgument,
 			"input.componentKey"},
-		"as many as there are": {func(in *member.ScaleInput) { in.ScaleTo = 3 }, fault.FailedPrecondition, "input.count"},
+		"as many as there are": {func(in *member.ScaleInput) { in.ScaleTo = 3 }, fault.FailedPrecondition,
+			"input.count"},
 		"no place": {func(in *member.ScaleInput) { in.AllocationIDs = nil }, fault.InvalidArgument,
 			"input.allocationIds"},
 		"an addition by force": {func(in *member.ScaleInput) { in.Force = true }, fault.InvalidArgument, "input.force"},
@@ -202,8 +206,8 @@ func TestSeveralMembersAreRemovedByOneOperation(t *testing.T) {
 	t.Parallel()
 	b := setup(t, roomy)
 	drain := b.open(lifecycle.MemberDrain, 2)
-	in := member.RemoveInput{MemberIDs: []ids.ID{b.members[2].ID, b.members[0].ID}, DeadlineSeconds: 600, Reason: "a test",
-		IdempotencyKey: "k"}
+	in := member.RemoveInput{MemberIDs: []ids.ID{b.members[2].ID, b.members[0].ID}, DeadlineSeconds: 600,
+		Reason: "a test", IdempotencyKey: "k"}
 	plan, err := b.service.PlanRemoveMany(b.admin, in)
 	require.NoError(t, err)
 	require.Equal(t, []ids.ID{drain.ID}, plan.SupersedesIDs)
@@ -214,7 +218,8 @@ func TestSeveralMembersAreRemovedByOneOperation(t *testing.T) {
 	leaving := []ids.ID{b.members[0].ID, b.members[2].ID}
 	require.Equal(t, []any{leaving, leaving}, []any{idsOf(removed.Members), b.operation(removed.Operation.ID).Targets})
 	require.Equal(t, 1, b.Count("audit_entry",
-		"allowed AND action = 'removeMembers' AND object_id = $1 AND jsonb_array_length(before -> 'members') = 2", b.made.ID))
+		"allowed AND action = 'removeMembers' AND object_id = $1 AND jsonb_array_length(before -> 'members') = 2",
+		b.made.ID))
 	before := b.written()
 	again, err := b.service.RemoveMany(b.admin, in)
 	require.NoError(t, err)
@@ -289,7 +294,8 @@ func TestAScalingWithoutAPlaceRequestsWhatTheLaunchIntended(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.Node(4)
-	b.SQL(`UPDATE instance SET capacity_intent = '{"worker": {"Shape": "GPU_SLICE", "GPUCount": 3, "SKU": "", "Region": ""}}'`)
+	b.SQL(
+		`UPDATE instance SET capacity_intent = '{"worker": {"Shape": "GPU_SLICE", "GPUCount": 3, "SKU": "", "Region": ""}}'`)
 	scaled, err := b.service.Scale(b.admin, b.scale("k", 4))
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("allocation", "created_by_operation_id = $1 AND shape = 'GPU_SLICE' AND gpu_count = 3",

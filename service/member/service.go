@@ -76,7 +76,8 @@ func (s *Service) accept(ctx context.Context, request *change.Request) (*Changed
 
 // plain are the verbs that take nothing but the member.
 var plain = map[lifecycle.OperationKind]string{
-	lifecycle.MemberDrain: "drainMember", lifecycle.MemberRecover: "recoverMember", lifecycle.MemberRemove: "removeMember",
+	lifecycle.MemberDrain: "drainMember", lifecycle.MemberRecover: "recoverMember",
+	lifecycle.MemberRemove: "removeMember",
 	lifecycle.MemberCordon: "cordonMember", lifecycle.MemberUncordon: "uncordonMember",
 }
 

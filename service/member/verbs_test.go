@@ -12,7 +12,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/member"
 )
 
@@ -51,7 +50,8 @@ var verbs = map[string]verb{
 		call: func(b *bundle, ctx context.Context, in member.Input) (*member.Changed, error) {
 			return b.service.Replace(ctx, member.ReplaceInput{Input: in})
 		}},
-	"recoverMember": {kind: lifecycle.MemberRecover, key: "apps.member.recover", change: `{}`, status: []lifecycle.MemberStatus{lifecycle.MemberFailed},
+	"recoverMember": {kind: lifecycle.MemberRecover, key: "apps.member.recover", change: `{}`,
+		status: []lifecycle.MemberStatus{lifecycle.MemberFailed},
 		call: func(b *bundle, ctx context.Context, in member.Input) (*member.Changed, error) {
 			return b.service.Recover(ctx, in)
 		}},
@@ -74,17 +74,21 @@ func TestEveryVerbWritesItsOperationAndMovesNoState(t *testing.T) {
 			changed, err := v.call(b, b.admin, b.on(0, "k"))
 			require.NoError(t, err)
 			after := b.Ent.Member.GetX(t.Context(), b.members[0].ID)
-			require.Equal(t, []any{before.Status, before.Cordoned, changed.Operation.ID}, []any{after.Status, after.Cordoned, *after.LastOperationID})
+			require.Equal(t, []any{before.Status, before.Cordoned, changed.Operation.ID},
+				[]any{after.Status, after.Cordoned, *after.LastOperationID})
 			require.Equal(t, changed.Operation.CorrelationID, after.CorrelationID)
 			require.Equal(t, changed.Operation.ID, *changed.Member.LastOperationID)
 
 			op := b.operation(changed.Operation.ID)
-			require.Equal(t, []any{v.kind, lifecycle.OperationPending, "a test", []ids.ID{b.members[0].ID}, b.made.RuntimeBackend},
+			require.Equal(t, []any{v.kind, lifecycle.OperationPending, "a test", []ids.ID{b.members[0].ID},
+				b.made.RuntimeBackend},
 				[]any{op.Kind, op.State, op.Reason, op.Targets, op.AdapterName})
 			require.Equal(t, 600, int(op.Deadline.Sub(op.CreatedAt).Seconds()))
 			require.Equal(t, v.contract(changed), contractOf(t, op.DesiredChange))
-			require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND operation_id = $2 AND member_id = $3", lifecycle.EventOperationAccepted, op.ID, after.ID))
-			require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = $1 AND permission_key = $2 AND object_id = $3", action, v.key, after.ID))
+			require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND operation_id = $2 AND member_id = $3",
+				lifecycle.EventOperationAccepted, op.ID, after.ID))
+			require.Equal(t, 1, b.Count("audit_entry",
+				"allowed AND action = $1 AND permission_key = $2 AND object_id = $3", action, v.key, after.ID))
 			require.Equal(t, 1, b.Count("instance", "last_operation_id = $1", op.ID))
 
 			written := b.written()
@@ -143,10 +147,14 @@ func TestEveryVerbRefusesWhoMayNotAndWhatIsMalformed(t *testing.T) {
 			}{
 				{func(in *member.Input) { in.MemberID = ids.New(ids.Member) }, fault.NotFound, ""},
 				{func(in *member.Input) { in.DeadlineSeconds = 29 }, fault.InvalidArgument, "input.deadlineSeconds"},
-				{func(in *member.Input) { in.Reason = string(make([]byte, 1_001)) }, fault.InvalidArgument, "input.reason"},
+				{func(in *member.Input) {
+					in.Reason = string(make([]byte, 1_001))
+				}, fault.InvalidArgument, "input.reason"},
 				{func(in *member.Input) { in.IdempotencyKey = "" }, fault.InvalidArgument, "input.idempotencyKey"},
 				{func(in *member.Input) { in.Force, in.Reason = true, "" }, fault.InvalidArgument, v.forcePath()},
-				{func(in *member.Input) { in.OnDeadline, in.Reason = lifecycle.DeadlineForce, "" }, fault.InvalidArgument, v.forcePath()},
+				{func(in *member.Input) {
+					in.OnDeadline, in.Reason = lifecycle.DeadlineForce, ""
+				}, fault.InvalidArgument, v.forcePath()},
 			} {
 				in := b.on(0, "k")
 				c.change(&in)
@@ -176,8 +184,9 @@ func TestAVerbIsRefusedInEveryStateThatItsRuleDoesNotName(t *testing.T) {
 	t.Parallel()
 	all := lifecycle.MemberPending.Values()
 	accepted := map[string][]string{
-		"drainMember": {"ACTIVE", "DRAINING"}, "cordonMember": {"ACTIVE"}, "uncordonMember": {"ACTIVE", "DRAINING", "DRAINED"},
-		"labelMember": {"ACTIVE", "DRAINING", "DRAINED"}, "recoverMember": {"FAILED"},
+		"drainMember": {"ACTIVE", "DRAINING"}, "cordonMember": {"ACTIVE"},
+		"uncordonMember": {"ACTIVE", "DRAINING", "DRAINED"},
+		"labelMember":    {"ACTIVE", "DRAINING", "DRAINED"}, "recoverMember": {"FAILED"},
 		"removeMember":  {"PENDING", "JOINING", "ACTIVE", "DRAINING", "DRAINED", "REMOVING", "FAILED"},
 		"replaceMember": {"ACTIVE", "DRAINING", "DRAINED", "REMOVING", "FAILED"},
 	}
@@ -256,15 +265,18 @@ func TestAReplacementComesWhereItIsSent(t *testing.T) {
 	free := b.allocation()
 	changed, err := b.service.Replace(b.admin, member.ReplaceInput{Input: b.on(2, "k"), AllocationID: free.ID})
 	require.NoError(t, err)
-	require.Equal(t, []any{lifecycle.MemberPending, "worker", 3, free.ID, *free.NodeID}, []any{changed.Replacement.Status, changed.Replacement.ComponentKey,
-		changed.Replacement.Ordinal, *changed.Replacement.AllocationID, *changed.Replacement.NodeID})
+	require.Equal(t, []any{lifecycle.MemberPending, "worker", 3, free.ID, *free.NodeID},
+		[]any{changed.Replacement.Status, changed.Replacement.ComponentKey,
+			changed.Replacement.Ordinal, *changed.Replacement.AllocationID, *changed.Replacement.NodeID})
 	require.Equal(t, 1, b.Count("allocation", "id = $1 AND instance_id = $2", free.ID, b.made.ID))
 	require.Equal(t, 1, b.Count("instance", "roles -> 0 ->> 'desired' = '3'"), "as many are asked for as before")
 
 	before := b.written()
-	_, err = b.service.Remove(b.admin, member.Input{MemberID: changed.Replacement.ID, DeadlineSeconds: 60, Reason: "no", IdempotencyKey: "r"})
+	_, err = b.service.Remove(b.admin, member.Input{MemberID: changed.Replacement.ID, DeadlineSeconds: 60, Reason: "no",
+		IdempotencyKey: "r"})
 	platformtest.Refused(t, err, fault.Conflict, "")
-	require.Contains(t, fault.From(err).Message, string(changed.Operation.ID), "the one that comes is in the same hands")
+	require.Contains(t, fault.From(err).Message, string(changed.Operation.ID),
+		"the one that comes is in the same hands")
 	_, err = b.service.Replace(b.admin, member.ReplaceInput{Input: b.on(0, "x"), AllocationID: ids.New(ids.Allocation)})
 	platformtest.Refused(t, err, fault.NotFound, "input.allocationId")
 	require.Equal(t, before, b.written())
@@ -280,62 +292,12 @@ func TestBadLabelsAreRefused(t *testing.T) {
 	}
 	crowd, err := json.Marshal(many)
 	require.NoError(t, err)
-	for _, labels := range []string{``, `null`, `[]`, `{"a":1}`, `{"a b":"c"}`, `{"a":""}`, `{"a":"` + string(make([]byte, 70)) + `"}`, string(crowd)} {
+	for _, labels := range []string{``, `null`, `[]`, `{"a":1}`, `{"a b":"c"}`, `{"a":""}`,
+		`{"a":"` + string(make([]byte, 70)) + `"}`, string(crowd)} {
 		_, err := b.service.Label(b.admin, member.LabelInput{Input: b.on(0, "k"), Labels: json.RawMessage(labels)})
 		platformtest.Refused(t, err, fault.InvalidArgument, "input.labels")
 	}
 	require.Equal(t, before, b.written())
 	_, err = b.service.Label(b.admin, member.LabelInput{Input: b.on(0, "k"), Labels: json.RawMessage(`{}`)})
 	require.NoError(t, err, "no label at all is a set too")
-}
-
-func TestConflictsNameTheOperationInTheWayBothWays(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	drain := b.open(lifecycle.MemberDrain, 0)
-	before := b.written()
-	_, err := b.service.Cordon(b.admin, b.on(0, "a"))
-	platformtest.Refused(t, err, fault.Conflict, "")
-	require.Contains(t, fault.From(err).Message, string(drain.ID))
-	require.Equal(t, fault.OperationInTheWay, fault.From(err).Reasons[0].Code)
-	require.Equal(t, before, b.written())
-	_, err = b.service.Cordon(b.admin, b.on(1, "b"))
-	require.NoError(t, err, "another member is free")
-	_, err = b.service.Add(b.admin, b.add("c", 1, b.one))
-	require.NoError(t, err, "new members are free")
-
-	b.SQL(`UPDATE operation SET state = 'CANCELED', ended_at = now() WHERE state = 'PENDING'`)
-	b.SQL(`UPDATE operation SET state = 'FAILED', ended_at = now() WHERE ended_at IS NULL`)
-	upgrade := b.open(lifecycle.InstanceUpgrade)
-	before = b.written()
-	for _, v := range verbs {
-		v.ready(b)
-		_, err := v.call(b, b.admin, b.on(1, "d"))
-		platformtest.Refused(t, err, fault.Conflict, "")
-		require.Contains(t, fault.From(err).Message, string(upgrade.ID))
-		if len(v.status) > 0 {
-			b.stands(0, lifecycle.MemberJoining, lifecycle.MemberActive)
-		}
-	}
-	_, err = b.service.Add(b.admin, b.add("e", 1, b.one))
-	platformtest.Refused(t, err, fault.Conflict, "")
-	require.Equal(t, before, b.written())
-}
-
-func TestARemovalSupersedesADrainOfTheSameMember(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	mine, other := b.open(lifecycle.MemberDrain, 0), b.open(lifecycle.MemberDrain, 1)
-	b.stands(0, lifecycle.MemberDraining)
-	plan, err := b.service.PlanRemove(b.admin, b.on(0, ""))
-	require.NoError(t, err)
-	require.Equal(t, []ids.ID{mine.ID}, plan.SupersedesIDs)
-	changed, err := b.service.Remove(b.admin, b.on(0, "k"))
-	require.NoError(t, err)
-	ended := b.operation(mine.ID)
-	require.Equal(t, []any{lifecycle.OperationCanceled, operation.Superseded, true}, []any{ended.State, ended.ErrorCode, ended.EndedAt != nil})
-	require.Equal(t, lifecycle.OperationRunning, b.operation(other.ID).State)
-	require.Equal(t, []ids.ID{mine.ID}, operation.PrivateOf(b.operation(changed.Operation.ID)).Supersedes)
-	require.Equal(t, lifecycle.MemberDraining, b.Ent.Member.GetX(t.Context(), b.members[0].ID).Status)
-	require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND operation_id = $2", lifecycle.EventOperationCanceled, mine.ID))
 }

@@ -15,7 +15,8 @@ import (
 func TestAPlanShowsTheWallsAndRestsOnThem(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.SQL(`UPDATE compute_node SET walls = '{"classes": ["CONTAINER", "WHOLE_NODE"], "profiles": ["SERVICE"], "gaps": []}'`)
+	b.SQL(
+		`UPDATE compute_node SET walls = '{"classes": ["CONTAINER", "WHOLE_NODE"], "profiles": ["SERVICE"], "gaps": []}'`)
 	in := b.add("k", 1, b.one)
 	plan, err := b.service.PlanAdd(b.admin, in)
 	require.NoError(t, err)
@@ -34,7 +35,8 @@ func TestCapacityForMembersHasTheWallsThatTheAppNeeds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	node, _ := b.Node(4)
-	b.SQL(`UPDATE compute_node SET walls = '{"classes": ["CONTAINER", "WHOLE_NODE"], "profiles": ["NESTING"], "gaps": []}'`)
+	b.SQL(
+		`UPDATE compute_node SET walls = '{"classes": ["CONTAINER", "WHOLE_NODE"], "profiles": ["NESTING"], "gaps": []}'`)
 	in := b.add("k", 1)
 	one := 1
 	in.Intent = &member.Intent{Shape: lifecycle.ShapeGPUSlice, GPUCount: &one}

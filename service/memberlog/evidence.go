@@ -23,7 +23,8 @@ func last(evidence []byte, query nodelogs.Query, names func([]string) error, eac
 		}
 	}
 	if query.Process != "" && !slices.Contains(processes, query.Process) {
-		return fault.New(fault.InvalidArgument, "the member has started no process by this name: see processes").At("process")
+		return fault.New(fault.InvalidArgument, "the member has started no process by this name: see processes").
+			At("process")
 	}
 	slices.SortStableFunc(lines, func(a, b nodelogs.Line) int { return a.Time.Compare(b.Time) })
 	if err := names(processes); err != nil {

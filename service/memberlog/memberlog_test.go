@@ -252,7 +252,10 @@ func TestFollowerGoesOnWhereTheConnectionBroke(t *testing.T) {
 	following, err := b.service.Follow(b.admin, b.input())
 	require.NoError(t, err)
 	var got []*memberlog.Line
-	require.NoError(t, following.Run(t.Context(), func(one *memberlog.Line) error { got = append(got, one); return nil }))
+	require.NoError(t, following.Run(t.Context(), func(one *memberlog.Line) error {
+		got = append(got, one)
+		return nil
+	}))
 	require.Equal(t, []string{"a 1", "a 2", "a 3", "a 4", "a 5", "a 6"}, texts(got), "each line once")
 	require.Len(t, b.queries, 3)
 	require.Equal(t, []string{`apps.member.logs true {"follow": true, "process": ""}`}, b.audited("readMemberLogs"))
@@ -268,8 +271,10 @@ func TestLastLinesOfAMemberAreItsEvidence(t *testing.T) {
 	}
 	result, err := json.Marshal(map[string]any{"residue": map[string]any{}, "logs": kept})
 	require.NoError(t, err)
-	b.Ent.NodeTask.Create().SetID(ids.New(ids.NodeTask)).SetTenantID(b.member.TenantID).SetProjectID(b.member.ProjectID).
-		SetInstanceID(b.member.InstanceID).SetMemberID(b.member.ID).SetNodeID(b.node.ID).SetKind(lifecycle.TaskTeardown).
+	b.Ent.NodeTask.Create().SetID(ids.New(ids.NodeTask)).SetTenantID(b.member.TenantID).
+		SetProjectID(b.member.ProjectID).
+		SetInstanceID(b.member.InstanceID).SetMemberID(b.member.ID).SetNodeID(b.node.ID).
+		SetKind(lifecycle.TaskTeardown).
 		SetSpecDigest([]byte("x")).SetState(lifecycle.TaskSucceeded).SetTimeoutSeconds(60).SetResult(result).
 		SetIdempotencyKey("k").SetCreatedAt(time.Now()).SaveX(t.Context())
 	page, err := b.service.Page(b.admin, b.input())

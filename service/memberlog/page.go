@@ -102,7 +102,8 @@ func faultOf(err error) error {
 	}
 	switch told.Code {
 	case nodelogs.ProcessUnknown:
-		return fault.New(fault.InvalidArgument, "the member has started no process by this name: see processes").At("process")
+		return fault.New(fault.InvalidArgument, "the member has started no process by this name: see processes").
+			At("process")
 	case nodelogs.CursorAhead:
 		return fault.New(fault.CursorInvalid,
 			"the cursor is beyond the node's newest line: read again without one").At("after")

@@ -139,7 +139,8 @@ func (s *Service) read(ctx context.Context, at *place, query nodemetrics.Query) 
 	defer stop()
 	stream, err := s.Open(ctx, at.object.TenantID, at.node, ids.ID(query.Member))
 	if _, known := fault.As(err); err != nil && !known {
-		return nil, fault.New(fault.NodeUnreachable, "the connection to the node's agent broke off: try again").Because(err)
+		return nil, fault.New(fault.NodeUnreachable, "the connection to the node's agent broke off: try again").
+			Because(err)
 	}
 	if err != nil {
 		return nil, err
@@ -200,7 +201,8 @@ func point(p nodemetrics.Point) *Point {
 		return &Value{average[m], most[m]}
 	}
 	return &Point{
-		At: time.Unix(p.At, 0).UTC(), Samples: p.Samples, CPU: value(nodemetrics.CPU), MemoryBytes: value(nodemetrics.Memory),
+		At: time.Unix(p.At, 0).UTC(), Samples: p.Samples, CPU: value(nodemetrics.CPU),
+		MemoryBytes:          value(nodemetrics.Memory),
 		NetReceivedPerSecond: value(nodemetrics.NetReceived), NetSentPerSecond: value(nodemetrics.NetSent),
 		DiskReadPerSecond: value(nodemetrics.DiskRead), DiskWrittenPerSecond: value(nodemetrics.DiskWritten),
 		GPU: value(nodemetrics.GPU), GPUMemoryBytes: value(nodemetrics.GPUMemory),

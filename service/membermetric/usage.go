@@ -41,7 +41,8 @@ type scope struct {
 }
 
 const (
-	scopeSQL = `SELECT tenant_id, id, $2::text IS NULL OR EXISTS (SELECT FROM instance i WHERE i.id = $2 AND i.project_id = p.id)
+	scopeSQL = `SELECT tenant_id, id, $2::text IS NULL OR EXISTS (SELECT FROM instance i WHERE i.id = $2
+		AND i.project_id = p.id)
 		FROM project p WHERE id = $1`
 	usageSQL = `SELECT m.id, m.instance_id, i.name, m.component_key, m.ordinal, m.status, m.allocation_id,
 		u.at, coalesce(u.at < now() - interval '1 minute', true), u.sample, i.permission_family
@@ -57,8 +58,8 @@ func scanScope(row pgx.CollectableRow) (*scope, error) {
 
 func scanUsage(row pgx.CollectableRow) (*Usage, error) {
 	u, raw := &Usage{}, []byte(nil)
-	if err := row.Scan(&u.MemberID, &u.InstanceID, &u.InstanceName, &u.ComponentKey, &u.Index, &u.Status, &u.AllocationID,
-		&u.At, &u.Stale, &raw, &u.family); err != nil || raw == nil {
+	if err := row.Scan(&u.MemberID, &u.InstanceID, &u.InstanceName, &u.ComponentKey, &u.Index, &u.Status,
+		&u.AllocationID, &u.At, &u.Stale, &raw, &u.family); err != nil || raw == nil {
 		return u, err
 	}
 	return u, json.Unmarshal(raw, &u.Sample)

@@ -159,7 +159,8 @@ func agent(in *check.Input, version, bootID string) {
 
 // spend uses up the calling enrolment and ends the node's earlier credentials.
 func spend(ctx context.Context, t *tx.Tx) error {
-	tag, err := t.Exec(ctx, `UPDATE node_enrolment SET used_at = $2 WHERE id = $1 AND used_at IS NULL`, t.Actor.ID, t.Now)
+	tag, err := t.Exec(ctx, `UPDATE node_enrolment SET used_at = $2 WHERE id = $1
+		AND used_at IS NULL`, t.Actor.ID, t.Now)
 	if err != nil {
 		return fmt.Errorf("use enrolment %s: %w", t.Actor.ID, err)
 	}
@@ -191,9 +192,10 @@ const enrolSQL = `INSERT INTO compute_node (id, name, address, status, region, s
 
 func (in *EnrolInput) write(ctx context.Context, t *tx.Tx) (*db.ComputeNode, error) {
 	v := in.Inventory
-	row, err := one(ctx, t, enrolSQL, t.Actor.NodeID, in.Name, in.Address, lifecycle.NodeOffline, v.Region, v.SKU, v.CPUs,
-		v.MemoryMiB, v.GPUs,
-		v.GPUModel, v.GPUsSimulated, v.Isolation, in.SealingKey, in.AgentVersion, in.BootID, v.Kernel, document(v.Labels),
+	row, err := one(ctx, t, enrolSQL, t.Actor.NodeID, in.Name, in.Address, lifecycle.NodeOffline, v.Region,
+		v.SKU, v.CPUs, v.MemoryMiB, v.GPUs,
+		v.GPUModel, v.GPUsSimulated, v.Isolation, in.SealingKey, in.AgentVersion, in.BootID, v.Kernel,
+		document(v.Labels),
 		t.Now, v.Walls, devices(v.Devices), storages(v.Storage))
 	switch {
 	case tx.Violates(err, "compute_node_name_key"):
@@ -225,7 +227,8 @@ func (s *Service) mint(ctx context.Context, t *tx.Tx, node ids.ID) (*Secret, err
 func (s *Service) Rotate(ctx context.Context) (*Secret, error) {
 	var out *Secret
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		if err := audit.Require(t, "rotateNodeCredential", authz.NodeReport, object(t.Actor), t.Actor.NodeID); err != nil {
+		if err := audit.Require(t, "rotateNodeCredential", authz.NodeReport, object(t.Actor),
+			t.Actor.NodeID); err != nil {
 			return err
 		}
 		_, err := t.Exec(ctx, `UPDATE node_credential SET revoked_at = $3

@@ -52,8 +52,8 @@ func (s *Service) fail(ctx context.Context, agent *authz.Actor, findings []Membe
 			continue
 		}
 		err := s.DB.As(ctx, agent, func(ctx context.Context, t *tx.Tx) error {
-			_, err := health.Fail(ctx, t, health.Finding{MemberID: one.MemberID, NodeID: agent.NodeID, Cause: one.Failure,
-				Message: one.Message, Age: time.Duration(one.AgeSeconds) * time.Second})
+			_, err := health.Fail(ctx, t, health.Finding{MemberID: one.MemberID, NodeID: agent.NodeID,
+				Cause: one.Failure, Message: one.Message, Age: time.Duration(one.AgeSeconds) * time.Second})
 			return err
 		})
 		if err != nil {

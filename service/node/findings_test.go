@@ -110,10 +110,10 @@ func TestFindingsThatAreNoneAreRefused(t *testing.T) {
 	for path, in := range map[string]node.HeartbeatInput{
 		"input.memberFindings.0.failure": found(lifecycle.FailureNodeLost, "mem_1"),
 		"input.memberFindings":           {MemberFindings: make([]node.MemberFinding, 1_001)},
-		"input.memberFindings.0.message": {MemberFindings: []node.MemberFinding{{MemberID: "mem_1", Failure: "INIT_GONE",
-			Message: strings.Repeat("x", 501)}}},
-		"input.memberFindings.0.ageSeconds": {MemberFindings: []node.MemberFinding{{MemberID: "mem_1", Failure: "INIT_GONE",
-			AgeSeconds: -1}}},
+		"input.memberFindings.0.message": {MemberFindings: []node.MemberFinding{{MemberID: "mem_1",
+			Failure: "INIT_GONE", Message: strings.Repeat("x", 501)}}},
+		"input.memberFindings.0.ageSeconds": {MemberFindings: []node.MemberFinding{{MemberID: "mem_1",
+			Failure: "INIT_GONE", AgeSeconds: -1}}},
 		"input.processRestarts.0.restarts": {ProcessRestarts: []node.ProcessRestarts{{MemberID: "mem_1", Since: "a",
 			Process: "p"}}},
 	} {

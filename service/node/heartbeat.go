@@ -45,9 +45,11 @@ const (
 	seatSQL = `SELECT platform.seat_network()`
 	beatSQL = `UPDATE compute_node SET last_seen_at = $2, agent_version = $3, boot_id = $4,
 		booted_at = CASE WHEN boot_id <> $4 THEN $2 ELSE booted_at END,
-		status = CASE status WHEN 'OFFLINE' THEN 'ONLINE' ELSE status END WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
+		status = CASE status WHEN 'OFFLINE' THEN 'ONLINE' ELSE status END WHERE id = $1
+		RETURNING ` + rows.ComputeNodeColumns
 	conditionsSQL = `UPDATE compute_node SET conditions = $2 WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
-	changeSQL     = `UPDATE compute_node SET region = $2, sku = $3, cpus = $4, memory_mib = $5, gpus = $6, gpu_model = $7,
+	changeSQL     = `UPDATE compute_node SET region = $2, sku = $3, cpus = $4, memory_mib = $5, gpus = $6,
+		gpu_model = $7,
 		gpus_simulated = $8,
 		isolation = $9, kernel = $10, labels = $11, walls = $12, devices = $13, storage = $14 WHERE id = $1
 		RETURNING ` + rows.ComputeNodeColumns
@@ -90,7 +92,8 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 				v.Isolation, v.Kernel, document(v.Labels), v.Walls, devices(v.Devices), storages(v.Storage))
 		}
 		if err == nil && out != nil && in.Conditions != nil {
-			out, err = one(ctx, t, conditionsSQL, t.Actor.NodeID, nodehealth.Merge(out.Conditions, in.Conditions, t.Now))
+			out, err = one(ctx, t, conditionsSQL, t.Actor.NodeID,
+				nodehealth.Merge(out.Conditions, in.Conditions, t.Now))
 		}
 		if err != nil {
 			return fmt.Errorf("heartbeat of %s: %w", t.Actor.NodeID, err)
@@ -208,7 +211,8 @@ func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.Com
 	var found []*db.ComputeNode
 	var held []holding
 	actor, err := s.DB.Read(ctx,
-		tx.Rows(&found, rows.ComputeNode, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id = ANY ($1)`, wanted),
+		tx.Rows(&found, rows.ComputeNode, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node
+			WHERE id = ANY ($1)`, wanted),
 		tx.Rows(&held, func(row pgx.CollectableRow) (holding, error) {
 			var x holding
 			return x, row.Scan(&x.node, &x.where.TenantID, &x.where.ProjectID, &x.where.InstanceID)

@@ -38,7 +38,8 @@ func (k MemoryKills) tell(ctx context.Context, t *tx.Tx, of *resident) error {
 	var before int
 	if err := t.QueryRow(ctx, `SELECT coalesce(max((payload->>'kills')::int), 0) FROM app_instance_event
 		WHERE instance_id = $1 AND member_id = $2
-		AND type = $3 AND payload->>'since' = $4`, of.instance.ID, k.MemberID, string(lifecycle.EventMemberOutOfMemory), k.Since).Scan(&before); err != nil {
+		AND type = $3 AND payload->>'since' = $4`, of.instance.ID, k.MemberID, string(lifecycle.EventMemberOutOfMemory),
+		k.Since).Scan(&before); err != nil {
 		return err
 	}
 	if k.Kills <= before {
@@ -46,8 +47,8 @@ func (k MemoryKills) tell(ctx context.Context, t *tx.Tx, of *resident) error {
 	}
 	return event.Append(ctx, t, of.instance, event.Draft{
 		Type: lifecycle.EventMemberOutOfMemory, MemberID: k.MemberID,
-		Message: fmt.Sprintf("%s %d had no memory left: the kernel of its node killed %d of its processes", of.component,
-			of.ordinal, k.Kills-before),
+		Message: fmt.Sprintf("%s %d had no memory left: the kernel of its node killed %d of its processes",
+			of.component, of.ordinal, k.Kills-before),
 		Payload: map[string]any{"since": k.Since, "kills": k.Kills, "killed": k.Kills - before},
 	})
 }

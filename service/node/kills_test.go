@@ -32,7 +32,8 @@ func TestMemoryKillsOfAMemberAreOnItsInstancesTimelineOnce(t *testing.T) {
 		_, err := b.Heartbeat(agent, tells(step.since, step.kills))
 		require.NoError(t, err)
 		require.Equal(t, step.all, b.Count("app_instance_event", events, members[0].ID), "%+v", step)
-		require.Equal(t, 1, b.Count("app_instance_event", events+` AND payload->>'since' = $2 AND payload->>'killed' = $3
+		require.Equal(t, 1, b.Count("app_instance_event", events+` AND payload->>'since' = $2
+			AND payload->>'killed' = $3
 			AND message LIKE '% had no memory left: the kernel of its node killed ' || $3 || ' of its processes'
 			AND seq = (SELECT max(seq) FROM app_instance_event e WHERE e.member_id
 			= $1)`, members[0].ID, step.since, string(rune('0'+step.killed))), "%+v", step)

@@ -29,7 +29,8 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	kit := platformtest.New(t)
-	return &bench{Kit: kit, verbs: verbs{&node.Service{DB: kit.DB, Hub: kit.Hub}}, t: t, operator: kit.As(kit.Operator())}
+	return &bench{Kit: kit, verbs: verbs{&node.Service{DB: kit.DB, Hub: kit.Hub}}, t: t,
+		operator: kit.As(kit.Operator())}
 }
 
 var sealingKey = base64.StdEncoding.EncodeToString(make([]byte, 32))

@@ -138,8 +138,10 @@ func TestANodeIsToldOfItsOwnInstancesAndOfAcceptedShares(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, view.Instances, 1)
 	require.Empty(t, instanceOf(t, view, plane.ID).Reaches)
-	b.SQL(`INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status, created_at)
-		VALUES ($1, $2, $3, $4, $5, 'OFFERED', now())`, ids.New(ids.ControlPlane), tenant.ID, other.ID, plane.ID, owner.ID)
+	b.SQL(`INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status,
+		created_at)
+		VALUES ($1, $2, $3, $4, $5, 'OFFERED', now())`, ids.New(ids.ControlPlane), tenant.ID, other.ID,
+		plane.ID, owner.ID)
 	again, err := b.Network(agent, view.Version, 0)
 	require.NoError(t, err)
 	require.Equal(t, view.Version, again.Version, "an offer opens nothing")
@@ -168,7 +170,9 @@ func TestAChangeEndsTheWaitForIt(t *testing.T) {
 			changed <- next
 		}
 	}()
-	require.Eventually(t, func() bool { return b.Kit.Hub.Waiting(event.InstanceTopic(instance.ID)) > 0 }, 15*time.Second,
+	require.Eventually(t, func() bool {
+		return b.Kit.Hub.Waiting(event.InstanceTopic(instance.ID)) > 0
+	}, 15*time.Second,
 		time.Millisecond)
 	b.SQL(`UPDATE member SET status = 'FAILED' WHERE instance_id = $1`, instance.ID)
 	b.SQL(`UPDATE member SET status = 'REMOVING' WHERE instance_id = $1`, instance.ID)
@@ -245,7 +249,8 @@ func TestANodeThatLearnsToGiveNetworksWaitsForNoMember(t *testing.T) {
 	learns := beat
 	learns.Inventory = &node.Inventory{CPUs: 4, MemoryMiB: 8_192, GPUs: 8, Isolation: lifecycle.IsolationNamespace,
 		Walls: &isolation.Walls{
-			Classes: []isolation.Class{isolation.Container}, Profiles: []isolation.Profile{isolation.Service}, Runtime: "crun",
+			Classes: []isolation.Class{isolation.Container}, Profiles: []isolation.Profile{isolation.Service},
+			Runtime:        "crun",
 			RuntimeVersion: "1.8.1", CgroupVersion: 1,
 		}}
 	told := b.Kit.Hub.Wait(event.InstanceTopic(instance.ID))

@@ -208,7 +208,9 @@ func TestBadInputIsRefusedByItsField(t *testing.T) {
 		"input.address": {func(in *node.EnrolInput) { in.Address = "gpu-1" }, func(in *node.EnrolInput) {
 			in.Address = "0.0.0.0"
 		},
-			func(in *node.EnrolInput) { in.Address = "224.0.0.1" }, func(in *node.EnrolInput) { in.Address = "fe80::1%eth0" }},
+			func(in *node.EnrolInput) {
+				in.Address = "224.0.0.1"
+			}, func(in *node.EnrolInput) { in.Address = "fe80::1%eth0" }},
 		"input.sealingKey": {func(in *node.EnrolInput) { in.SealingKey = "%" }, func(in *node.EnrolInput) {
 			in.SealingKey = "AAAA"
 		}},

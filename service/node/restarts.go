@@ -39,7 +39,8 @@ func (r ProcessRestarts) tell(ctx context.Context, t *tx.Tx, of *resident) error
 	if err := t.QueryRow(ctx, `SELECT coalesce(max((payload->>'restarts')::int), 0) FROM app_instance_event
 		WHERE instance_id = $1
 		AND member_id = $2 AND type = $3 AND payload->>'since' = $4 AND payload->>'process' = $5`,
-		of.instance.ID, r.MemberID, string(lifecycle.EventMemberRestarted), r.Since, r.Process).Scan(&before); err != nil {
+		of.instance.ID, r.MemberID, string(lifecycle.EventMemberRestarted), r.Since, r.Process).
+		Scan(&before); err != nil {
 		return err
 	}
 	fresh := r.Restarts - before
@@ -53,9 +54,9 @@ func (r ProcessRestarts) tell(ctx context.Context, t *tx.Tx, of *resident) error
 	}
 	return event.Append(ctx, t, of.instance, event.Draft{
 		Type: lifecycle.EventMemberRestarted, MemberID: r.MemberID,
-		Message: fmt.Sprintf("process %s of %s %d ended and was started again, %d times", r.Process, of.component, of.ordinal,
-			fresh),
-		Payload: map[string]any{"componentKey": of.component, "index": of.ordinal, "process": r.Process, "since": r.Since,
-			"restarts": r.Restarts, "restarted": fresh},
+		Message: fmt.Sprintf("process %s of %s %d ended and was started again, %d times", r.Process, of.component,
+			of.ordinal, fresh),
+		Payload: map[string]any{"componentKey": of.component, "index": of.ordinal, "process": r.Process,
+			"since": r.Since, "restarts": r.Restarts, "restarted": fresh},
 	})
 }

@@ -127,7 +127,8 @@ func (s *Service) ReportVolumes(ctx context.Context, in ReportVolumesInput) ([]i
 			volumes, states = append(volumes, string(one.ID)), append(states, string(one.State))
 			used, messages = append(used, int64(one.UsedBytes)), append(messages, one.Message)
 		}
-		found, err := t.Query(ctx, `SELECT volume_id, ended FROM platform.report_volumes($1, $2, $3, $4)`, volumes, states, used, messages)
+		found, err := t.Query(ctx, `SELECT volume_id, ended
+			FROM platform.report_volumes($1, $2, $3, $4)`, volumes, states, used, messages)
 		if err != nil {
 			return fmt.Errorf("note the volumes of %s: %w", t.Actor.NodeID, err)
 		}

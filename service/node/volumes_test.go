@@ -25,9 +25,12 @@ func (b *bench) served(project *db.Project, kind volume.Kind, name string) (ids.
 	require.NoError(b.t, err)
 	b.SQL(`UPDATE compute_node SET storage = $2, status = 'ONLINE' WHERE id = $1`, at.ID, storages)
 	class, id := ids.New(ids.StorageClass), ids.New(ids.Volume)
-	b.SQL(`INSERT INTO storage_class (id, name, kind, title, created_at, updated_at) VALUES ($1, $2, $3, $2, now(), now())`, class, name, string(kind))
-	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, node_id, created_by, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, 1, 'READY', $6, 'usr_x', now(), now())`, id, project.TenantID, project.ID, class, name,
+	b.SQL(`INSERT INTO storage_class (id, name, kind, title, created_at, updated_at)
+		VALUES ($1, $2, $3, $2, now(), now())`, class, name, string(kind))
+	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, node_id, created_by,
+		created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, 1, 'READY', $6, 'usr_x', now(),
+		now())`, id, project.TenantID, project.ID, class, name,
 		map[bool]*ids.ID{true: &at.ID}[kind == volume.Local])
 	b.SQL(`INSERT INTO volume_node (volume_id, node_id) VALUES ($1, $2)`, id, at.ID)
 	return id, at, b.With(credential)
@@ -35,7 +38,8 @@ func (b *bench) served(project *db.Project, kind volume.Kind, name string) (ids.
 
 func (b *bench) report(agent context.Context, id ids.ID, state volume.Finding, used float64) []ids.ID {
 	b.t.Helper()
-	gone, err := b.ReportVolumes(agent, node.ReportVolumesInput{Volumes: []node.VolumeReport{{ID: id, State: state, UsedBytes: used}}})
+	gone, err := b.ReportVolumes(agent, node.ReportVolumesInput{Volumes: []node.VolumeReport{{ID: id, State: state,
+		UsedBytes: used}}})
 	require.NoError(b.t, err)
 	return gone
 }
@@ -61,9 +65,11 @@ func TestAnAgentLooksAfterTheVolumesOfItsNodeAlone(t *testing.T) {
 	require.Equal(t, 1, b.Count("volume_fact", ""), "and no other")
 	require.Equal(t, 1, b.Count("volume", "id = '"+string(mine)+"' AND used_bytes = 4096 AND measured_at IS NOT NULL"))
 	b.report(agent, mine, volume.Busy, 0)
-	require.Equal(t, 1, b.Count("volume", "id = '"+string(mine)+"' AND used_bytes = 4096"), "what could not be measured stays")
+	require.Equal(t, 1, b.Count("volume", "id = '"+string(mine)+"' AND used_bytes = 4096"),
+		"what could not be measured stays")
 
-	_, err = b.ReportVolumes(agent, node.ReportVolumesInput{Volumes: []node.VolumeReport{{ID: mine, State: volume.Present, UsedBytes: 1.5}}})
+	_, err = b.ReportVolumes(agent, node.ReportVolumesInput{Volumes: []node.VolumeReport{{ID: mine,
+		State: volume.Present, UsedBytes: 1.5}}})
 	require.Equal(t, "input.volumes.0.usedBytes", fault.From(err).Reasons[0].Path)
 	_, err = b.Volumes(b.operator, "", 0)
 	require.Equal(t, fault.Forbidden, fault.From(err).Code)
@@ -98,7 +104,8 @@ func TestAVolumeIsDeletedByTheProofOfTheNodeThatDeletesIt(t *testing.T) {
 			require.Zero(t, b.Count("volume_fact", ""), "it is first proved while it is deleted: nobody pays for it")
 			require.Empty(t, b.report(other, id, volume.Gone, 0), "it is not that node's to delete")
 			require.Equal(t, []ids.ID{id}, b.report(agent, id, volume.Gone, 0))
-			require.Equal(t, 1, b.Count("volume", "id = '"+string(id)+"' AND status = 'DELETED' AND deleted_at IS NOT NULL"))
+			require.Equal(t, 1, b.Count("volume", "id = '"+string(id)+
+				"' AND status = 'DELETED' AND deleted_at IS NOT NULL"))
 			require.Empty(t, b.report(agent, id, volume.Present, 1), "what is deleted is at its end")
 		})
 	}
@@ -118,7 +125,8 @@ func TestANodeReportsWhatItServesVolumesFrom(t *testing.T) {
 	require.Equal(t, inventory.Storage, row.Storage)
 	require.Equal(t, lifecycle.NodeOnline, row.Status)
 
-	inventory.Storage = []volume.Storage{{Name: "Shared", Kind: volume.Shared}, {Name: "Shared", Kind: volume.Shared, FreeBytes: -1}}
+	inventory.Storage = []volume.Storage{{Name: "Shared", Kind: volume.Shared},
+		{Name: "Shared", Kind: volume.Shared, FreeBytes: -1}}
 	_, err = b.Heartbeat(agent, in)
 	var paths []string
 	for _, reason := range fault.From(err).Reasons {

@@ -78,7 +78,8 @@ func checkDevice(in *check.Input, at string, device isolation.Device) {
 	if !pciPattern.MatchString(device.PCIAddress) {
 		in.Bad(at+".pciAddress", "must be an address such as 0000:3b:00.0, in lower case, or empty")
 	}
-	if len(device.Path) > maxDevicePath || !pathPattern.MatchString(device.Path) || strings.Contains(device.Path, "..") {
+	if len(device.Path) > maxDevicePath || !pathPattern.MatchString(device.Path) ||
+		strings.Contains(device.Path, "..") {
 		in.Bad(at+".path", "must be a path below /dev")
 	}
 	in.Text(at+".model", device.Model, 0, maxModel)

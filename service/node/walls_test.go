@@ -60,8 +60,10 @@ func TestWallsAndDevicesThatCannotBeAreRefused(t *testing.T) {
 	b := newBench(t)
 	ctx, _ := b.invite("")
 	for path, change := range map[string]func(*node.Inventory){
-		"walls.classes.1":      func(v *node.Inventory) { v.Walls.Classes[1] = v.Walls.Classes[0] },
-		"walls.profiles.1":     func(v *node.Inventory) { v.Walls.Profiles = append(v.Walls.Profiles, v.Walls.Profiles[0]) },
+		"walls.classes.1": func(v *node.Inventory) { v.Walls.Classes[1] = v.Walls.Classes[0] },
+		"walls.profiles.1": func(v *node.Inventory) {
+			v.Walls.Profiles = append(v.Walls.Profiles, v.Walls.Profiles[0])
+		},
 		"walls.cgroupVersion":  func(v *node.Inventory) { v.Walls.CgroupVersion = 3 },
 		"walls.gaps.0.reason":  func(v *node.Inventory) { v.Walls.Gaps[0].Reason = "" },
 		"walls.gaps.1":         func(v *node.Inventory) { v.Walls.Gaps = append(v.Walls.Gaps, v.Walls.Gaps[0]) },

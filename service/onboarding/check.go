@@ -54,8 +54,8 @@ func keep(ctx context.Context, t *tx.Tx, in CheckInput) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	record := &Record{ID: ids.New(ids.Onboarding), ManifestID: report.ManifestID, Passed: report.Passed, Checks: report.Checks,
-		CheckedAt: t.Now, CheckedBy: t.Actor.Ref(), Reason: in.Reason}
+	record := &Record{ID: ids.New(ids.Onboarding), ManifestID: report.ManifestID, Passed: report.Passed,
+		Checks: report.Checks, CheckedAt: t.Now, CheckedBy: t.Actor.Ref(), Reason: in.Reason}
 	if err := record.write(ctx, t, read.version); err != nil {
 		return nil, err
 	}
@@ -78,14 +78,18 @@ func (r *Record) write(ctx context.Context, t *tx.Tx, of *subject) error {
 	if err != nil {
 		return fmt.Errorf("encode the checks: %w", err)
 	}
-	if _, err := t.Exec(ctx, `INSERT INTO onboarding_record (id, manifest_id, tenant_id, project_id, lacking, checks, reason,
-		actor_kind, actor_id, actor_name, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, r.ID, r.ManifestID,
-		of.TenantID, of.ProjectID, names(baseline.Lacking(r.Checks)), checks, r.Reason, r.CheckedBy.Kind, r.CheckedBy.ID,
+	if _, err := t.Exec(ctx, `INSERT INTO onboarding_record (id, manifest_id, tenant_id, project_id, lacking, checks,
+		reason,
+		actor_kind, actor_id, actor_name, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, r.ID, r.ManifestID,
+		of.TenantID, of.ProjectID, names(baseline.Lacking(r.Checks)), checks, r.Reason, r.CheckedBy.Kind,
+		r.CheckedBy.ID,
 		r.CheckedBy.Name, r.CheckedAt); err != nil {
 		return fmt.Errorf("store a check of %s: %w", r.ManifestID, err)
 	}
 	if _, err := t.Exec(ctx, `DELETE FROM onboarding_record WHERE manifest_id = $1 AND id NOT IN (
-		SELECT id FROM onboarding_record WHERE manifest_id = $1 ORDER BY id DESC LIMIT $2)`, r.ManifestID, MaxRecords); err != nil {
+		SELECT id FROM onboarding_record WHERE manifest_id = $1 ORDER BY id DESC
+		LIMIT $2)`, r.ManifestID, MaxRecords); err != nil {
 		return fmt.Errorf("delete old checks of %s: %w", r.ManifestID, err)
 	}
 	return nil
@@ -111,7 +115,8 @@ func (r *reading) raise(ctx context.Context, t *tx.Tx, record *Record) error {
 // note is a failed check as a gap.
 func (r *reading) note(one *baseline.Check) gap.Note {
 	note := gap.Note{ID: ids.New(ids.Gap), App: r.version.App, ManifestID: &r.version.id, Version: r.version.version,
-		Condition: one.Condition, Kind: one.Condition.Gap(), Title: fmt.Sprintf("%s failed: %s", one.Condition, one.Message),
+		Condition: one.Condition, Kind: one.Condition.Gap(), Title: fmt.Sprintf("%s failed: %s", one.Condition,
+			one.Message),
 		Description: one.Remedy, Key: authz.ManifestSmoke}
 	for _, each := range one.Evidence {
 		switch {

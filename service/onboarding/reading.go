@@ -118,7 +118,8 @@ func (r *reading) facts() (*baseline.Facts, error) {
 		}
 	}
 	facts := &baseline.Facts{App: r.version.Slug, Version: r.version.version, Adapter: r.version.adapter,
-		Build: described.Build, Contracts: described.ContractVersions, Lifecycle: parsed.Lifecycle, Runbooks: parsed.Runbooks,
+		Build: described.Build, Contracts: described.ContractVersions, Lifecycle: parsed.Lifecycle,
+		Runbooks:  parsed.Runbooks,
 		Instances: r.instances, Acts: r.acts, Accounts: r.accounts, Reports: r.reports, Walks: r.walks}
 	if r.calls != nil {
 		facts.Calls = *r.calls

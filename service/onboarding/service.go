@@ -109,7 +109,8 @@ func (r *reading) report() (*Report, error) {
 		return nil, fmt.Errorf("read the terms of app %s: %w", r.version.Slug, err)
 	}
 	checks := baseline.Judge(facts)
-	return &Report{AppSlug: r.version.Slug, ManifestID: r.version.id, Version: r.version.version, Stage: r.version.stage,
+	return &Report{AppSlug: r.version.Slug, ManifestID: r.version.id, Version: r.version.version,
+		Stage:    r.version.stage,
 		Required: terms.RequireOnboarding, Passed: len(baseline.Lacking(checks)) == 0, Checks: checks,
 		CheckedAt: r.version.now, Records: r.records}, nil
 }
@@ -123,7 +124,9 @@ var keys = map[baseline.Kind]authz.Key{
 // shown removes the evidence that the actor may not read, and adds the gaps that the actor may read.
 func (r *reading) shown(actor *authz.Actor, checks []*baseline.Check) {
 	for _, check := range checks {
-		check.Evidence = slices.DeleteFunc(check.Evidence, func(e *baseline.Evidence) bool { return !sees(actor, e.Of) })
+		check.Evidence = slices.DeleteFunc(check.Evidence, func(e *baseline.Evidence) bool {
+			return !sees(actor, e.Of)
+		})
 		if id, noted := r.gaps[check.Condition]; noted && actor.AllowsOn(authz.GapRead, r.version.Object()) {
 			check.GapID = &id
 		}
@@ -140,7 +143,8 @@ func sees(actor *authz.Actor, of baseline.Owner) bool {
 		}
 		key, need = family, true
 	}
-	return !need || actor.AllowsOn(key, authz.Object{TenantID: of.Tenant, ProjectID: of.Project, InstanceID: of.Instance})
+	return !need || actor.AllowsOn(key, authz.Object{TenantID: of.Tenant, ProjectID: of.Project,
+		InstanceID: of.Instance})
 }
 
 // subject is the version that is checked.

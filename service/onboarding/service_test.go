@@ -24,11 +24,13 @@ var mutants = []struct {
 	sql  string // $1 is the instance
 }{
 	{baseline.ContractsOnly, baseline.Failed, "without a recorded call",
-		`DELETE FROM audit_entry WHERE action = 'runNodeTask' AND object_id IN (SELECT id FROM node_task WHERE instance_id = $1)`},
+		`DELETE FROM audit_entry WHERE action = 'runNodeTask'
+			AND object_id IN (SELECT id FROM node_task WHERE instance_id = $1)`},
 	{baseline.ContractsOnly, baseline.Failed, "1 row without a recorded call",
 		`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec, spec_digest,
 			state, timeout_seconds, idempotency_key, created_at) SELECT 'tsk_hidden', tenant_id, project_id, instance_id, member_id,
-			node_id, operation_id, kind, spec, spec_digest, state, 1, 'hidden', now() FROM node_task WHERE instance_id = $1 LIMIT 1`},
+			node_id, operation_id, kind, spec, spec_digest, state, 1, 'hidden', now() FROM node_task
+			WHERE instance_id = $1 LIMIT 1`},
 	{baseline.ContractsOnly, baseline.Failed, "made 1 call that its tokens do not permit",
 		`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, code,
 			object_id, correlation_id, created_at) SELECT 'aud_no', tenant_id, project_id, 'OPERATION', id, 'x', 'runNodeTask',
@@ -48,8 +50,10 @@ var mutants = []struct {
 	{baseline.LifecycleEvents, baseline.Failed, "1 required event", `DELETE FROM app_instance_event
 		WHERE instance_id = $1 AND type = 'apps.instance.deleting'`},
 	{baseline.ArtifactSources, baseline.Failed, "1 artifact", `UPDATE artifact SET source_id = NULL WHERE id IN (
-		SELECT artifact_id FROM manifest_artifact WHERE manifest_id = (SELECT manifest_id FROM instance WHERE id = $1))`},
-	{baseline.LifecycleWalked, baseline.NotKnown, "upgrade", `DELETE FROM operation WHERE instance_id = $1 AND kind = 'INSTANCE_UPGRADE'`},
+		SELECT artifact_id FROM manifest_artifact WHERE manifest_id = (SELECT manifest_id FROM instance
+		WHERE id = $1))`},
+	{baseline.LifecycleWalked, baseline.NotKnown, "upgrade", `DELETE FROM operation WHERE instance_id = $1
+		AND kind = 'INSTANCE_UPGRADE'`},
 	{baseline.LifecycleWalked, baseline.Failed, "upgrade", `UPDATE operation SET state = 'FAILED'
 		WHERE instance_id = $1 AND kind = 'INSTANCE_UPGRADE'`},
 	{baseline.SupportRunbook, baseline.Failed, "correlation id", `UPDATE manifest SET document = convert_to(replace(
@@ -109,8 +113,8 @@ func TestACheckIsKeptAndWhatFailedIsNotedOnce(t *testing.T) {
 		for _, check := range second.Checks {
 			if check.GapID != nil {
 				noted = append(noted, check.Condition)
-				require.Equal(t, 1, b.Count("gap", "id = $1 AND condition = $2 AND manifest_id = $3 AND state = 'OPEN'", *check.GapID,
-					string(check.Condition), b.manifest.ID))
+				require.Equal(t, 1, b.Count("gap", "id = $1 AND condition = $2 AND manifest_id = $3 AND state = 'OPEN'",
+					*check.GapID, string(check.Condition), b.manifest.ID))
 			}
 		}
 		require.Equal(t, []baseline.Condition{baseline.TenantBoundary, baseline.ArtifactSources}, noted,
@@ -149,7 +153,8 @@ func TestACheckIsThePublishersAndTheStaffsAlone(t *testing.T) {
 	require.True(t, b.read(viewer).Passed)
 	for _, check := range b.read(viewer).Checks {
 		for _, one := range check.Evidence {
-			require.False(t, one.ID != nil && strings.HasPrefix(string(*one.ID), "aud_"), "audit.read is wanted for entries")
+			require.False(t, one.ID != nil && strings.HasPrefix(string(*one.ID), "aud_"),
+				"audit.read is wanted for entries")
 		}
 	}
 	_, err = b.verbs.Check(viewer, in)
@@ -179,8 +184,10 @@ func TestInstancesOfOtherTenantsAreNotLookedAt(t *testing.T) {
 	b := newBench(t)
 	elsewhere := b.Project(b.Tenant())
 	stray := b.Instance(elsewhere, b.manifest, lifecycle.InstanceRunning)
-	b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version, created_at)
-		VALUES ('gen_stray', $1, $2, $3, 1, $4, '1.1.0', now())`, elsewhere.TenantID, elsewhere.ID, stray.ID, b.manifest.ID)
+	b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version,
+		created_at)
+		VALUES ('gen_stray', $1, $2, $3, 1, $4, '1.1.0',
+		now())`, elsewhere.TenantID, elsewhere.ID, stray.ID, b.manifest.ID)
 	require.True(t, b.read(b.operator).Passed)
 	require.True(t, b.read(b.publisher).Passed)
 	b.SQL(`UPDATE app SET publisher_tenant_id = NULL, publisher_project_id = NULL`)

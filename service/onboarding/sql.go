@@ -20,7 +20,8 @@ const looked = chosen + `, ran AS (SELECT DISTINCT x.instance_id AS id FROM (
 const of = `jsonb_build_object('tenant', i.tenant_id, 'project', i.project_id, 'instance', i.id, 'family', i.permission_family, 'kind', `
 
 const (
-	subjectSQL = chosen + ` SELECT v.id, v.app_slug, v.tenant, v.project, v.version, v.stage, v.adapter_name, v.document,
+	subjectSQL = chosen + ` SELECT v.id, v.app_slug, v.tenant, v.project, v.version, v.stage, v.adapter_name,
+		v.document,
 		(SELECT d.description FROM adapter d WHERE d.name = v.adapter_name), v.terms, now() FROM v`
 
 	instancesSQL = looked + ` SELECT jsonb_build_object('id', i.id, 'smoke', i.smoke, 'at', i.created_at,
@@ -53,7 +54,8 @@ const (
 				jsonb_build_object('tenant', coalesce(r.tenant_id, ''), 'project', coalesce(r.project_id, ''), 'kind', 'audit')) ORDER BY r.id DESC)
 				FROM (SELECT * FROM entries WHERE NOT allowed AND code = $4 ORDER BY id DESC LIMIT 20) r), '[]'),
 			'hidden', coalesce((SELECT jsonb_agg(h.row) FROM (
-				(SELECT jsonb_build_object('id', t.id, 'what', 'node task ' || t.kind, 'at', t.created_at, 'of', ` + of + `'task')) AS row
+				(SELECT jsonb_build_object('id', t.id, 'what', 'node task ' || t.kind, 'at', t.created_at, 'of', ` +
+		of + `'task')) AS row
 					FROM tasks t JOIN i ON i.id = t.instance_id WHERE NOT EXISTS (SELECT FROM audit_entry a
 						WHERE a.object_id = t.id AND a.action = 'runNodeTask' AND a.allowed) ORDER BY t.id DESC LIMIT 20)
 				UNION ALL (SELECT jsonb_build_object('id', o.id, 'what', 'operation ' || o.kind, 'at', o.created_at, 'of', ` + of + `'operation')) AS row
@@ -70,7 +72,8 @@ const (
 			AND a.actor_kind IN ('USER', 'SERVICE_ACCOUNT') ORDER BY a.id DESC LIMIT 50) a ORDER BY a.id DESC`
 
 	// An adapter acts outside of operations by its own account, and for an instance by the account its project chose.
-	accountsSQL = looked + ` SELECT jsonb_build_object('id', s.id, 'name', s.name, 'what', x.what, 'live', s.deleted_at IS NULL,
+	accountsSQL = looked + ` SELECT jsonb_build_object('id', s.id, 'name', s.name, 'what', x.what, 'live',
+		s.deleted_at IS NULL,
 			'at', s.created_at, 'of', jsonb_build_object('tenant', s.tenant_id, 'project', s.project_id, 'kind', 'account'))
 		FROM (SELECT d.service_account_id AS id, 'acts for adapter ' || d.name AS what FROM v JOIN adapter d ON d.name = v.adapter_name
 			UNION SELECT i.operator_service_account_id, 'operates instances of it' FROM i) x
@@ -92,7 +95,8 @@ const (
 				AND (e.summary->>'app' = v.app_slug OR NOT d.said->'apps' @> jsonb_build_array(jsonb_build_object('slug', v.app_slug)))
 			ORDER BY e.id DESC LIMIT 10) e ORDER BY e.id DESC`
 
-	artifactsSQL = chosen + ` SELECT jsonb_build_object('id', f.id, 'name', f.name, 'ref', f.ref, 'source', coalesce(s.name, ''),
+	artifactsSQL = chosen + ` SELECT jsonb_build_object('id', f.id, 'name', f.name, 'ref', f.ref, 'source',
+		coalesce(s.name, ''),
 			'off', s.disabled_at IS NOT NULL, 'signed', f.signature, 'needed', coalesce(s.signature_policy, '') <> 'OPTIONAL',
 			'quarantine', CASE WHEN f.quarantined_at IS NULL THEN '' ELSE coalesce(nullif(f.quarantine_reason, ''),
 				'no reason was recorded') END,
@@ -112,7 +116,8 @@ const (
 		ORDER BY o.id DESC LIMIT 200`
 
 	// What policy leaves where the app is published; of an app of the platform, the platform's own.
-	levelsSQL = `SELECT o.id, o.scope, o.document FROM app a JOIN policy_overlay o ON o.superseded_at IS NULL AND (o.tenant_id IS NULL
+	levelsSQL = `SELECT o.id, o.scope, o.document FROM app a JOIN policy_overlay o ON o.superseded_at IS NULL
+		AND (o.tenant_id IS NULL
 			OR o.project_id = a.publisher_project_id OR o.project_id IS NULL AND o.tenant_id = a.publisher_tenant_id)
 		WHERE a.slug = $1 ORDER BY o.project_id IS NOT NULL, o.tenant_id IS NOT NULL`
 

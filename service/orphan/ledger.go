@@ -36,7 +36,8 @@ func Open(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 	var told []event.Draft
 	for _, d := range drafts {
 		id := ids.New(ids.OrphanedResource)
-		tag, err := t.Exec(ctx, `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id, member_id,
+		tag, err := t.Exec(ctx, `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id,
+			member_id,
 			node_id, allocation_id,
 				owner, message, attempts, next_try_at, created_at)
 			SELECT $1::text, $2::text, $3::text, $4::text, $5::text, nullif($6::text, ''), nullif($7::text, ''),
@@ -44,7 +45,8 @@ func Open(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 				$10::text, $11::text, 0, $12::timestamptz, $13::timestamptz
 			WHERE NOT EXISTS (SELECT FROM orphan WHERE instance_id = $5::text AND resolved_at IS NULL AND kind = $4::text
 				AND coalesce(member_id, '') = $7::text AND ($7::text <> '' OR coalesce(allocation_id, '') = $9::text))`,
-			id, instance.TenantID, instance.ProjectID, string(d.Kind), instance.ID, string(d.OperationID), string(d.MemberID),
+			id, instance.TenantID, instance.ProjectID, string(d.Kind), instance.ID, string(d.OperationID),
+			string(d.MemberID),
 			string(d.NodeID),
 			string(d.AllocationID), d.Owner, d.Message, t.Now.Add(firstTry), t.Now)
 		if err != nil {
@@ -53,8 +55,8 @@ func Open(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 		if tag.RowsAffected() == 0 {
 			continue
 		}
-		told = append(told, event.Draft{Type: lifecycle.EventOrphanFound, OperationID: d.OperationID, MemberID: d.MemberID,
-			Message:       d.Message,
+		told = append(told, event.Draft{Type: lifecycle.EventOrphanFound, OperationID: d.OperationID,
+			MemberID: d.MemberID, Message: d.Message,
 			CorrelationID: d.CorrelationID, Payload: map[string]any{"orphan": id, "kind": d.Kind, "node": d.NodeID,
 				"allocation": d.AllocationID, "owner": d.Owner}})
 	}
@@ -115,7 +117,8 @@ func Free(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) (Free
 // allocation, and the instance itself, which is released when nothing else of it is left.
 func Resolve(ctx context.Context, t *tx.Tx, instance *db.Instance, row *db.Orphan, how string) error {
 	tag, err := t.Exec(ctx,
-		`UPDATE orphan SET resolved_at = $2, resolution = $3, last_error = '' WHERE id = $1 AND resolved_at IS NULL`, row.ID,
+		`UPDATE orphan SET resolved_at = $2, resolution = $3, last_error = '' WHERE id = $1
+			AND resolved_at IS NULL`, row.ID,
 		t.Now, how)
 	if err != nil {
 		return fmt.Errorf("resolve %s: %w", row.ID, err)

@@ -63,8 +63,8 @@ func (b *bundle) in(t *testing.T, fn func(ctx context.Context, t *tx.Tx, instanc
 func (b *bundle) left(t *testing.T) {
 	t.Helper()
 	b.in(t, func(ctx context.Context, tr *tx.Tx, instance *db.Instance) error {
-		told, err := orphan.Open(ctx, tr, instance, orphan.Draft{Kind: lifecycle.OrphanNodeResidue, MemberID: b.member.ID,
-			NodeID:       *b.allocation.NodeID,
+		told, err := orphan.Open(ctx, tr, instance, orphan.Draft{Kind: lifecycle.OrphanNodeResidue,
+			MemberID: b.member.ID, NodeID: *b.allocation.NodeID,
 			AllocationID: b.allocation.ID, Owner: "node", Message: "its node was not heard"})
 		if err != nil {
 			return err
@@ -199,7 +199,8 @@ func TestAllocationThatAnOperationAskedForIsReleasedWithItsLastMember(t *testing
 	require.Equal(t, orphan.Kept, free(), "a member lives in it")
 	b.removeMember()
 	require.Equal(t, orphan.Released, free())
-	require.Equal(t, 1, b.Count("allocation", "status = 'RELEASED' AND instance_id IS NULL AND released_at IS NOT NULL"))
+	require.Equal(t, 1, b.Count("allocation",
+		"status = 'RELEASED' AND instance_id IS NULL AND released_at IS NOT NULL"))
 	require.Equal(t, orphan.Kept, free(), "there is nothing more to let go of")
 }
 

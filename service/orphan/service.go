@@ -62,25 +62,8 @@ type Filter struct {
 	Resolved bool
 }
 
-// Columns are what ScanRow scans, qualified by the table's name.
-const Columns = `orphan.id, orphan.tenant_id, orphan.project_id, orphan.kind, orphan.instance_id, orphan.operation_id, orphan.member_id,
-	orphan.node_id, orphan.allocation_id, orphan.owner, orphan.message, orphan.attempts, orphan.last_error, orphan.next_try_at,
-	orphan.created_at, orphan.resolved_at, orphan.resolution`
-
-// ScanRow scans a row of Columns.
-func ScanRow(row pgx.CollectableRow) (*db.Orphan, error) {
-	x := &db.Orphan{}
-	return x, row.Scan(targets(x)...)
-}
-
-func targets(x *db.Orphan) []any {
-	return []any{&x.ID, &x.TenantID, &x.ProjectID, (*string)(&x.Kind), &x.InstanceID, &x.OperationID, &x.MemberID,
-		&x.NodeID, &x.AllocationID,
-		&x.Owner, &x.Message, &x.Attempts, &x.LastError, &x.NextTryAt, &x.CreatedAt, &x.ResolvedAt, &x.Resolution}
-}
-
-// priced is Columns with the price of what an orphan holds.
-const priced = `SELECT ` + Columns + `, price.price_currency, price.price_hourly FROM orphan
+// priced selects the columns of an orphan, and the price of what it holds.
+const priced = `SELECT ` + rows.OrphanColumns + `, price.price_currency, price.price_hourly FROM orphan
 	LEFT JOIN allocation held ON held.id = orphan.allocation_id
 	LEFT JOIN LATERAL platform.hourly_now(held.tenant_id, held.project_id, platform.billing_currency(held.tenant_id),
 	held.shape, held.gpu_count,
@@ -91,10 +74,11 @@ func scan(now time.Time) func(row pgx.CollectableRow) (*View, error) {
 	return func(row pgx.CollectableRow) (*View, error) {
 		var currency *string
 		var hourly *money.Decimal
-		view := &View{Orphan: &db.Orphan{}}
-		if err := row.Scan(append(targets(view.Orphan), &currency, &hourly)...); err != nil {
+		found, err := rows.Orphan(rows.Also{CollectableRow: row, Into: []any{&currency, &hourly}})
+		if err != nil {
 			return nil, err
 		}
+		view := &View{Orphan: found}
 		end := now
 		if view.ResolvedAt != nil {
 			end = *view.ResolvedAt
@@ -102,8 +86,9 @@ func scan(now time.Time) func(row pgx.CollectableRow) (*View, error) {
 		view.AgeSeconds = max(int(end.Sub(view.CreatedAt)/time.Second), 0)
 		if currency != nil && hourly != nil {
 			view.HourlyCost = MoneyOf(*currency, *hourly)
-			view.CostSoFar = MoneyOf(*currency, hourly.Mul(money.Int(int64(view.AgeSeconds))).Quotient(money.Int(secondsHour),
-				places))
+			view.CostSoFar = MoneyOf(*currency, hourly.Mul(money.Int(int64(view.AgeSeconds))).
+				Quotient(money.Int(secondsHour),
+					places))
 		}
 		return view, nil
 	}
@@ -180,11 +165,11 @@ func (s *Service) Get(ctx context.Context, id ids.ID) (*View, error) {
 func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) {
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		const action = "retryOrphan"
-		found, err := t.Query(ctx, `SELECT `+Columns+` FROM orphan WHERE id = $1 FOR UPDATE`, id)
+		found, err := t.Query(ctx, `SELECT `+rows.OrphanColumns+` FROM orphan WHERE id = $1 FOR UPDATE`, id)
 		if err != nil {
 			return fmt.Errorf("lock orphan %s: %w", id, err)
 		}
-		locked, err := pgx.CollectRows(found, ScanRow)
+		locked, err := pgx.CollectRows(found, rows.Orphan)
 		if err != nil {
 			return fmt.Errorf("lock orphan %s: %w", id, err)
 		}
@@ -202,9 +187,9 @@ func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) {
 		if _, err := t.Exec(ctx, `UPDATE orphan SET next_try_at = $2 WHERE id = $1`, id, t.Now); err != nil {
 			return fmt.Errorf("retry orphan %s: %w", id, err)
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.OperationRetry, Object: object(row), ObjectID: id,
-			Before: map[string]any{"nextTryAt": row.NextTryAt, "attempts": row.Attempts},
-			After:  map[string]any{"nextTryAt": t.Now}})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.OperationRetry, Object: object(row),
+			ObjectID: id, Before: map[string]any{"nextTryAt": row.NextTryAt, "attempts": row.Attempts},
+			After: map[string]any{"nextTryAt": t.Now}})
 	})
 	if err != nil {
 		return nil, err

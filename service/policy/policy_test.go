@@ -115,7 +115,9 @@ func TestAnOverlayIsRefusedWithCodeAndPathAndNothingIsWritten(t *testing.T) {
 	b := setup(t)
 	other := b.Tenant()
 	theirs := b.Project(other)
-	b.set(b.operator, b.ofPlatform(`{"regions":{"allow":["a1","b1"]},"skus":{"deny":["slow"]},"final":{"apps":["gone"]},"maxGpus":8,"maxHourlyCost":{"amountMicros":5,"currency":"EUR"}}`))
+	b.set(b.operator,
+		b.ofPlatform(
+			`{"regions":{"allow":["a1","b1"]},"skus":{"deny":["slow"]},"final":{"apps":["gone"]},"maxGpus":8,"maxHourlyCost":{"amountMicros":5,"currency":"EUR"}}`))
 	b.set(b.admin, b.ofTenant(`{"regions":{"allow":["a1"]}}`))
 	before := b.written()
 	change := func(in policy.SetInput, do func(*policy.SetInput)) policy.SetInput { do(&in); return in }
@@ -130,7 +132,9 @@ func TestAnOverlayIsRefusedWithCodeAndPathAndNothingIsWritten(t *testing.T) {
 		"final below": {b.admin, b.ofProject(`{"final":{}}`), fault.InvalidArgument, []string{"input.document.final"}},
 		"no reason": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.Reason = "" }),
 			fault.InvalidArgument, []string{"input.reason"}},
-		"negative revision": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.ExpectedRevision = -1 }),
+		"negative revision": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) {
+			in.ExpectedRevision = -1
+		}),
 			fault.InvalidArgument, []string{"input.expectedRevision"}},
 		"stale": {b.admin, b.ofTenant(`{}`), fault.Conflict, []string{"input.expectedRevision"}},
 		"ahead": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.ExpectedRevision = 3 }),
@@ -138,7 +142,8 @@ func TestAnOverlayIsRefusedWithCodeAndPathAndNothingIsWritten(t *testing.T) {
 		"widens": {b.admin, b.ofProject(`{"regions":{"allow":["a1","b1"]},"skus":{"allow":["slow"]},"apps":{"allow":["gone"]},"maxGpus":9,"maxHourlyCost":{"amountMicros":6,"currency":"EUR"},
 			"operatingModes":{"allow":["PLATFORM_MANAGED"]}}`), fault.PolicyWidens,
 			[]string{"input.document.regions.allow.1", "input.document.skus.allow.0", "input.document.apps.allow.0",
-				"input.document.operatingModes.allow.0", "input.document.maxGpus", "input.document.maxHourlyCost.amountMicros"}},
+				"input.document.operatingModes.allow.0", "input.document.maxGpus",
+				"input.document.maxHourlyCost.amountMicros"}},
 		"another tenant's project": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) {
 			in.ProjectID = &theirs.ID
 		}), fault.NotFound, nil},
@@ -224,8 +229,8 @@ func TestWhatIsLeftTellsTheOriginOfEveryRule(t *testing.T) {
 			shown = append(shown, fmt.Sprint(rule.Dimension, " ", rule.Effect, " ", rule.Origin, " ", *rule.OverlayID))
 		}
 	}
-	require.Equal(t, []string{"regions ALLOW PLATFORM " + string(platform.ID), "regions DENY TENANT " + string(tenant.ID),
-		"maxMembers CEILING PROJECT " + string(project.ID)}, shown)
+	require.Equal(t, []string{"regions ALLOW PLATFORM " + string(platform.ID),
+		"regions DENY TENANT " + string(tenant.ID), "maxMembers CEILING PROJECT " + string(project.ID)}, shown)
 	stranger := b.As(b.User(b.Tenant()))
 	_, err = b.service.Effective(stranger, b.project.ID)
 	refused(t, err, fault.NotFound)
@@ -286,7 +291,8 @@ func TestAPreviewNamesWhatComesToBeDenied(t *testing.T) {
 	_, lines = say(b.operator, b.ofPlatform(`{"apps":{"deny":["`+theirs.Slug+`"]}}`))
 	require.Equal(t, []string{"- APP_DENIED"}, lines, "an entitlement, in another tenant")
 	_, lines = say(b.admin,
-		b.ofTenant(`{"artifactSources":{"allow":["elsewhere.example"]},"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`))
+		b.ofTenant(
+			`{"artifactSources":{"allow":["elsewhere.example"]},"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`))
 	require.Equal(t, []string{string(made.ID) + " SOURCE_DENIED", "- SPENDING_CEILING"}, lines)
 	_, lines = say(b.admin, b.ofTenant(`{"maxGpus":100}`))
 	require.Empty(t, lines)

@@ -2,9 +2,6 @@ package policy
 
 import (
 	"context"
-	"encoding/json"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -18,18 +15,6 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/kit/scope"
 )
-
-const columns = `policy_overlay.id, policy_overlay.scope, policy_overlay.tenant_id, policy_overlay.project_id, policy_overlay.revision,
-	policy_overlay.document, policy_overlay.reason, policy_overlay.updated_by, policy_overlay.superseded_at, policy_overlay.created_at`
-
-func scan(row pgx.CollectableRow) (*db.PolicyOverlay, error) {
-	x, document := new(db.PolicyOverlay), []byte(nil)
-	err := row.Scan((*string)(&x.ID), (*string)(&x.Scope), &x.TenantID, &x.ProjectID, &x.Revision, &document, &x.Reason,
-		&x.UpdatedBy,
-		&x.SupersededAt, &x.CreatedAt)
-	x.Document = json.RawMessage(document)
-	return x, err
-}
 
 // Overlays lists the overlays of a place, the one that holds first, then those before it. A project implies its
 // tenant; with neither it is the platform's place. Key: policy.read at the scope; for the platform's, anywhere.
@@ -50,7 +35,7 @@ func (s *Service) Overlays(ctx context.Context, tenantID, projectID *ids.ID,
 	named := scope.Scope{TenantID: tenantID, ProjectID: projectID}
 	var found []*db.PolicyOverlay
 	actor, err := s.DB.Read(ctx, named.With(
-		tx.Rows(&found, scan, `SELECT `+columns+` FROM policy_overlay
+		tx.Rows(&found, rows.PolicyOverlay, `SELECT `+rows.PolicyOverlayColumns+` FROM policy_overlay
 			WHERE scope = $1 AND tenant_id IS NOT DISTINCT FROM CASE WHEN $1 = 'PROJECT' THEN tenant_id ELSE nullif($2, '') END
 				AND project_id IS NOT DISTINCT FROM nullif($3, '') AND revision < $4
 			ORDER BY revision DESC LIMIT $5`, at.scope, at.tenantID, at.projectID, before, args.First+1))...)
@@ -72,7 +57,8 @@ func (s *Service) Overlays(ctx context.Context, tenantID, projectID *ids.ID,
 // anywhere.
 func (s *Service) Overlay(ctx context.Context, id ids.ID) (*db.PolicyOverlay, error) {
 	var row *db.PolicyOverlay
-	actor, err := s.DB.Read(ctx, tx.Row(&row, scan, `SELECT `+columns+` FROM policy_overlay WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.PolicyOverlay, `SELECT `+rows.PolicyOverlayColumns+`
+		FROM policy_overlay WHERE id = $1`, id))
 	switch {
 	case err != nil:
 		return nil, err

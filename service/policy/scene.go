@@ -103,8 +103,10 @@ func look(ctx context.Context, t *tx.Tx, at place) (*scene, error) {
 			k.region) h ON true ORDER BY p.id DESC`, at)
 	collect(batch, &facts.entitlements, pgx.RowToStructByPos[entitlementFact],
 		`SELECT project_id, app_slug FROM entitlement
-		WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AND`+where+`ORDER BY id DESC LIMIT $3`, at)
-	collect(batch, &facts.volumes, pgx.RowToStructByPos[volumeFact], `SELECT v.id, v.project_id, v.name, c.name, v.size_gib,
+		WHERE revoked_at IS NULL AND (expires_at IS NULL
+		OR expires_at > now()) AND`+where+`ORDER BY id DESC LIMIT $3`, at)
+	collect(batch, &facts.volumes, pgx.RowToStructByPos[volumeFact], `SELECT v.id, v.project_id, v.name, c.name,
+		v.size_gib,
 			coalesce(h.price_currency, ''), coalesce(h.price_hourly, 0)
 		FROM (SELECT * FROM volume WHERE deleted_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3) v
 		JOIN storage_class c ON c.id = v.storage_class_id

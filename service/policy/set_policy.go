@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -71,7 +72,8 @@ func (in *SetInput) check() (*policy.Document, error) {
 	}
 	document, err := policy.Parse(scope, in.Document)
 	if refused, ok := fault.As(err); ok {
-		return nil, fault.New(refused.Code, "%s", refused.Message).With(fault.Prefixed("input.document", refused.Reasons)...)
+		return nil, fault.New(refused.Code, "%s", refused.Message).
+			With(fault.Prefixed("input.document", refused.Reasons)...)
 	}
 	return document, err
 }
@@ -111,11 +113,13 @@ func set(ctx context.Context, t *tx.Tx, in SetInput, document *policy.Document) 
 		return nil, problem
 	}
 	if before != nil {
-		if _, err := t.Exec(ctx, `UPDATE policy_overlay SET superseded_at = $2 WHERE id = $1`, before.ID, t.Now); err != nil {
+		if _, err := t.Exec(ctx, `UPDATE policy_overlay SET superseded_at = $2
+			WHERE id = $1`, before.ID, t.Now); err != nil {
 			return nil, fmt.Errorf("end overlay %s: %w", before.ID, err)
 		}
 	}
-	create := t.PolicyOverlay.Create().SetID(ids.New(ids.PolicyOverlay)).SetScope(at.scope).SetRevision(in.ExpectedRevision + 1).
+	create := t.PolicyOverlay.Create().SetID(ids.New(ids.PolicyOverlay)).SetScope(at.scope).
+		SetRevision(in.ExpectedRevision + 1).
 		SetDocument(in.Document).SetReason(in.Reason).SetUpdatedBy(string(t.Actor.ID)).SetCreatedAt(t.Now)
 	if at.tenantID != "" {
 		create.SetTenantID(at.tenantID)
@@ -204,12 +208,12 @@ func judge(ctx context.Context, t *tx.Tx, at place, in SetInput, document *polic
 
 // holding returns the overlay that holds in a place; nil for none.
 func holding(ctx context.Context, t *tx.Tx, at place) (*db.PolicyOverlay, error) {
-	rows, err := t.Query(ctx, `SELECT `+columns+` FROM policy_overlay
+	found, err := t.Query(ctx, `SELECT `+rows.PolicyOverlayColumns+` FROM policy_overlay
 		WHERE superseded_at IS NULL AND scope = $1 AND coalesce(project_id, tenant_id, '') = $2`, at.scope, at.key())
 	if err != nil {
 		return nil, fmt.Errorf("load the policy of %s: %w", at.key(), err)
 	}
-	row, err := pgx.CollectExactlyOneRow(rows, scan)
+	row, err := pgx.CollectExactlyOneRow(found, rows.PolicyOverlay)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -49,7 +49,8 @@ func (s *scene) fill(found *facts) {
 		}
 	}
 	for _, project := range s.projects {
-		s.things = append(s.things, thing{project: project, name: "all that the project has", ask: used[project.ID].Within})
+		s.things = append(s.things, thing{project: project, name: "all that the project has",
+			ask: used[project.ID].Within})
 	}
 }
 

@@ -34,7 +34,8 @@ func TestAListPriceIsInTheBookAndALaterOneEndsIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found.Rows, 1, "the first has ended")
 	now := found.Rows[0]
-	require.Equal(t, []string{"capacity", "3", "3600"}, []string{now.Meter, now.Tiers[0].Price.String(), now.Per.String()})
+	require.Equal(t, []string{"capacity", "3", "3600"}, []string{now.Meter, now.Tiers[0].Price.String(),
+		now.Per.String()})
 	require.Equal(t, 3, k.Count("price_version", ""), "the first, what is left of it, and the second")
 	require.Equal(t, 1, k.Count("price_version a", "superseded_xid IS NOT NULL"))
 	require.Equal(t, 1, k.Count("price_version a JOIN price_version b ON b.origin = a.id AND b.id <> a.id",

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -75,13 +76,14 @@ func (s *Service) Set(ctx context.Context, in SetInput) (*db.SKUPrice, error) {
 		if err := audit.Require(t, action, authz.SKUPriceManage, authz.Object{}, ""); err != nil {
 			return err
 		}
-		before, err := read(ctx, t, `SELECT `+columns+` FROM sku_price WHERE sku = $1 FOR UPDATE`, in.SKU)
+		before, err := read(ctx, t, `SELECT `+rows.SKUPriceColumns+` FROM sku_price WHERE sku = $1 FOR UPDATE`, in.SKU)
 		if err != nil {
 			return err
 		}
 		after, err := read(ctx, t, `INSERT INTO sku_price (id, sku, currency, hourly_micros, updated_at)
 			VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (sku) DO UPDATE SET currency = $3, hourly_micros = $4, updated_at = $5 RETURNING `+columns,
+			ON CONFLICT (sku) DO UPDATE SET currency = $3, hourly_micros = $4, updated_at = $5
+			RETURNING `+rows.SKUPriceColumns,
 			ids.New(ids.SKUPrice), in.SKU, in.Currency, micros, t.Now)
 		if err != nil {
 			return err
@@ -120,15 +122,9 @@ func shown(row *db.SKUPrice) map[string]any {
 // List reads the list prices by SKU, at most 500. Any logged-in caller may.
 func (s *Service) List(ctx context.Context) ([]*db.SKUPrice, error) {
 	found := []*db.SKUPrice{}
-	_, err := s.DB.Read(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM sku_price ORDER BY sku LIMIT $1`, maxListed))
+	_, err := s.DB.Read(ctx, tx.Rows(&found, rows.SKUPrice, `SELECT `+rows.SKUPriceColumns+` FROM sku_price ORDER BY sku
+		LIMIT $1`, maxListed))
 	return found, err
-}
-
-const columns = `sku_price.id, sku_price.sku, sku_price.currency, sku_price.hourly_micros, sku_price.updated_at`
-
-func scan(row pgx.CollectableRow) (*db.SKUPrice, error) {
-	x := &db.SKUPrice{}
-	return x, row.Scan(&x.ID, &x.Sku, &x.Currency, &x.HourlyMicros, &x.UpdatedAt)
 }
 
 func read(ctx context.Context, t *tx.Tx, sql string, args ...any) ([]*db.SKUPrice, error) {
@@ -136,7 +132,7 @@ func read(ctx context.Context, t *tx.Tx, sql string, args ...any) ([]*db.SKUPric
 	if err != nil {
 		return nil, fmt.Errorf("set a price: %w", err)
 	}
-	list, err := pgx.CollectRows(found, scan)
+	list, err := pgx.CollectRows(found, rows.SKUPrice)
 	if err != nil {
 		return nil, fmt.Errorf("set a price: %w", err)
 	}

@@ -41,7 +41,8 @@ type VersionInput struct {
 func (in *VersionInput) Check() error {
 	wrong := &check.Input{}
 	if !meterPattern.MatchString(in.Meter) {
-		wrong.Bad("input.meter", "must be letters, digits, dot, dash and underscore, at most 64, and start with a letter")
+		wrong.Bad("input.meter",
+			"must be letters, digits, dot, dash and underscore, at most 64, and start with a letter")
 	}
 	for path, value := range map[string]*string{"input.sku": in.SKU, "input.region": in.Region} {
 		if value != nil && !skuPattern.MatchString(*value) {

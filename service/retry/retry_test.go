@@ -257,8 +257,9 @@ func TestRetriesThatCannotBeAreRefused(t *testing.T) {
 		op   *operation.View
 		word string
 	}{
-		"superseded": {superseded, "superseded"}, "succeeded": {succeeded, "succeeded"}, "running": {running, "RUNNING"},
-		"launch": {launch, "launch it again"}, "release": {failed, "request the release"},
+		"superseded": {superseded, "superseded"}, "succeeded": {succeeded, "succeeded"},
+		"running": {running, "RUNNING"},
+		"launch":  {launch, "launch it again"}, "release": {failed, "request the release"},
 		"asked for nothing that is kept": {unknown, "not stored"},
 	} {
 		_, err := b.service.Retry(b.admin, of(c.op, "k"))

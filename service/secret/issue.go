@@ -191,7 +191,8 @@ func (s *Service) store(ctx context.Context, t *tx.Tx, v *View, fresh *custody.F
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(ctx, `INSERT INTO runtime_secret (id, tenant_id, project_id, instance_id, member_id, node_id, purpose,
+	_, err = t.Exec(ctx, `INSERT INTO runtime_secret (id, tenant_id, project_id, instance_id, member_id, node_id,
+		purpose,
 		audience, delivery, spec,
 		version, sealed, keeper, expires_at, actor_kind, actor_id, actor_name, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,

@@ -67,14 +67,18 @@ func TestBadInputIsRefusedByItsFieldAndNothingIsWritten(t *testing.T) {
 		{"pull too long", func(in *secret.IssueInput) {
 			in.Purpose, in.ArtifactDigest, in.TTLSeconds = secret.PurposeArtifactPull, b.digest, 901
 		}, fault.InvalidArgument, "input.ttlSeconds"},
-		{"pull of nothing", func(in *secret.IssueInput) { in.Purpose = secret.PurposeArtifactPull }, fault.InvalidArgument,
+		{"pull of nothing", func(in *secret.IssueInput) {
+			in.Purpose = secret.PurposeArtifactPull
+		}, fault.InvalidArgument,
 			"input.artifactDigest"},
 		{"pull of another", func(in *secret.IssueInput) {
 			in.Purpose, in.ArtifactDigest = secret.PurposeArtifactPull, platformtest.Digest([]byte("other"))
 		}, fault.InvalidArgument, "input.artifactDigest"},
 		{"digest of none", func(in *secret.IssueInput) { in.ArtifactDigest = b.digest }, fault.InvalidArgument,
 			"input.artifactDigest"},
-		{"node without member", func(in *secret.IssueInput) { in.Audience = lifecycle.SecretForNode }, fault.InvalidArgument,
+		{"node without member", func(in *secret.IssueInput) {
+			in.Audience = lifecycle.SecretForNode
+		}, fault.InvalidArgument,
 			"input.memberId"},
 		{"adapter with member", func(in *secret.IssueInput) { in.MemberID = &b.member }, fault.InvalidArgument,
 			"input.memberId"},

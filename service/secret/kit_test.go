@@ -75,7 +75,8 @@ func (b *bench) allow(purposes ...string) {
 	document, err := json.Marshal(map[string]any{"secretPurposes": map[string]any{"allow": append(purposes,
 		secret.PurposeArtifactPull)}})
 	require.NoError(b.t, err)
-	b.SQL(`INSERT INTO policy_overlay (id, scope, revision, document, created_at) VALUES ($1, 'PLATFORM', 1, $2, now())`,
+	b.SQL(`INSERT INTO policy_overlay (id, scope, revision, document, created_at)
+		VALUES ($1, 'PLATFORM', 1, $2, now())`,
 		ids.New(ids.PolicyOverlay), document)
 }
 

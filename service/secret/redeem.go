@@ -86,7 +86,8 @@ func (s *Service) peek(ctx context.Context, id ids.ID) (found *bound, node bool,
 		}
 		found = &bound{}
 		err := t.QueryRow(ctx,
-			`SELECT tenant, project, instance, purpose, version, expires, sealed, sealing_key FROM platform.peek_secret($1)`,
+			`SELECT tenant, project, instance, purpose, version, expires, sealed, sealing_key
+				FROM platform.peek_secret($1)`,
 			id).
 			Scan(&found.TenantID, &found.ProjectID, &found.InstanceID, &found.purpose, &found.version, &found.expires,
 				&found.sealed, &found.sealingKey)
@@ -127,7 +128,8 @@ func (s *Service) deliver(ctx context.Context, id ids.ID, found *bound) (counted
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		counted = false
 		var deliveries *int
-		if err := t.QueryRow(ctx, `SELECT platform.deliver_secret($1, $2)`, id, found.version).Scan(&deliveries); err != nil {
+		if err := t.QueryRow(ctx, `SELECT platform.deliver_secret($1, $2)`, id, found.version).
+			Scan(&deliveries); err != nil {
 			return fmt.Errorf("deliver secret %s: %w", id, err)
 		}
 		if deliveries == nil {

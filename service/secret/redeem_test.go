@@ -103,10 +103,11 @@ func TestWhoASecretIsNotBoundToFindsNothingAndIsAudited(t *testing.T) {
 		"the adapter of another":  {second(b.secrets.Redeem(stranger, forAdapter.ID)), fault.NotFound},
 		"a token without the key": {second(b.secrets.Redeem(b.With(b.OperationToken(b.operation, authz.SecretRead)),
 			forAdapter.ID)), fault.Forbidden},
-		"the admin":                     {second(b.secrets.Redeem(b.admin, forAdapter.ID)), fault.Forbidden},
-		"an operator":                   {second(b.secrets.Redeem(b.As(b.Operator()), forAdapter.ID)), fault.Forbidden},
-		"nobody's secret":               {second(b.secrets.Redeem(b.node, ids.New(ids.RuntimeSecret))), fault.NotFound},
-		"the admin, one that is nobody": {second(b.secrets.Redeem(b.admin, ids.New(ids.RuntimeSecret))), fault.Forbidden},
+		"the admin":       {second(b.secrets.Redeem(b.admin, forAdapter.ID)), fault.Forbidden},
+		"an operator":     {second(b.secrets.Redeem(b.As(b.Operator()), forAdapter.ID)), fault.Forbidden},
+		"nobody's secret": {second(b.secrets.Redeem(b.node, ids.New(ids.RuntimeSecret))), fault.NotFound},
+		"the admin, one that is nobody": {second(b.secrets.Redeem(b.admin, ids.New(ids.RuntimeSecret))),
+			fault.Forbidden},
 	} {
 		require.True(t, fault.Is(c.err, c.code), "%s: %v", name, c.err)
 	}

@@ -130,5 +130,6 @@ func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*View, error) 
 func trail(v *View) map[string]any {
 	return map[string]any{"instance": v.InstanceID, "purpose": v.Purpose, "audience": v.Audience, "member": v.MemberID,
 		"node":     v.NodeID,
-		"delivery": v.Delivery, "spec": v.Spec, "version": v.Version, "deliveries": v.Deliveries, "expiresAt": v.ExpiresAt}
+		"delivery": v.Delivery, "spec": v.Spec, "version": v.Version, "deliveries": v.Deliveries,
+		"expiresAt": v.ExpiresAt}
 }

@@ -48,7 +48,8 @@ func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View)
 		}
 	}
 	var live int
-	err := t.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM runtime_secret WHERE instance_id = $1 AND revoked_at IS NULL
+	err := t.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM runtime_secret WHERE instance_id = $1
+		AND revoked_at IS NULL
 		AND expires_at > $2
 		AND (delivery <> 'ONCE' OR deliveries = 0) LIMIT $3) l`, in.InstanceID, t.Now, maxLive).Scan(&live)
 	if err != nil {
@@ -108,7 +109,8 @@ func denied(format string, args ...any) error {
 // bind ties the secret to the node that the member is on now. A member of another instance counts as unknown.
 func (in IssueInput) bind(ctx context.Context, t *tx.Tx, out *View) error {
 	var status lifecycle.MemberStatus
-	err := t.QueryRow(ctx, `SELECT node_id, status FROM member WHERE id = $1 AND instance_id = $2 FOR SHARE`, *in.MemberID,
+	err := t.QueryRow(ctx, `SELECT node_id, status FROM member WHERE id = $1 AND instance_id = $2
+		FOR SHARE`, *in.MemberID,
 		in.InstanceID).
 		Scan(&out.NodeID, &status)
 	switch {

@@ -31,7 +31,7 @@ func attachable(_ *db.ControlPlaneShare, instance *db.Instance, left *policy.Eff
 	return policy.Join(
 		left.App(instance.AppSlug, "shareId"),
 		left.Version(instance.AppSlug, instance.AppVersion, "shareId"),
-		left.Mode(lifecycle.OperatingMode(instance.OperatingMode), lifecycle.ControlPlaneScope(instance.ControlPlaneScope),
-			"shareId"),
+		left.Mode(lifecycle.OperatingMode(instance.OperatingMode),
+			lifecycle.ControlPlaneScope(instance.ControlPlaneScope), "shareId"),
 	)
 }

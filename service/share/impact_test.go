@@ -61,7 +61,8 @@ func TestTheImpactNamesEveryProjectThatAChangeWouldTouch(t *testing.T) {
 		found, err := impact.Read(ctx, b.DB, b.made.ID)
 		require.NoError(t, err, name)
 		require.Equal(t, []any{b.made.ID, lifecycle.ControlPlaneTenant, 1, 1, 1},
-			[]any{found.InstanceID, found.ControlPlaneScope, found.AttachedTotal, found.MembersTotal, found.OpenOperations})
+			[]any{found.InstanceID, found.ControlPlaneScope, found.AttachedTotal, found.MembersTotal,
+				found.OpenOperations})
 		require.Len(t, found.Projects, 2)
 		home, guest := found.Projects[0], found.Projects[1]
 		require.Equal(t, []any{b.home.ID, b.home.DisplayName, 3, 0},
@@ -78,9 +79,10 @@ func TestTheImpactNamesEveryProjectThatAChangeWouldTouch(t *testing.T) {
 		id   ids.ID
 		code fault.Code
 	}{
-		"the attached project": {b.other, b.made.ID, fault.NotFound}, "a third project": {third, b.made.ID, fault.NotFound},
-		"without the key": {b.With(blind), b.made.ID, fault.Forbidden},
-		"no instance":     {b.owner, ids.New(ids.Instance), fault.NotFound},
+		"the attached project": {b.other, b.made.ID, fault.NotFound},
+		"a third project":      {third, b.made.ID, fault.NotFound},
+		"without the key":      {b.With(blind), b.made.ID, fault.Forbidden},
+		"no instance":          {b.owner, ids.New(ids.Instance), fault.NotFound},
 	} {
 		_, err := impact.Read(c.ctx, b.DB, c.id)
 		require.True(t, fault.Is(err, c.code), "%s: %v", name, err)
@@ -174,7 +176,8 @@ func TestAControlPlaneIsNotTakenFromUnderOthersUnseen(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("audit_entry",
-		"action = 'decommissionInstance' AND allowed AND after -> 'attachedProjects' -> 0 ->> 'ProjectID' = $1", b.guest.ID))
+		"action = 'decommissionInstance' AND allowed AND after -> 'attachedProjects' -> 0 ->> 'ProjectID' = $1",
+		b.guest.ID))
 }
 
 func TestAnInstanceThatNobodyIsAttachedToChangesAsBefore(t *testing.T) {

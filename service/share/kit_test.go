@@ -58,7 +58,8 @@ func setup(t *testing.T) *bundle {
 }
 
 func (b *bundle) offer(key string) share.OfferInput {
-	return share.OfferInput{InstanceID: b.made.ID, ProjectID: b.guest.ID, Reason: "one queue for all", IdempotencyKey: key}
+	return share.OfferInput{InstanceID: b.made.ID, ProjectID: b.guest.ID, Reason: "one queue for all",
+		IdempotencyKey: key}
 }
 
 func (b *bundle) offered() *db.ControlPlaneShare {

@@ -58,8 +58,8 @@ func (s *Service) Offer(ctx context.Context, in OfferInput) (*db.ControlPlaneSha
 			return err
 		}
 		made := ids.New(ids.ControlPlane)
-		repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: instance.TenantID, ProjectID: instance.ProjectID,
-			Value: in.IdempotencyKey, Input: in}, &made)
+		repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: instance.TenantID,
+			ProjectID: instance.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,8 @@ func offer(ctx context.Context, t *tx.Tx, in OfferInput, id ids.ID) (*db.Control
 	if err := offerable(ctx, t, instance, project); err != nil {
 		return nil, err
 	}
-	row, err := t.ControlPlaneShare.Create().SetID(id).SetTenantID(instance.TenantID).SetProjectID(project).SetOwnerProjectID(instance.ProjectID).
+	row, err := t.ControlPlaneShare.Create().SetID(id).SetTenantID(instance.TenantID).SetProjectID(project).
+		SetOwnerProjectID(instance.ProjectID).
 		SetInstanceID(instance.ID).SetReason(in.Reason).SetOfferedBy(t.Actor.Name).SetCreatedAt(t.Now).Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("offer instance %s: %w", instance.ID, err)

@@ -147,7 +147,8 @@ func TestBelowTheVerbsEachEndWritesItsOwnPartOfAShareAlone(t *testing.T) {
 		"the owner accepts for it": {b.owner, `UPDATE control_plane_share SET status = 'ATTACHED' WHERE id = $1`,
 			[]any{row.ID}},
 		"the other takes another end": {b.other,
-			`UPDATE control_plane_share SET instance_id = instance_id, project_id = $2 WHERE id = $1`, []any{row.ID, third.ID}},
+			`UPDATE control_plane_share SET instance_id = instance_id, project_id = $2
+				WHERE id = $1`, []any{row.ID, third.ID}},
 	} {
 		_, err := run(statement.ctx, statement.sql, statement.args...)
 		require.Error(t, err, name)
@@ -155,7 +156,8 @@ func TestBelowTheVerbsEachEndWritesItsOwnPartOfAShareAlone(t *testing.T) {
 	_, err := b.service.Accept(b.other, share.Input{ShareID: row.ID})
 	require.NoError(t, err)
 	for name, sql := range map[string]string{
-		"changes the instance": `UPDATE instance SET name = 'mine'`, "changes a member": `UPDATE member SET cordoned = true`,
+		"changes the instance": `UPDATE instance SET name
+			= 'mine'`, "changes a member": `UPDATE member SET cordoned = true`,
 		"locks the instance": `DELETE FROM instance`,
 	} {
 		n, _ := run(b.other, sql)
@@ -165,7 +167,8 @@ func TestBelowTheVerbsEachEndWritesItsOwnPartOfAShareAlone(t *testing.T) {
 	require.NoError(t, b.DB.Write(b.other, func(ctx context.Context, w *tx.Tx) error {
 		return w.QueryRow(ctx, `SELECT (SELECT count(*) FROM instance), (SELECT count(*) FROM member), (SELECT count(*)
 			FROM app_instance_event),
-			(SELECT count(*) FROM platform.attached_projects($1))`, b.made.ID).Scan(&seen[0], &seen[1], &seen[2], &seen[3])
+			(SELECT count(*) FROM platform.attached_projects($1))`, b.made.ID).
+			Scan(&seen[0], &seen[1], &seen[2], &seen[3])
 	}))
 	require.Equal(t, [4]int{1, 0, 0, 0}, seen, "the instance's row, and nothing below it")
 	require.Equal(t, 1, b.Count("control_plane_share", "status = 'ATTACHED'"))

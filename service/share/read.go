@@ -20,17 +20,6 @@ import (
 // list names the cursors of lists of shares.
 const list = "controlPlaneShares"
 
-const columns = `id, tenant_id, project_id, instance_id, owner_project_id, status, reason, offered_by, answered_by, ended_by, end_reason,
-	answered_at, ended_at, created_at`
-
-func scan(row pgx.CollectableRow) (*db.ControlPlaneShare, error) {
-	x := new(db.ControlPlaneShare)
-	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), (*string)(&x.InstanceID),
-		(*string)(&x.OwnerProjectID),
-		(*string)(&x.Status), &x.Reason, &x.OfferedBy, &x.AnsweredBy, &x.EndedBy, &x.EndReason, &x.AnsweredAt, &x.EndedAt,
-		&x.CreatedAt)
-}
-
 // List reads the shares that a project offers or is offered, newest first, and with ended those that have ended. It
 // requires control_plane.read on the project. NOT_FOUND when that is missing or hidden.
 func (s *Service) List(ctx context.Context, projectID ids.ID, ended bool,
@@ -39,7 +28,7 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, ended bool,
 	if err := args.Decode(list, &after); err != nil {
 		return nil, err
 	}
-	sql := `SELECT ` + columns +
+	sql := `SELECT ` + rows.ControlPlaneShareColumns +
 		` FROM control_plane_share WHERE (project_id = $1 OR owner_project_id = $1) AND ($2 = '' OR id < $2)`
 	if !ended {
 		sql += ` AND ended_at IS NULL`
@@ -48,7 +37,8 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, ended bool,
 	var found []*db.ControlPlaneShare
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Rows(&found, scan, sql+` ORDER BY id DESC LIMIT $3`, projectID, string(after), args.First+1))
+		tx.Rows(&found, rows.ControlPlaneShare, sql+` ORDER BY id DESC LIMIT $3`, projectID, string(after),
+			args.First+1))
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +55,8 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, ended bool,
 // Get reads a share. It requires control_plane.read at either of its ends.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*db.ControlPlaneShare, error) {
 	var found *db.ControlPlaneShare
-	actor, err := s.DB.Read(ctx, tx.Row(&found, scan, `SELECT `+columns+` FROM control_plane_share WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&found, rows.ControlPlaneShare, `SELECT `+rows.ControlPlaneShareColumns+`
+		FROM control_plane_share WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +82,8 @@ type ControlPlane struct {
 // the share is open. It requires control_plane.read at either end; what may not be seen is left out.
 func (s *Service) ControlPlanes(ctx context.Context, shares []ids.ID) (map[ids.ID]*ControlPlane, error) {
 	var found []*shared
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanShared, `SELECT share_id, share_tenant, share_project, owner_project,
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanShared, `SELECT share_id, share_tenant, share_project,
+		owner_project,
 		instance_id, name,
 		app_slug, app_version, permission_family, status, health, document FROM platform.shared_planes($1)`, shares))
 	if err != nil {

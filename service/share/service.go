@@ -142,9 +142,11 @@ func (m move) write(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, in
 	if to.Terminal() {
 		row.EndedBy, row.EndReason, row.EndedAt = t.Actor.Name, reason, &t.Now
 	}
-	_, err := t.Exec(ctx, `UPDATE control_plane_share SET status = $2, answered_by = $3, answered_at = $4, ended_by = $5,
+	_, err := t.Exec(ctx, `UPDATE control_plane_share SET status = $2, answered_by = $3, answered_at = $4,
+		ended_by = $5,
 		end_reason = $6,
-		ended_at = $7 WHERE id = $1`, row.ID, to, row.AnsweredBy, row.AnsweredAt, row.EndedBy, row.EndReason, row.EndedAt)
+		ended_at = $7 WHERE id = $1`, row.ID, to, row.AnsweredBy, row.AnsweredAt, row.EndedBy, row.EndReason,
+		row.EndedAt)
 	if err != nil {
 		return nil, fmt.Errorf("change share %s: %w", row.ID, err)
 	}

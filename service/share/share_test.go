@@ -76,7 +76,8 @@ func TestAnOfferIsDeclinedOrWithdrawnAndAnAttachedProjectPutOut(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.ShareDetached, out.Status)
 	require.Equal(t, []string{
-		"apps.instance.control_plane_offered", "apps.instance.control_plane_declined", "apps.instance.control_plane_offered",
+		"apps.instance.control_plane_offered", "apps.instance.control_plane_declined",
+		"apps.instance.control_plane_offered",
 		"apps.instance.control_plane_withdrawn",
 		"apps.instance.control_plane_offered", "apps.instance.control_plane_attached",
 		"apps.instance.control_plane_detached"}, b.told())
@@ -106,8 +107,8 @@ func TestWhatMayNotBeOfferedIsRefused(t *testing.T) {
 		"its own project":          {b.owner, to(b.home.ID), fault.InvalidArgument, "input.projectId"},
 		"no instance": {b.owner, share.OfferInput{InstanceID: ids.New(ids.Instance), ProjectID: b.guest.ID,
 			Reason: "r", IdempotencyKey: "k"}, fault.NotFound, ""},
-		"one that serves a project": {b.owner, share.OfferInput{InstanceID: alone.ID, ProjectID: b.guest.ID, Reason: "r",
-			IdempotencyKey: "k"},
+		"one that serves a project": {b.owner, share.OfferInput{InstanceID: alone.ID, ProjectID: b.guest.ID,
+			Reason: "r", IdempotencyKey: "k"},
 			fault.FailedPrecondition, "input.instanceId"},
 		"by a member":          {b.As(b.member), b.offer("k"), fault.Forbidden, ""},
 		"by the other project": {b.other, b.offer("k"), fault.NotFound, ""},
@@ -140,7 +141,8 @@ func TestEachEndMovesAShareByItsOwnKeyAlone(t *testing.T) {
 	third := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.Project(b.tenant))))
 	_, robot := b.ServiceAccount(b.guest, authz.Keys()...)
 	verbs := map[string]func(context.Context, share.Input) (*db.ControlPlaneShare, error){
-		"accept": b.service.Accept, "decline": b.service.Decline, "withdraw": b.service.Withdraw, "detach": b.service.Detach,
+		"accept": b.service.Accept, "decline": b.service.Decline, "withdraw": b.service.Withdraw,
+		"detach": b.service.Detach,
 	}
 	before := b.written()
 	for name, c := range map[string]struct {
@@ -295,7 +297,8 @@ func TestTheOtherProjectSeesWhatIsSharedAsLongAsItIs(t *testing.T) {
 		require.NotNil(t, seen, "what is offered is shown before it is accepted")
 		require.Equal(t, []any{b.made.ID, b.made.Name, b.made.AppSlug, "1.0.0", "apps", lifecycle.InstanceRunning,
 			lifecycle.HealthUnknown},
-			[]any{seen.InstanceID, seen.Name, seen.AppSlug, seen.AppVersion, seen.PermissionFamily, seen.Status, seen.Health})
+			[]any{seen.InstanceID, seen.Name, seen.AppSlug, seen.AppVersion, seen.PermissionFamily, seen.Status,
+				seen.Health})
 		require.Equal(t, "queue.read", seen.Actions[0].Name)
 	}
 	third := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.Project(b.tenant))))

@@ -72,7 +72,8 @@ func TestTheOwnersTimelineIsToldWhatAnAttachedProjectDid(t *testing.T) {
 	_, err := b.instances.InvokeAction(b.As(b.guestMember), in)
 	require.NoError(t, err, "what was begun before the detachment is brought to its end")
 	require.Equal(t, 1, b.Count("app_instance_event",
-		"type = 'apps.instance.action_invoked' AND payload ->> 'project' = $1 AND project_id = $2", b.guest.ID, b.home.ID))
+		"type = 'apps.instance.action_invoked' AND payload ->> 'project' = $1 AND project_id = $2", b.guest.ID,
+		b.home.ID))
 	require.Equal(t, []string{"apps.instance.control_plane_offered", "apps.instance.control_plane_attached",
 		"apps.instance.control_plane_detached", "apps.instance.action_invoked"}, b.told())
 	_, err = b.instances.InvokeAction(b.As(b.guestMember), in)
@@ -160,9 +161,15 @@ func TestAnAttachedProjectSeesNothingThroughTheReadsOfInstances(t *testing.T) {
 	blockers := &blocker.Service{DB: b.DB}
 	for name, ctx := range map[string]context.Context{"its admin": b.other, "its robot": b.With(robot)} {
 		for what, read := range map[string]func() error{
-			"instance":    func() error { _, err := b.instances.Get(ctx, b.made.ID, instance.Want{}); return err },
-			"members":     func() error { _, err := b.instances.Members(ctx, b.made.ID, page.Args{First: 10}); return err },
-			"timeline":    func() error { _, err := b.instances.Events(ctx, b.made.ID, page.Args{First: 10}); return err },
+			"instance": func() error { _, err := b.instances.Get(ctx, b.made.ID, instance.Want{}); return err },
+			"members": func() error {
+				_, err := b.instances.Members(ctx, b.made.ID, page.Args{First: 10})
+				return err
+			},
+			"timeline": func() error {
+				_, err := b.instances.Events(ctx, b.made.ID, page.Args{First: 10})
+				return err
+			},
 			"allocations": func() error { _, err := b.instances.Allocations(ctx, b.made.ID); return err },
 			"member":      func() error { _, err := b.instances.Member(ctx, member); return err },
 			"event":       func() error { _, err := b.instances.Event(ctx, told); return err },
@@ -226,7 +233,8 @@ func TestSharesEndWithTheirControlPlane(t *testing.T) {
 			end(b)
 			require.Zero(t, b.Count("control_plane_share", "ended_at IS NULL"))
 			require.Equal(t, 1, b.Count("control_plane_share", "status = 'DETACHED' AND project_id = $1", b.guest.ID))
-			require.Equal(t, 1, b.Count("control_plane_share", "status = 'WITHDRAWN' AND project_id = $1", in.ProjectID))
+			require.Equal(t, 1, b.Count("control_plane_share", "status = 'WITHDRAWN' AND project_id = $1",
+				in.ProjectID))
 		})
 	}
 }

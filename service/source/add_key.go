@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/origin"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -94,7 +95,8 @@ func addKey(ctx context.Context, t *tx.Tx, in KeyInput, key trusted) (*db.Signer
 		return nil, err
 	}
 	var held int
-	if err := t.QueryRow(ctx, `SELECT count(*) FROM signer_key WHERE source_id = $1`, source.ID).Scan(&held); err != nil {
+	if err := t.QueryRow(ctx, `SELECT count(*) FROM signer_key
+		WHERE source_id = $1`, source.ID).Scan(&held); err != nil {
 		return nil, fmt.Errorf("count the keys of %s: %w", source.ID, err)
 	}
 	if held >= origin.MaxKeys {
@@ -105,10 +107,10 @@ func addKey(ctx context.Context, t *tx.Tx, in KeyInput, key trusted) (*db.Signer
 	if in.ValidFrom != nil {
 		from = *in.ValidFrom
 	}
-	row, err := one(ctx, t, scanKey, `INSERT INTO signer_key (id, source_id, tenant_id, name, public_key, fingerprint,
-		algorithm, valid_from, valid_until, created_by, created_at)
+	row, err := one(ctx, t, rows.SignerKey, `INSERT INTO signer_key (id, source_id, tenant_id, name, public_key,
+		fingerprint, algorithm, valid_from, valid_until, created_by, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING
-		`+keyColumns, ids.New(ids.SignerKey), source.ID, source.TenantID, in.Name,
+		`+rows.SignerKeyColumns, ids.New(ids.SignerKey), source.ID, source.TenantID, in.Name,
 		key.pem, key.fingerprint, key.algorithm, from, in.ValidUntil, string(t.Actor.ID), t.Now)
 	if tx.Violates(err, "signerkey_source_id_fingerprint") {
 		return nil, fault.New(fault.Conflict, "the source already has this key, %s; it may be revoked",

@@ -126,7 +126,8 @@ func TestAWrongCredentialIsRefusedWithoutRepeatingIt(t *testing.T) {
 			"input.secret"},
 		"no user": {b.admin, source.CredentialInput{SourceID: made.ID, Secret: "s3cret"}, fault.InvalidArgument,
 			"input.user"},
-		"long user": {b.admin, source.CredentialInput{SourceID: made.ID, User: strings.Repeat("u", 201), Secret: "s3cret"},
+		"long user": {b.admin, source.CredentialInput{SourceID: made.ID, User: strings.Repeat("u", 201),
+			Secret: "s3cret"},
 			fault.InvalidArgument, "input.user"},
 		"colon": {b.admin, source.CredentialInput{SourceID: made.ID, User: "a:b", Secret: "s3cret"},
 			fault.InvalidArgument, "input.user"},
@@ -142,8 +143,8 @@ func TestAWrongCredentialIsRefusedWithoutRepeatingIt(t *testing.T) {
 			""},
 		"another's": {b.elsewhere, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret"},
 			fault.NotFound, ""},
-		"a viewer": {b.viewer, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret"}, fault.Forbidden,
-			""},
+		"a viewer": {b.viewer, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret"},
+			fault.Forbidden, ""},
 	} {
 		_, err := b.verbs.SetCredential(one.as, one.in)
 		refused(t, err, one.code, one.path, what)
@@ -232,7 +233,8 @@ func TestWhatIsWrongWithAKeyIsNamedAndNothingIsTrusted(t *testing.T) {
 		"long name": {b.admin, func(in *source.KeyInput) { in.Name = strings.Repeat("n", 81) }, fault.InvalidArgument,
 			"input.name"},
 		"no key": {b.admin, func(in *source.KeyInput) { in.PublicKey = "" }, fault.InvalidArgument, "input.publicKey"},
-		"no PEM": {b.admin, func(in *source.KeyInput) { in.PublicKey = "AAAA" }, fault.InvalidArgument, "input.publicKey"},
+		"no PEM": {b.admin, func(in *source.KeyInput) { in.PublicKey = "AAAA" }, fault.InvalidArgument,
+			"input.publicKey"},
 		"P-384": {b.admin, func(in *source.KeyInput) { in.PublicKey = ellipticKey(t, elliptic.P384()) },
 			fault.InvalidArgument, "input.publicKey"},
 		"RSA": {b.admin, func(in *source.KeyInput) { in.PublicKey = rsaKey(t) }, fault.InvalidArgument,

@@ -104,7 +104,8 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, at *url.
 		return nil, err
 	}
 	if repeated {
-		return one(ctx, t, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1`, made)
+		return one(ctx, t, rows.ArtifactSource, `SELECT `+rows.ArtifactSourceColumns+`
+			FROM artifact_source WHERE id = $1`, made)
 	}
 	if s.Allow != nil {
 		if err := s.Allow(at); err != nil {
@@ -117,16 +118,16 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, at *url.
 	if err := room(ctx, t, in.TenantID); err != nil {
 		return nil, err
 	}
-	row, err := one(ctx, t, scan, `INSERT INTO artifact_source (id, tenant_id, name, kind, location, region,
-		signature_policy, created_by, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING `+columns, made, in.TenantID, in.Name, string(in.Kind),
-		in.Location, in.Region,
-		string(in.SignaturePolicy), string(t.Actor.ID), t.Now)
+	row, err := one(ctx, t, rows.ArtifactSource, `INSERT INTO artifact_source (id, tenant_id, name, kind, location,
+		region, signature_policy, created_by, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING `+rows.ArtifactSourceColumns,
+		made, in.TenantID, in.Name, string(in.Kind), in.Location, in.Region, string(in.SignaturePolicy),
+		string(t.Actor.ID), t.Now)
 	if err != nil {
 		return nil, taken(fmt.Errorf("create a source: %w", err), "input.location")
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: where, ObjectID: row.ID,
-		After: trail(row)})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: where,
+		ObjectID: row.ID, After: trail(row)})
 }
 
 // placed returns the refusal of an address at the field that named it.
@@ -150,7 +151,8 @@ func room(ctx context.Context, t *tx.Tx, tenantID *ids.ID) error {
 		return fmt.Errorf("count the sources of %q: %w", of, err)
 	}
 	if held >= maxSources {
-		return fault.New(fault.LimitExceeded, "there may be at most %d sources of one owner", maxSources).At("input.tenantId")
+		return fault.New(fault.LimitExceeded, "there may be at most %d sources of one owner", maxSources).
+			At("input.tenantId")
 	}
 	return nil
 }

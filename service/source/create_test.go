@@ -23,7 +23,8 @@ func TestASourceIsMadeOnceAndKnownToItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{"models", lifecycle.SourceOCI, "registry.test/models", "", lifecycle.SignatureRequired, "",
 		&b.tenant.ID},
-		[]any{made.Name, made.Kind, made.Location, made.Region, made.SignaturePolicy, made.CredentialUser, made.TenantID})
+		[]any{made.Name, made.Kind, made.Location, made.Region, made.SignaturePolicy, made.CredentialUser,
+			made.TenantID})
 	require.Nil(t, made.DisabledAt)
 	require.Nil(t, made.CredentialAt)
 	require.NotEmpty(t, made.CreatedBy)
@@ -51,7 +52,8 @@ func TestASourceIsMadeOnceAndKnownToItsOwn(t *testing.T) {
 	require.Nil(t, common.TenantID)
 
 	for who, want := range map[context.Context][]ids.ID{
-		b.viewer: {common.ID, made.ID, bucket.ID}, b.operator: {common.ID, made.ID, bucket.ID}, b.elsewhere: {common.ID},
+		b.viewer: {common.ID, made.ID, bucket.ID}, b.operator: {common.ID, made.ID, bucket.ID},
+		b.elsewhere: {common.ID},
 	} {
 		var found []ids.ID
 		args := page.Args{First: 1}
@@ -98,9 +100,11 @@ func TestOnlyLocationsInTheirOneSpellingAreTaken(t *testing.T) {
 	for kind, locations := range map[lifecycle.SourceKind][]string{
 		lifecycle.SourceOCI: {"", "registry", "registry.test/", "registry.test/a/", "https://registry.test",
 			"registry.test//a", "/a", "Registry.test", "registry.test/A",
-			"registry.test/a:tag", "registry.test/a@sha256:0", "registry.test:0", "registry.test:443", "registry.test:05000",
+			"registry.test/a:tag", "registry.test/a@sha256:0", "registry.test:0", "registry.test:443",
+			"registry.test:05000",
 			"registry.test:65536", "registry.test:x", "registry.test:", "user@registry.test",
-			"registry.test/../a", "registry.test/a b", "registry.test?x", "registry.test#x", "registry.test.", ".registry.test",
+			"registry.test/../a", "registry.test/a b", "registry.test?x", "registry.test#x", "registry.test.",
+			".registry.test",
 			"-a.test", "a_b.test", "1::2", "[::1", "[0:0::1]:5000", "[fe80::1%eth0]:5000",
 			"registry.test/" + strings.Repeat("a", 400), strings.Repeat(long, 4) + "test"},
 		lifecycle.SourceHTTPS: {"", "https://", "https:///", "http://files.test/", "files.test/", "https://files.test",
@@ -109,7 +113,8 @@ func TestOnlyLocationsInTheirOneSpellingAreTaken(t *testing.T) {
 			"https://files.test/a//", "https://files.test/../", "https://files.test/a/./",
 			"https://files.test/%61/", "https://files.test:443/", "https://files.test/a b/", `https://files.test/a\b/`,
 			"ftp://files.test/", "https://files.test:/"},
-		lifecycle.SourceS3: {"https://s3.test/", "https://s3.test/Bucket/", "https://s3.test/b/", "https://s3.test/-bucket/",
+		lifecycle.SourceS3: {"https://s3.test/", "https://s3.test/Bucket/", "https://s3.test/b/",
+			"https://s3.test/-bucket/",
 			"https://s3.test/bucket", "s3://bucket/", "https://s3.test/bucket//"},
 		"FTP": {"registry.test", "https://files.test"},
 	} {
@@ -148,7 +153,8 @@ func TestWhatIsWrongWithASourceIsNamedAndNothingIsMade(t *testing.T) {
 		code   fault.Code
 		path   string
 	}{
-		"name":   {b.admin, func(in *source.CreateInput) { in.Name = "My models" }, fault.InvalidArgument, "input.name"},
+		"name": {b.admin, func(in *source.CreateInput) { in.Name = "My models" }, fault.InvalidArgument,
+			"input.name"},
 		"region": {b.admin, func(in *source.CreateInput) { in.Region = "eu-1" }, fault.InvalidArgument, "input.region"},
 		"bad region": {b.admin, func(in *source.CreateInput) {
 			in.Kind, in.Location, in.Region = lifecycle.SourceS3, "https://s3.test/bucket/", "EU 1"

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/origin"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -88,13 +89,13 @@ func setCredential(ctx context.Context, t *tx.Tx, in CredentialInput, fresh *cus
 			return nil, err
 		}
 	}
-	after, err := one(ctx, t, scan, `UPDATE artifact_source SET credential_user = $2, credential = $3, keeper = $4,
-		credential_at = $5 WHERE id = $1
-		RETURNING `+columns, before.ID, in.User, sealed, keeper, at)
+	after, err := one(ctx, t, rows.ArtifactSource, `UPDATE artifact_source SET credential_user = $2, credential = $3,
+		keeper = $4, credential_at = $5 WHERE id = $1
+		RETURNING `+rows.ArtifactSourceColumns, before.ID, in.User, sealed, keeper, at)
 	if err != nil {
 		return nil, fmt.Errorf("set the credential of %s: %w", before.ID, err)
 	}
-	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: owner(before.TenantID),
-		ObjectID: before.ID,
-		Before:   trail(before), After: trail(after), Reason: in.Reason})
+	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage,
+		Object: owner(before.TenantID), ObjectID: before.ID,
+		Before: trail(before), After: trail(after), Reason: in.Reason})
 }

@@ -49,8 +49,9 @@ func address(kind lifecycle.SourceKind, location string) (at *url.URL, should st
 		inner, closed := strings.CutSuffix(rest, "/")
 		host, path, _ = strings.Cut(inner, "/")
 		bucket, _, _ := strings.Cut(path, "/")
-		if !secure || !closed || strings.HasSuffix(inner, "/") || !steps(path, stepForm) || kind == lifecycle.SourceS3 &&
-			!bucketName.MatchString(bucket) {
+		if !secure || !closed || strings.HasSuffix(inner, "/") || !steps(path, stepForm) ||
+			kind == lifecycle.SourceS3 &&
+				!bucketName.MatchString(bucket) {
 			return nil, form
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/origin"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 // read runs queries of sources and keys, which row-level security confines to the platform's and those of the tenants
@@ -50,20 +51,25 @@ func (s *Service) List(ctx context.Context, tenantID *ids.ID, args page.Args) (*
 		return nil, err
 	}
 	var found []*db.ArtifactSource
-	actor, err := s.readAs(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM artifact_source WHERE (name, id) > ($1, $2)
+	actor, err := s.readAs(ctx, tx.Rows(&found, rows.ArtifactSource, `SELECT `+rows.ArtifactSourceColumns+`
+		FROM artifact_source
+		WHERE (name, id) > ($1, $2)
 		AND ($3::text IS NULL OR tenant_id IS NULL OR tenant_id = $3) ORDER BY name, id
 		LIMIT $4`, name, string(id), tenantID, args.First+1))
 	if err != nil {
 		return nil, err
 	}
 	shown(actor, found)
-	return page.Cut(args, found, func(row *db.ArtifactSource) string { return page.Cursor(list, row.Name, row.ID) }), nil
+	return page.Cut(args, found, func(row *db.ArtifactSource) string {
+		return page.Cursor(list, row.Name, row.ID)
+	}), nil
 }
 
 // Get reads a source. Key: source.read in any scope. NOT_FOUND when it is missing or another tenant's.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*db.ArtifactSource, error) {
 	var row *db.ArtifactSource
-	actor, err := s.readAs(ctx, tx.Row(&row, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1`, id))
+	actor, err := s.readAs(ctx, tx.Row(&row, rows.ArtifactSource, `SELECT `+rows.ArtifactSourceColumns+`
+		FROM artifact_source WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +83,8 @@ func (s *Service) Get(ctx context.Context, id ids.ID) (*db.ArtifactSource, error
 // Many reads sources; those that are missing or another tenant's are left out. Key: source.read in any scope.
 func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.ArtifactSource, error) {
 	var found []*db.ArtifactSource
-	actor, err := s.readAs(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM artifact_source WHERE id = ANY ($1)`,
+	actor, err := s.readAs(ctx, tx.Rows(&found, rows.ArtifactSource, `SELECT `+rows.ArtifactSourceColumns+`
+		FROM artifact_source WHERE id = ANY ($1)`,
 		wanted))
 	if err != nil {
 		return nil, err
@@ -90,7 +97,8 @@ func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.Art
 // in any scope.
 func (s *Service) KeysOf(ctx context.Context, sources []ids.ID) (map[ids.ID][]*db.SignerKey, error) {
 	var found []*db.SignerKey
-	err := s.read(ctx, tx.Rows(&found, scanKey, `SELECT `+keyColumns+` FROM signer_key WHERE source_id = ANY ($1)
+	err := s.read(ctx, tx.Rows(&found, rows.SignerKey, `SELECT `+rows.SignerKeyColumns+`
+		FROM signer_key WHERE source_id = ANY ($1)
 		ORDER BY created_at DESC, id DESC LIMIT $2`, sources, len(sources)*origin.MaxKeys))
 	if err != nil {
 		return nil, err
@@ -106,7 +114,8 @@ func (s *Service) KeysOf(ctx context.Context, sources []ids.ID) (map[ids.ID][]*d
 // artifact.read, since a caller that reads an artifact reads who has signed it.
 func (s *Service) Keys(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.SignerKey, error) {
 	var found []*db.SignerKey
-	query := tx.Rows(&found, scanKey, `SELECT `+keyColumns+` FROM signer_key WHERE id = ANY ($1)`, wanted)
+	query := tx.Rows(&found, rows.SignerKey, `SELECT `+rows.SignerKeyColumns+`
+		FROM signer_key WHERE id = ANY ($1)`, wanted)
 	if err := s.read(ctx, query, authz.ArtifactRead); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -33,7 +34,8 @@ func (s *Service) RevokeKey(ctx context.Context, id ids.ID, reason string) (out 
 func revokeKey(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.SignerKey, error) {
 	const action = "revokeSignerKey"
 	load := func(how string) (*db.SignerKey, error) {
-		found, err := one(ctx, t, scanKey, `SELECT `+keyColumns+` FROM signer_key WHERE id = $1`+how, id)
+		found, err := one(ctx, t, rows.SignerKey, `SELECT `+rows.SignerKeyColumns+`
+			FROM signer_key WHERE id = $1`+how, id)
 		if err == nil && found == nil {
 			err = audit.Missing(t, action, authz.SourceManage, id)
 		}
@@ -50,8 +52,9 @@ func revokeKey(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.Sig
 	if before, err = load(" FOR UPDATE"); err != nil || before.RevokedAt != nil {
 		return before, err
 	}
-	after, err := one(ctx, t, scanKey,
-		`UPDATE signer_key SET revoked_at = $2, revoke_reason = $3 WHERE id = $1 RETURNING `+keyColumns, id, t.Now, reason)
+	after, err := one(ctx, t, rows.SignerKey,
+		`UPDATE signer_key SET revoked_at = $2, revoke_reason = $3 WHERE id = $1
+			RETURNING `+rows.SignerKeyColumns, id, t.Now, reason)
 	if err != nil {
 		return nil, fmt.Errorf("revoke key %s: %w", id, err)
 	}

@@ -34,28 +34,6 @@ type Service struct {
 	Allow func(address *url.URL) error
 }
 
-// columns are what scan reads; the credential is not among them, and the login roles of callers could not read it.
-const columns = `artifact_source.id, artifact_source.tenant_id, artifact_source.name, artifact_source.kind, artifact_source.location, artifact_source.region,
-	artifact_source.signature_policy, artifact_source.credential_user, artifact_source.keeper, artifact_source.credential_at, artifact_source.disabled_at,
-	artifact_source.created_by, artifact_source.created_at`
-
-func scan(row pgx.CollectableRow) (*db.ArtifactSource, error) {
-	x := &db.ArtifactSource{}
-	return x, row.Scan((*string)(&x.ID), &x.TenantID, &x.Name, (*string)(&x.Kind), &x.Location, &x.Region,
-		(*string)(&x.SignaturePolicy),
-		&x.CredentialUser, &x.Keeper, &x.CredentialAt, &x.DisabledAt, &x.CreatedBy, &x.CreatedAt)
-}
-
-const keyColumns = `signer_key.id, signer_key.source_id, signer_key.tenant_id, signer_key.name, signer_key.public_key, signer_key.fingerprint,
-	signer_key.algorithm, signer_key.valid_from, signer_key.valid_until, signer_key.revoked_at, signer_key.revoke_reason, signer_key.created_by, signer_key.created_at`
-
-func scanKey(row pgx.CollectableRow) (*db.SignerKey, error) {
-	x := &db.SignerKey{}
-	return x, row.Scan((*string)(&x.ID), (*string)(&x.SourceID), &x.TenantID, &x.Name, &x.PublicKey, &x.Fingerprint,
-		&x.Algorithm,
-		&x.ValidFrom, &x.ValidUntil, &x.RevokedAt, &x.RevokeReason, &x.CreatedBy, &x.CreatedAt)
-}
-
 // one reads at most one row; nil when the query finds nothing.
 func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), query string,
 	args ...any) (*T, error) {
@@ -76,7 +54,8 @@ func owner(tenantID *ids.ID) authz.Object { return authz.Object{TenantID: rows.V
 // locked loads a source for change and requires source.manage. It checks the key before the lock, which a caller that
 // may only read a source cannot take. NOT_FOUND when it is missing or hidden.
 func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.ArtifactSource, error) {
-	found, err := one(ctx, t, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1`, id)
+	found, err := one(ctx, t, rows.ArtifactSource, `SELECT `+rows.ArtifactSourceColumns+`
+		FROM artifact_source WHERE id = $1`, id)
 	if err != nil {
 		return nil, fmt.Errorf("load source %s: %w", id, err)
 	}
@@ -86,7 +65,8 @@ func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.Artifa
 	if err := audit.Require(t, action, authz.SourceManage, owner(found.TenantID), id); err != nil {
 		return nil, err
 	}
-	found, err = one(ctx, t, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1 FOR UPDATE`, id)
+	found, err = one(ctx, t, rows.ArtifactSource, `SELECT `+rows.ArtifactSourceColumns+`
+		FROM artifact_source WHERE id = $1 FOR UPDATE`, id)
 	if err != nil {
 		return nil, fmt.Errorf("lock source %s: %w", id, err)
 	}

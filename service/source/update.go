@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -80,13 +81,14 @@ func update(ctx context.Context, t *tx.Tx, in UpdateInput) (*db.ArtifactSource, 
 			return nil, err
 		}
 	}
-	after, err := one(ctx, t, scan,
-		`UPDATE artifact_source SET name = $2, signature_policy = $3, disabled_at = $4 WHERE id = $1 RETURNING `+columns,
+	after, err := one(ctx, t, rows.ArtifactSource,
+		`UPDATE artifact_source SET name = $2, signature_policy = $3, disabled_at = $4 WHERE id = $1
+			RETURNING `+rows.ArtifactSourceColumns,
 		next.ID, next.Name, string(next.SignaturePolicy), next.DisabledAt)
 	if err != nil {
 		return nil, taken(fmt.Errorf("update source %s: %w", next.ID, err), "input.disabled")
 	}
-	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: owner(before.TenantID),
-		ObjectID: before.ID,
-		Before:   trail(before), After: trail(after), Reason: in.Reason})
+	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage,
+		Object: owner(before.TenantID), ObjectID: before.ID,
+		Before: trail(before), After: trail(after), Reason: in.Reason})
 }

@@ -26,7 +26,8 @@ func (in *RunInput) rules(ctx context.Context, t *tx.Tx, spec nodetask.Spec) (*p
 		return nil, nil
 	}
 	var tenant, project ids.ID
-	err := t.QueryRow(ctx, `SELECT tenant_id, project_id FROM member WHERE id = $1`, in.MemberID).Scan((*string)(&tenant),
+	err := t.QueryRow(ctx, `SELECT tenant_id, project_id FROM member
+		WHERE id = $1`, in.MemberID).Scan((*string)(&tenant),
 		(*string)(&project))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil

@@ -150,8 +150,8 @@ func TestProgressIsKeptNeverFallsBackAndIsToldInTenths(t *testing.T) {
 	default:
 		t.Fatal("nobody was woken")
 	}
-	require.Equal(t, []map[string]any{{"taskId": string(made.ID), "memberId": string(b.member.ID), "digest": pinned.Digest,
-		"name": pinned.Name,
+	require.Equal(t, []map[string]any{{"taskId": string(made.ID), "memberId": string(b.member.ID),
+		"digest": pinned.Digest, "name": pinned.Name,
 		"done": 0., "total": 1_000.}}, b.told(lifecycle.EventArtifactFetching))
 
 	_, err = b.progress(made.ID, 150, 1_000)
@@ -173,9 +173,10 @@ func TestProgressIsKeptNeverFallsBackAndIsToldInTenths(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.report(made.ID, lifecycle.TaskSucceeded)
 	require.NoError(t, err)
-	require.Equal(t, []map[string]any{{"taskId": string(made.ID), "memberId": string(b.member.ID), "digest": pinned.Digest,
-		"name": pinned.Name,
-		"done": 1_000., "total": 1_000., "bytes": 1_000., "cached": false}}, b.told(lifecycle.EventArtifactFetched), "once")
+	require.Equal(t, []map[string]any{{"taskId": string(made.ID), "memberId": string(b.member.ID),
+		"digest": pinned.Digest, "name": pinned.Name,
+		"done": 1_000., "total": 1_000., "bytes": 1_000., "cached": false}},
+		b.told(lifecycle.EventArtifactFetched), "once")
 	require.Equal(t, 1, b.Count("operation", "next_run_at <= now()"), "its operation is due")
 	seq, revision := b.Count("app_instance_event", "true"), 0
 	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT revision FROM instance WHERE id = $1`,

@@ -22,7 +22,8 @@ func looksOnly(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.S
 	refusal := fault.New(fault.Forbidden,
 		"the caller may only inspect: read a process's state, and run the commands that the app's manifest names as "+
 			"inspections").
-		With(fault.Reason{Code: fault.PermissionMissing, Message: "needs " + authz.TaskRun.String(), Path: "input.spec"})
+		With(fault.Reason{Code: fault.PermissionMissing, Message: "needs " + authz.TaskRun.String(),
+			Path: "input.spec"})
 	return audit.Refused(t, action, authz.TaskRun, where, member.ID, refusal)
 }
 

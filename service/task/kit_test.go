@@ -75,7 +75,8 @@ func (b *bench) other(project *db.Project, node *db.ComputeNode) (*db.Instance, 
 // input is a task that runs a command under the key.
 func (b *bench) input(key string) task.RunInput {
 	return task.RunInput{
-		MemberID: b.member.ID, Kind: lifecycle.TaskRun, Spec: json.RawMessage(`{"command":["true"]}`), TimeoutSeconds: 60,
+		MemberID: b.member.ID, Kind: lifecycle.TaskRun, Spec: json.RawMessage(`{"command":["true"]}`),
+		TimeoutSeconds: 60,
 		IdempotencyKey: key,
 	}
 }

@@ -82,7 +82,8 @@ func (in *OutputInput) lock(ctx context.Context, t *tx.Tx) (held int, err error)
 	var where authz.Object
 	var fence int
 	var state lifecycle.NodeTaskState
-	err = t.QueryRow(ctx, fmt.Sprintf(`SELECT tenant_id, project_id, instance_id, node_id, fence, state, octet_length(%s)
+	err = t.QueryRow(ctx, fmt.Sprintf(`SELECT tenant_id, project_id, instance_id, node_id, fence, state,
+		octet_length(%s)
 		FROM node_task WHERE id = $1 FOR UPDATE`, columns[in.Stream]), in.TaskID).
 		Scan(&where.TenantID, &where.ProjectID, &where.InstanceID, &where.NodeID, &fence, &state, &held)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -43,10 +43,12 @@ func (in *ReportInput) checkProgress() error {
 		case in.State != lifecycle.TaskRunning:
 			return fault.New(fault.InvalidArgument, "progress can be reported only while the task runs").At(path)
 		case *said < 0 || *said > maxProgress || *said != math.Trunc(*said): // NaN is none of them and equals nothing
-			return fault.New(fault.InvalidArgument, "progress is a whole number of bytes, 0 to %d", int64(maxProgress)).At(path)
+			return fault.New(fault.InvalidArgument, "progress is a whole number of bytes, 0 to %d",
+				int64(maxProgress)).At(path)
 		}
 	}
-	if in.ProgressDone != nil && in.ProgressTotal != nil && *in.ProgressTotal > 0 && *in.ProgressDone > *in.ProgressTotal {
+	if in.ProgressDone != nil && in.ProgressTotal != nil && *in.ProgressTotal > 0 &&
+		*in.ProgressDone > *in.ProgressTotal {
 		return fault.New(fault.InvalidArgument, "progressDone is more than progressTotal").At("input.progressDone")
 	}
 	return nil
@@ -131,7 +133,8 @@ func (in *ReportInput) draft(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*
 		err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM app_instance_event e WHERE e.instance_id = $1
 			AND e.seq > (SELECT revision FROM instance WHERE id = $1) - $2 AND e.type = $3 AND e.payload->>'taskId' = $4
 			AND e.occurred_at > $5)`,
-			row.InstanceID, tellBack, string(lifecycle.EventArtifactFetching), row.ID, t.Now.Add(-tellPause)).Scan(&lately)
+			row.InstanceID, tellBack, string(lifecycle.EventArtifactFetching), row.ID, t.Now.Add(-tellPause)).
+			Scan(&lately)
 		if err != nil {
 			return nil, fmt.Errorf("find the events of node task %s: %w", row.ID, err)
 		}

@@ -84,7 +84,8 @@ func (s *Service) List(ctx context.Context, memberID ids.ID, args page.Args) (*p
 	tasks := bounded{most: maxList}
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&member, scanObject, `SELECT tenant_id, project_id, instance_id FROM member WHERE id = $1`, memberID),
-		tx.Query{Scan: tasks.scan, SQL: `SELECT ` + rows.NodeTaskColumns + ` FROM node_task WHERE member_id = $1 AND ($2 = ''
+		tx.Query{Scan: tasks.scan, SQL: `SELECT ` + rows.NodeTaskColumns + ` FROM node_task WHERE member_id = $1
+			AND ($2 = ''
 			OR id < $2)
 			ORDER BY id DESC LIMIT $3`, Args: []any{memberID, after, args.First + 1}})
 	if err != nil {

@@ -78,8 +78,9 @@ func TestTasksAreReadByWhoMay(t *testing.T) {
 	}{
 		"project admin": {b.Session(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project))), ""},
 		"operator":      {b.Session(b.Operator()), ""},
-		"viewer":        {b.Session(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))), fault.Forbidden},
-		"outsider":      {b.Session(b.User(outsider, platformtest.Across(authz.TenantAdmin, outsider))), fault.NotFound},
+		"viewer": {b.Session(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))),
+			fault.Forbidden},
+		"outsider": {b.Session(b.User(outsider, platformtest.Across(authz.TenantAdmin, outsider))), fault.NotFound},
 	} {
 		ctx := b.With(c.credential)
 		row, err := b.Get(ctx, made.ID, 0)

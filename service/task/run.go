@@ -133,7 +133,8 @@ func runnable(ctx context.Context, t *tx.Tx, id ids.ID, spec nodetask.Spec) (*db
 		return nil, 0, fmt.Errorf("load member %s: %w", id, err)
 	}
 	where := authz.Object{TenantID: member.TenantID, ProjectID: member.ProjectID, InstanceID: member.InstanceID}
-	if authz.RequireOn(t.Actor, authz.TaskRun, where) != nil && authz.RequireOn(t.Actor, authz.TaskInspect, where) == nil {
+	if authz.RequireOn(t.Actor, authz.TaskRun, where) != nil && authz.RequireOn(t.Actor, authz.TaskInspect,
+		where) == nil {
 		return member, authz.TaskInspect, looksOnly(ctx, t, member, spec, where)
 	}
 	return member, authz.TaskRun, audit.Require(t, action, authz.TaskRun, where, id)
@@ -146,7 +147,8 @@ func open(ctx context.Context, t *tx.Tx, operation ids.ID) error {
 		return nil
 	}
 	var runs bool
-	if err := t.QueryRow(ctx, `SELECT coalesce(platform.hold_operation($1), false)`, operation).Scan(&runs); err != nil {
+	if err := t.QueryRow(ctx, `SELECT coalesce(platform.hold_operation($1), false)`, operation).
+		Scan(&runs); err != nil {
 		return fmt.Errorf("lock operation %s: %w", operation, err)
 	}
 	if !runs {
@@ -192,8 +194,8 @@ func create(ctx context.Context, t *tx.Tx, d draft) (row *db.NodeTask, made bool
 	if member.NodeID == nil || member.Status == lifecycle.MemberRemoved {
 		return known(ctx, t, d, digest)
 	}
-	row, err = one(ctx, t, insert, ids.New(ids.NodeTask), member.TenantID, member.ProjectID, member.InstanceID, member.ID,
-		*member.NodeID,
+	row, err = one(ctx, t, insert, ids.New(ids.NodeTask), member.TenantID, member.ProjectID,
+		member.InstanceID, member.ID, *member.NodeID,
 		d.operationID, nodetask.KindOf(d.spec), spec, digest, lifecycle.TaskPending, d.timeoutSeconds, d.key, t.Now,
 		authz.Request(ctx).CorrelationID, telemetry.Traceparent(ctx))
 	if err != nil {
@@ -211,13 +213,15 @@ func create(ctx context.Context, t *tx.Tx, d draft) (row *db.NodeTask, made bool
 
 // known is the task that the member has under the key, if it is the same one.
 func known(ctx context.Context, t *tx.Tx, d draft, digest []byte) (*db.NodeTask, bool, error) {
-	row, err := one(ctx, t, `SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE member_id = $1 AND idempotency_key = $2`,
+	row, err := one(ctx, t, `SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE member_id = $1
+		AND idempotency_key = $2`,
 		d.member.ID, d.key)
 	switch {
 	case err != nil:
 		return nil, false, fmt.Errorf("find a node task: %w", err)
 	case row == nil && d.member.NodeID == nil:
-		return nil, false, fault.New(fault.FailedPrecondition, "member %s is on no node", d.member.ID).At("input.memberId")
+		return nil, false, fault.New(fault.FailedPrecondition, "member %s is on no node", d.member.ID).
+			At("input.memberId")
 	case row == nil:
 		return nil, false, fault.New(fault.FailedPrecondition, "member %s is removed", d.member.ID).At("input.memberId")
 	case !bytes.Equal(row.SpecDigest, digest):

@@ -138,7 +138,8 @@ func TestNobodyElseRunsTasks(t *testing.T) {
 		credential string
 		code       fault.Code
 	}{
-		"the project's admin": {b.Session(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project))), fault.Forbidden},
+		"the project's admin": {b.Session(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project))),
+			fault.Forbidden},
 		"a platform operator": {b.Session(b.Operator()), fault.Forbidden},
 		"another tenant":      {b.Session(b.User(b.Tenant())), fault.NotFound},
 		"an agent":            {b.secret, fault.Forbidden},

@@ -36,8 +36,8 @@ func bound(ctx context.Context, t *tx.Tx, member *db.Member, refs []nodetask.Sec
 	var reasons []fault.Reason
 	for _, ref := range refs {
 		if !slices.Contains(known, ref.ID) {
-			reasons = append(reasons, fault.Reason{Code: fault.BadValue, Message: "the member's node has no such secret",
-				Path: "input." + ref.Path})
+			reasons = append(reasons, fault.Reason{Code: fault.BadValue,
+				Message: "the member's node has no such secret", Path: "input." + ref.Path})
 		}
 	}
 	if len(reasons) == 0 {

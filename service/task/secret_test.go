@@ -17,8 +17,10 @@ import (
 func (b *bench) runtimeSecret(member *ids.ID) ids.ID {
 	b.t.Helper()
 	id := ids.New(ids.RuntimeSecret)
-	create := b.Ent.RuntimeSecret.Create().SetID(id).SetTenantID(b.instance.TenantID).SetProjectID(b.instance.ProjectID).SetInstanceID(b.instance.ID).
-		SetPurpose("joining").SetAudience(lifecycle.SecretForAdapter).SetDelivery(lifecycle.DeliverOnce).SetExpiresAt(time.Now().Add(time.Hour))
+	create := b.Ent.RuntimeSecret.Create().SetID(id).SetTenantID(b.instance.TenantID).
+		SetProjectID(b.instance.ProjectID).SetInstanceID(b.instance.ID).
+		SetPurpose("joining").SetAudience(lifecycle.SecretForAdapter).SetDelivery(lifecycle.DeliverOnce).
+		SetExpiresAt(time.Now().Add(time.Hour))
 	if member != nil {
 		create.SetAudience(lifecycle.SecretForNode).SetMemberID(*member).SetNodeID(b.node.ID)
 	}

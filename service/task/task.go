@@ -41,8 +41,8 @@ const (
 
 // object is a task as an object of authorisation.
 func object(row *db.NodeTask) authz.Object {
-	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID, NodeID: row.NodeID,
-		AppSlug: row.AppSlug}
+	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID,
+		NodeID: row.NodeID, AppSlug: row.AppSlug}
 }
 
 // lock loads a task for change and requires the key. NOT_FOUND when it is missing or hidden.

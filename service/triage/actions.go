@@ -58,7 +58,8 @@ var actions = []action{
 	{mutation: "removeMember", argument: "memberId", input: "RemoveMemberInput", answer: began,
 		plan: "planRemoveMember", planInput: "PlanMemberInput", shown: planned, repeatable: true, forcible: true},
 	{mutation: "replaceMember", argument: "memberId", input: "ReplaceMemberInput", answer: began,
-		plan: "planReplaceMember", planInput: "PlanReplaceMemberInput", shown: planned, repeatable: true, forcible: true},
+		plan: "planReplaceMember", planInput: "PlanReplaceMemberInput", shown: planned, repeatable: true,
+		forcible: true},
 	{mutation: "recoverMember", argument: "memberId", input: "MemberInput", answer: began, repeatable: true},
 }
 
@@ -76,8 +77,8 @@ func find(mutation string) action {
 func ready(mutation string, value ids.ID, force bool, why, key string) *Next {
 	one := find(mutation)
 	next := &Next{Mutation: one.mutation, Plan: one.plan, Argument: one.argument, Value: value, Force: force,
-		Document: fmt.Sprintf("mutation Triage($input: %s!) {\n  %s(input: $input) {\n    %s\n  }\n}", one.input, one.mutation,
-			one.answer)}
+		Document: fmt.Sprintf("mutation Triage($input: %s!) {\n  %s(input: $input) {\n    %s\n  }\n}", one.input,
+			one.mutation, one.answer)}
 	input := map[string]any{one.argument: value, "reason": why}
 	if force {
 		input["force"] = true
@@ -93,8 +94,8 @@ func ready(mutation string, value ids.ID, force bool, why, key string) *Next {
 			one.argument, one.plan, one.shown)
 		next.PlanVariables = document(map[string]any{one.argument: value})
 	default:
-		next.PlanDocument = fmt.Sprintf("query TriagePlan($input: %s!) {\n  %s(input: $input) {\n    %s\n  }\n}", one.planInput,
-			one.plan, one.shown)
+		next.PlanDocument = fmt.Sprintf("query TriagePlan($input: %s!) {\n  %s(input: $input) {\n    %s\n  }\n}",
+			one.planInput, one.plan, one.shown)
 		planned := map[string]any{one.argument: value}
 		if force {
 			planned["force"] = true

@@ -70,8 +70,11 @@ func TestARetryIsAllowedWithBothKeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		without string
 		allowed bool
-	}{"the kind's": {"apps.member.add", false}, "its own": {"operation.retry", false}, "another": {"apps.member.drain", true}} {
-		next := triage.Explain(scenes()["add failed"], func(key authz.Key) bool { return key.String() != c.without }).Next
+	}{"the kind's": {"apps.member.add", false}, "its own": {"operation.retry", false},
+		"another": {"apps.member.drain", true}} {
+		next := triage.Explain(scenes()["add failed"], func(key authz.Key) bool {
+			return key.String() != c.without
+		}).Next
 		require.Equal(t, c.allowed, next.Allowed, name)
 	}
 }

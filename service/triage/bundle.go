@@ -89,7 +89,8 @@ func Pack(rows *Rows, report *Report, about string, at time.Time) ([]byte, *supp
 	p.happenings(rows)
 	p.standing(rows)
 	for _, one := range report.Others {
-		p.add("other", supportbundle.Row{"operationId": one.OperationID, "kind": one.Kind, "state": one.State, "at": one.At})
+		p.add("other", supportbundle.Row{"operationId": one.OperationID, "kind": one.Kind, "state": one.State,
+			"at": one.At})
 	}
 	for _, what := range slices.Sorted(maps.Keys(rows.hidden)) {
 		p.LeaveOut(what, "the caller does not have the permission key for them", rows.hidden[what])
@@ -113,7 +114,8 @@ func (p *packing) request(report *Report) {
 		row["branch"] = branch.Ref()
 	}
 	if next := report.Next; next != nil {
-		row["nextMutation"], row["nextPermissionKey"], row["nextAllowed"] = next.Mutation, next.PermissionKey, next.Allowed
+		row["nextMutation"], row["nextPermissionKey"], row["nextAllowed"] = next.Mutation, next.PermissionKey,
+			next.Allowed
 	}
 	p.add("request", row)
 }
@@ -124,15 +126,19 @@ func (p *packing) operation(rows *Rows) {
 		return
 	}
 	p.add("operation", supportbundle.Row{"id": op.ID, "kind": op.Kind, "state": op.State, "outcome": op.Outcome,
-		"tenantId": op.TenantID, "projectId": op.ProjectID, "instanceId": op.InstanceID, "allocationId": op.AllocationID,
-		"retryOf": op.RetryOf, "requesterKind": op.RequesterKind, "requesterId": op.RequesterID, "percent": op.Percent,
-		"force": op.Force, "onDeadline": op.OnDeadline, "forcedAt": op.ForcedAt, "cancelRequestedAt": op.CancelRequestedAt,
-		"dispatchAttempt": op.DispatchAttempt, "claimEpoch": op.ClaimEpoch, "errorCode": op.ErrorCode,
-		"errorOwner": op.ErrorOwner, "errorRetryable": op.ErrorRetryable, "deadline": op.Deadline, "createdAt": op.CreatedAt,
+		"tenantId": op.TenantID, "projectId": op.ProjectID, "instanceId": op.InstanceID,
+		"allocationId": op.AllocationID,
+		"retryOf":      op.RetryOf, "requesterKind": op.RequesterKind, "requesterId": op.RequesterID,
+		"percent": op.Percent,
+		"force":   op.Force, "onDeadline": op.OnDeadline, "forcedAt": op.ForcedAt,
+		"cancelRequestedAt": op.CancelRequestedAt,
+		"dispatchAttempt":   op.DispatchAttempt, "claimEpoch": op.ClaimEpoch, "errorCode": op.ErrorCode,
+		"errorOwner": op.ErrorOwner, "errorRetryable": op.ErrorRetryable, "deadline": op.Deadline,
+		"createdAt": op.CreatedAt,
 		"startedAt": op.StartedAt, "endedAt": op.EndedAt})
 	for _, one := range rows.Steps {
-		p.add("step", supportbundle.Row{"name": one.Name, "ordinal": one.Ordinal, "state": one.State, "attempt": one.Attempt,
-			"startedAt": one.StartedAt, "endedAt": one.EndedAt})
+		p.add("step", supportbundle.Row{"name": one.Name, "ordinal": one.Ordinal, "state": one.State,
+			"attempt": one.Attempt, "startedAt": one.StartedAt, "endedAt": one.EndedAt})
 	}
 	if call := rows.Call; call != nil {
 		p.add("call", supportbundle.Row{"attempt": call.Attempt, "state": call.State})
@@ -181,6 +187,7 @@ func (p *packing) standing(rows *Rows) {
 			"generation": one.Generation, "createdAt": one.CreatedAt})
 	}
 	for _, one := range rows.Members {
-		p.add("member", supportbundle.Row{"id": one.ID, "status": one.Status, "health": one.Health, "nodeId": one.NodeID})
+		p.add("member", supportbundle.Row{"id": one.ID, "status": one.Status, "health": one.Health,
+			"nodeId": one.NodeID})
 	}
 }

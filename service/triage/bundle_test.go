@@ -27,13 +27,15 @@ import (
 
 // canaries are secrets whose parts occur nowhere else.
 var canaries = []string{
-	"-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIKr6Z1yqfzTQSbLJm0FQ0QZ0sGJz1mKXv3vQ4dW8rTtJoAoGCCqGSM49\n-----END EC PRIVATE KEY-----",
+	"-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIKr6Z1yqfzTQSbLJm0FQ0QZ0sGJz1mKXv3vQ4dW8rTtJoAoGCCqGSM49\n-----END EC " +
+		"PRIVATE KEY-----",
 	"postgres://canaryuser:canaryword@db.internal:5432/main",
 	"Bearer canary0token1f2c9d1e8b7a4c3d",
 }
 
 // telltales are pieces of the canaries: none of them may be anywhere.
-var telltales = []string{"PRIVATE KEY", "PRIVATEKEY", "MHcCAQEE", "zTQSbLJm0", "vQ4dW8rTt", "canaryuser", "canaryword", "canary0token", "1f2c9d1e8b7"}
+var telltales = []string{"PRIVATE KEY", "PRIVATEKEY", "MHcCAQEE", "zTQSbLJm0", "vQ4dW8rTt", "canaryuser", "canaryword",
+	"canary0token", "1f2c9d1e8b7"}
 
 // planted is one text with each canary in each encoding, plain and over lines, within the bounds of every column.
 func planted() string {
@@ -41,7 +43,8 @@ func planted() string {
 	for _, canary := range canaries {
 		quoted, _ := json.Marshal(canary)
 		encoded := base64.StdEncoding.EncodeToString([]byte(canary))
-		all = append(all, canary, string(quoted), encoded, overLines(encoded, 12), overLines(canary, 9), url.QueryEscape(canary))
+		all = append(all, canary, string(quoted), encoded, overLines(encoded, 12), overLines(canary, 9),
+			url.QueryEscape(canary))
 	}
 	return strings.Join(all, "\nthen ")
 }
@@ -163,29 +166,34 @@ func TestNoCanaryIsInASupportBundle(t *testing.T) {
 				set = append(set, column+" = $1")
 			}
 		}
-		kit.SQL(fmt.Sprintf(`UPDATE %s SET %s WHERE $1::text <> '' AND $2::jsonb IS NOT NULL AND %s`, table, strings.Join(set, ", "), where),
-			append([]any{text, document}, args...)...)
+		kit.SQL(fmt.Sprintf(`UPDATE %s SET %s WHERE $1::text <> '' AND $2::jsonb IS NOT NULL
+			AND %s`, table, strings.Join(set, ", "), where), append([]any{text, document}, args...)...)
 	}
-	kit.SQL(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt, started_at)
-		VALUES ($1, $2, $3, $4, 'await', 0, 'RUNNING', 1, now())`, ids.New(ids.OperationStep), tenant.ID, project.ID, op.ID)
+	kit.SQL(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt,
+		started_at)
+		VALUES ($1, $2, $3, $4, 'await', 0, 'RUNNING', 1,
+		now())`, ids.New(ids.OperationStep), tenant.ID, project.ID, op.ID)
 	var member ids.ID
-	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1 LIMIT 1`, instance.ID).
-		Scan((*string)(&member)))
-	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec,
+	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1
+		LIMIT 1`, instance.ID).Scan((*string)(&member)))
+	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
+		spec,
 		spec_digest, state, timeout_seconds, idempotency_key, created_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'RUN', '{}', '', 'FAILED',
 		60, 'x', now(), now())`, ids.New(ids.NodeTask), tenant.ID, project.ID, instance.ID, member, node.ID, op.ID)
 	for seq, message := range append([]string{text, "it runs"}, canaries...) {
 		kit.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
 			permission_family, operation_id, message, payload, correlation_id, occurred_at) VALUES ($1, $2, $3, $4, $5,
-			'apps.instance.progress', 'x', 'apps', $6, $7, $8, $9, now())`, ids.New(ids.Event), tenant.ID, project.ID, instance.ID,
+			'apps.instance.progress', 'x', 'apps', $6, $7, $8, $9,
+			now())`, ids.New(ids.Event), tenant.ID, project.ID, instance.ID,
 			900+seq, op.ID, message, document, op.CorrelationID)
 	}
-	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, allowed,
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key,
+		action, allowed,
 		object_id, reason, before, after, correlation_id, created_at) VALUES ($1, $2, $3, 'USER', $5, $5, 'apps.member.add',
-		'addMembers', true, $4, $5, $6, $6, $7, now())`, ids.New(ids.Audit), tenant.ID, project.ID, instance.ID, text, document,
-		op.CorrelationID)
-	plant("operation", "message reason requester_name phase cancel_reason cancel_message desired_change:json evidence:json "+
-		"adapter_status:json adapter_name", "id = $3", op.ID)
+		'addMembers', true, $4, $5, $6, $6, $7, now())`, ids.New(ids.Audit), tenant.ID, project.ID, instance.ID,
+		text, document, op.CorrelationID)
+	plant("operation", "message reason requester_name phase cancel_reason cancel_message desired_change:json "+
+		"evidence:json adapter_status:json adapter_name", "id = $3", op.ID)
 	plant("operation_step", "message evidence:json", "operation_id = $3", op.ID)
 	plant("node_task", "message stdout stderr result:json spec:json", "operation_id = $3", op.ID)
 	plant("instance", "health_message config:json", "id = $3", instance.ID)
@@ -198,7 +206,8 @@ func TestNoCanaryIsInASupportBundle(t *testing.T) {
 		require.Empty(t, scan(t, bundle.Content))
 		_, err = supportbundle.Verify(strings.NewReader(bundle.Content))
 		require.NoError(t, err)
-		for _, name := range []string{"request", "operation", "step", "blocker", "task", "event", "audit", "instance", "member"} {
+		for _, name := range []string{"request", "operation", "step", "blocker", "task", "event", "audit", "instance",
+			"member"} {
 			require.Contains(t, bundle.Content, `{"section":"`+name+`"`, "a section that is empty proves nothing")
 		}
 		require.Contains(t, bundle.Content, `"message":"it runs"`)
@@ -238,7 +247,8 @@ func TestNoCanaryIsInASupportBundle(t *testing.T) {
 }
 
 // requireNoted requires that the audit has what was handed out, and that it leads triage to nothing else than before.
-func requireNoted(t *testing.T, kit *platformtest.Kit, admin context.Context, service *triage.Service, op *db.Operation) {
+func requireNoted(t *testing.T, kit *platformtest.Kit, admin context.Context, service *triage.Service,
+	op *db.Operation) {
 	t.Helper()
 	before := kit.Count("audit_entry", "action = 'supportBundle'")
 	_, err := service.Report(admin, string(op.ID))

@@ -14,24 +14,24 @@ import (
 func evidence(rows *Rows, report *Report) []*Evidence {
 	all := append([]*Evidence{}, found(rows, report)...)
 	for _, one := range rows.Tasks {
-		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfTask, ID: pointer(one.ID), At: one.CreatedAt, What: one.Kind,
-			State: one.State, Message: one.Message, Link: page("workloads", one.InstanceID)})
+		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfTask, ID: pointer(one.ID), At: one.CreatedAt,
+			What: one.Kind, State: one.State, Message: one.Message, Link: page("workloads", one.InstanceID)})
 	}
 	for _, one := range rows.Events {
 		link := page("workloads", one.AppInstanceID())
 		if link == "" {
 			link = "/allocations"
 		}
-		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfEvent, ID: pointer(one.ID), At: one.OccurredAt, What: one.Type,
-			Message: one.Message, Link: link})
+		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfEvent, ID: pointer(one.ID), At: one.OccurredAt,
+			What: one.Type, Message: one.Message, Link: link})
 	}
 	for _, one := range rows.Audits {
 		state := "ALLOWED"
 		if one.Code != "" {
 			state = one.Code
 		}
-		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfAudit, ID: pointer(one.ID), At: one.At, What: one.Action, State: state,
-			Message: one.Reason, Link: "/audit?correlation=" + url.QueryEscape(one.Correlation)})
+		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfAudit, ID: pointer(one.ID), At: one.At, What: one.Action,
+			State: state, Message: one.Reason, Link: "/audit?correlation=" + url.QueryEscape(one.Correlation)})
 	}
 	return append(all, outside(report)...)
 }
@@ -50,18 +50,18 @@ func found(rows *Rows, report *Report) (all []*Evidence) {
 		if (rows.Operation == nil || report.Stands == lifecycle.TriageUnwell) && report.InstanceID != nil {
 			link = page("workloads", *report.InstanceID)
 		}
-		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfBlocker, At: one.Since, What: one.Code, Message: one.Message,
-			Link: link})
+		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfBlocker, At: one.Since, What: one.Code,
+			Message: one.Message, Link: link})
 	}
 	for _, one := range rows.Steps {
 		if one.StartedAt != nil {
-			all = append(all, &Evidence{Kind: lifecycle.EvidenceOfStep, At: *one.StartedAt, What: one.Name, State: string(one.State),
-				Message: one.Message, Link: where})
+			all = append(all, &Evidence{Kind: lifecycle.EvidenceOfStep, At: *one.StartedAt, What: one.Name,
+				State: string(one.State), Message: one.Message, Link: where})
 		}
 	}
 	if call := rows.Call; call != nil {
-		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfCall, At: dispatched(rows, report), State: call.State, Link: where,
-			What: fmt.Sprintf("dispatch %d to %s", call.Attempt, call.Adapter), Message: call.Message})
+		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfCall, At: dispatched(rows, report), State: call.State,
+			Link: where, What: fmt.Sprintf("dispatch %d to %s", call.Attempt, call.Adapter), Message: call.Message})
 	}
 	return all
 }
@@ -83,8 +83,10 @@ func dispatched(rows *Rows, report *Report) time.Time {
 func outside(report *Report) (all []*Evidence) {
 	address := func(name string) string { return linked(report.Links, name) }
 	if report.TraceID != "" {
-		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfTrace, At: report.At, What: report.TraceID, TraceID: report.TraceID,
-			Message: "the operation's whole trace, sent when it ends and again by appctl trace emit", Link: address("trace")})
+		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfTrace, At: report.At, What: report.TraceID,
+			TraceID: report.TraceID,
+			Message: "the operation's whole trace, sent when it ends and again by appctl trace emit",
+			Link:    address("trace")})
 	}
 	return append(all, &Evidence{Kind: lifecycle.EvidenceOfLogs, At: report.At, What: logQuery(report.CorrelationID),
 		Message: "the lines of servers, adapters and agents that belong to it", Link: address("logs")})

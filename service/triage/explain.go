@@ -35,7 +35,8 @@ func Explain(rows *Rows, may func(authz.Key) bool) *Report {
 		report.Branch = &branch
 	}
 	if report.Next != nil {
-		report.Next.Allowed = has(may, report.Next.PermissionKey) && (report.Next.also == "" || has(may, report.Next.also))
+		report.Next.Allowed = has(may, report.Next.PermissionKey) &&
+			(report.Next.also == "" || has(may, report.Next.also))
 	}
 	return report
 }
@@ -86,7 +87,8 @@ var byTheApp = []fault.Code{fault.AdapterRejected, fault.AdapterFailed, fault.Ad
 
 func (r *Report) ofOperation(rows *Rows) {
 	op := rows.Operation
-	r.CorrelationID, r.ProjectID, r.Asked, r.Requester = op.CorrelationID, &op.ProjectID, string(op.Kind), op.Requester()
+	r.CorrelationID, r.ProjectID, r.Asked, r.Requester = op.CorrelationID, &op.ProjectID, string(op.Kind),
+		op.Requester()
 	r.OperationID, r.InstanceID, r.AllocationID = &op.ID, op.InstanceID, op.AllocationID
 	r.Reason, r.At, r.TraceID = op.Reason, op.CreatedAt, optrace.Context(string(op.ID)).TraceID().String()
 	r.CostSoFar = rows.Cost
@@ -122,7 +124,8 @@ func atNode(rows *Rows) *Task {
 		if task.State == string(lifecycle.TaskSucceeded) {
 			good[what] = true
 		}
-		if _, known := runbook.Find(task.Code, step(rows), ""); known && task.State == string(lifecycle.TaskFailed) && !good[what] {
+		if _, known := runbook.Find(task.Code, step(rows), ""); known && task.State == string(lifecycle.TaskFailed) &&
+			!good[what] {
 			return task
 		}
 	}

@@ -28,7 +28,8 @@ var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 // scene is rows of an operation, as a test changes them.
 func scene(kind lifecycle.OperationKind, state lifecycle.OperationState, change func(*triage.Rows)) *triage.Rows {
 	instance := ids.ID("ins_1")
-	op := &db.Operation{ID: "op_1", TenantID: "ten_1", ProjectID: "prj_1", InstanceID: &instance, Kind: kind, State: state,
+	op := &db.Operation{ID: "op_1", TenantID: "ten_1", ProjectID: "prj_1", InstanceID: &instance, Kind: kind,
+		State:         state,
 		RequesterKind: "USER", RequesterID: "usr_1", RequesterName: "Ada", Reason: "new work", CorrelationID: "cor-1",
 		CreatedAt: noon}
 	if state.Terminal() {
@@ -97,10 +98,14 @@ func scenes() map[string]*triage.Rows {
 		"artifact fetched the second time": scene(create, failed, func(r *triage.Rows) {
 			r.Steps = in("await", lifecycle.StepFailed)
 			fail(r, "ADAPTER_FAILED", blocker.OwnerAdapter)
-			r.Tasks = []*triage.Task{{ID: "tsk_1", Kind: "FETCH_ARTIFACT", State: "FAILED", Code: "ARTIFACT_UNAVAILABLE",
-				Message: "not now", CreatedAt: noon}, {ID: "tsk_2", Kind: "FETCH_ARTIFACT", State: "SUCCEEDED", CreatedAt: noon}}
+			r.Tasks = []*triage.Task{{ID: "tsk_1", Kind: "FETCH_ARTIFACT", State: "FAILED",
+				Code:    "ARTIFACT_UNAVAILABLE",
+				Message: "not now", CreatedAt: noon}, {ID: "tsk_2", Kind: "FETCH_ARTIFACT", State: "SUCCEEDED",
+				CreatedAt: noon}}
 		}),
-		"add failed": scene(lifecycle.MembersAdd, failed, func(r *triage.Rows) { fail(r, "DEADLINE_EXCEEDED", "user") }),
+		"add failed": scene(lifecycle.MembersAdd, failed, func(r *triage.Rows) {
+			fail(r, "DEADLINE_EXCEEDED", "user")
+		}),
 		"drain waits for work": scene(lifecycle.MemberDrain, running, func(r *triage.Rows) {
 			r.Operation.Targets = []ids.ID{"mem_1"}
 			r.Steps = in("await", lifecycle.StepRunning)
@@ -127,11 +132,17 @@ func scenes() map[string]*triage.Rows {
 		"drift since":         unwell("DRIFT", "apps.member.replace", id(ids.Member, 2)),
 		"failed since":        unwell("OPERATION_FAILED", "operation.retry", id(ids.Operation, 1)),
 		"instance failed":     unwell("INSTANCE_FAILED", "apps.instance.delete", id(ids.Instance, 1)),
-		"superseded":          scene(lifecycle.MembersAdd, failed, func(r *triage.Rows) { fail(r, operation.Superseded, "user") }),
-		"action on wrong input": {Audits: []*triage.Audit{{ID: "aud_1", Action: "invokeAction queue.submit", Allowed: true,
-			Code: "INVALID_ARGUMENT", Actor: authz.Ref{Kind: "USER", ID: "usr_1", Name: "Ada"}, Correlation: "cor-2", At: noon}}},
-		"action that the app refuses": {Audits: []*triage.Audit{{ID: "aud_1", Action: "invokeAction queue.submit", Allowed: true,
-			Code: "ADAPTER_REJECTED", Actor: authz.Ref{Kind: "USER", ID: "usr_1", Name: "Ada"}, Correlation: "cor-2", At: noon}}},
+		"superseded": scene(lifecycle.MembersAdd, failed, func(r *triage.Rows) {
+			fail(r, operation.Superseded, "user")
+		}),
+		"action on wrong input": {Audits: []*triage.Audit{{ID: "aud_1", Action: "invokeAction queue.submit",
+			Allowed: true,
+			Code:    "INVALID_ARGUMENT", Actor: authz.Ref{Kind: "USER", ID: "usr_1", Name: "Ada"}, Correlation: "cor-2",
+			At: noon}}},
+		"action that the app refuses": {Audits: []*triage.Audit{{ID: "aud_1", Action: "invokeAction queue.submit",
+			Allowed: true,
+			Code:    "ADAPTER_REJECTED", Actor: authz.Ref{Kind: "USER", ID: "usr_1", Name: "Ada"}, Correlation: "cor-2",
+			At: noon}}},
 		"refused": {Audits: []*triage.Audit{{ID: "aud_1", Action: "launchInstance", Code: "NOT_ENTITLED",
 			Actor: authz.Ref{Kind: "USER", ID: "usr_1", Name: "Ada"}, Correlation: "cor-2", At: noon}}},
 		"accepted": {Audits: []*triage.Audit{{ID: "aud_1", Action: "grantRole", Allowed: true,
@@ -148,7 +159,8 @@ func unwell(code, key, subject string) *triage.Rows {
 		r.Unwell = []*blocker.Blocker{blocked(code, blocker.OwnerUser, key)}
 		r.Unwell[0].Subject = subject
 		for member, node := range map[byte]byte{1: 1, 2: 2, 3: 2} {
-			r.Members = append(r.Members, &triage.Member{ID: ids.ID(id(ids.Member, member)), NodeID: ids.ID(id(ids.Node, node))})
+			r.Members = append(r.Members, &triage.Member{ID: ids.ID(id(ids.Member, member)),
+				NodeID: ids.ID(id(ids.Node, node))})
 		}
 	})
 }

@@ -53,8 +53,8 @@ func unblock(rows *Rows, first *blocker.Blocker) *Next {
 }
 
 // forced are the mutations that request a kind again with force: the open operation then continues with force.
-var forced = map[lifecycle.OperationKind]string{lifecycle.MemberDrain: "drainMember", lifecycle.MemberRemove: "removeMember",
-	lifecycle.MemberReplace: "replaceMember"}
+var forced = map[lifecycle.OperationKind]string{lifecycle.MemberDrain: "drainMember",
+	lifecycle.MemberRemove: "removeMember", lifecycle.MemberReplace: "replaceMember"}
 
 // force returns the same request with force: on an instance, or on the one member that the operation works on.
 func force(rows *Rows, key, code string) *Next {
@@ -81,7 +81,8 @@ func mend(rows *Rows, first *blocker.Blocker) *Next {
 		return rows.act("recoverMember", subject, false, key, first.Code)
 	case key == rows.Family+".member.replace":
 		if member := rows.memberAt(first.Subject); member != nil {
-			return rows.act("replaceMember", member.ID, first.Code == codeAway || first.Code == codeRetired, key, first.Code)
+			return rows.act("replaceMember", member.ID, first.Code == codeAway || first.Code == codeRetired, key,
+				first.Code)
 		}
 	case key == rows.Family+".instance.delete" && rows.instance() != nil:
 		return rows.act("decommissionInstance", *rows.instance(), false, key, first.Code)

@@ -40,12 +40,14 @@ type reading struct {
 const (
 	stepsSQL = `SELECT ` + rows.OperationStepColumns + ` FROM operation_step WHERE operation_id = $1 ORDER BY ordinal`
 	// What a task printed is left out: it is the app's, and may be long.
-	tasksSQL = `SELECT id, kind, state, message, left(coalesce(result ->> 'code', ''), 64), exit_code, created_at, started_at,
+	tasksSQL = `SELECT id, kind, state, message, left(coalesce(result ->> 'code', ''), 64), exit_code, created_at,
+		started_at,
 			ended_at, instance_id, member_id, node_id, tenant_id, project_id FROM node_task
 		WHERE operation_id = $1 ORDER BY id DESC LIMIT $2`
 	// What an action did on nodes: an action has no operation, so its tasks are found by the correlation id, among the
 	// newest of each of the instance's members.
-	actedSQL = `SELECT t.id, t.kind, t.state, t.message, left(coalesce(t.result ->> 'code', ''), 64), t.exit_code, t.created_at,
+	actedSQL = `SELECT t.id, t.kind, t.state, t.message, left(coalesce(t.result ->> 'code', ''), 64), t.exit_code,
+		t.created_at,
 			t.started_at, t.ended_at, t.instance_id, t.member_id, t.node_id, t.tenant_id, t.project_id
 		FROM (SELECT id FROM member WHERE instance_id = $1 ORDER BY id DESC LIMIT $2) m
 		CROSS JOIN LATERAL (SELECT * FROM node_task n WHERE n.member_id = m.id ORDER BY n.id DESC LIMIT $3) t
@@ -54,7 +56,8 @@ const (
 		WHERE operation_id = $1 AND (instance_id = (SELECT o.instance_id FROM operation o WHERE o.id = $1)
 			OR instance_id IS NULL AND allocation_id = (SELECT o.allocation_id FROM operation o WHERE o.id = $1))
 		ORDER BY occurred_at DESC, seq DESC LIMIT $2`
-	auditsSQL = `SELECT id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, object_id, repeats,
+	auditsSQL = `SELECT id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, object_id,
+		repeats,
 			allowed, code, correlation_id, reason, created_at FROM audit_entry WHERE correlation_id = nullif(coalesce(
 		(SELECT o.correlation_id FROM operation o WHERE o.id = $1), $2), '') ORDER BY id DESC LIMIT $3`
 	systemSQL = `SELECT system FROM instance
@@ -108,8 +111,8 @@ func scanTask(row pgx.CollectableRow) (*Task, error) {
 
 func scanAudit(row pgx.CollectableRow) (*Audit, error) {
 	a := &Audit{}
-	return a, row.Scan(&a.ID, &a.Tenant, &a.Project, &a.Actor.Kind, &a.Actor.ID, &a.Actor.Name, &a.Key, &a.Action, &a.ObjectID,
-		&a.Repeats, &a.Allowed, &a.Code, &a.Correlation, &a.Reason, &a.At)
+	return a, row.Scan(&a.ID, &a.Tenant, &a.Project, &a.Actor.Kind, &a.Actor.ID, &a.Actor.Name, &a.Key, &a.Action,
+		&a.ObjectID, &a.Repeats, &a.Allowed, &a.Code, &a.Correlation, &a.Reason, &a.At)
 }
 
 func scanOther(row pgx.CollectableRow) (*Other, error) {
@@ -172,7 +175,9 @@ func (r *reading) permitted(actor *authz.Actor) *Rows {
 		return !own && !actor.AllowsOn(authz.AuditRead, a.object())
 	})
 	hidden("audit rows", len(r.Audits), len(out.Audits))
-	out.Others = slices.DeleteFunc(r.Others, func(o *Other) bool { return !actor.AllowsOn(authz.OperationRead, o.object) })
+	out.Others = slices.DeleteFunc(r.Others, func(o *Other) bool {
+		return !actor.AllowsOn(authz.OperationRead, o.object)
+	})
 	return out
 }
 

@@ -100,21 +100,26 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, instance.ID).
 		Scan((*string)(&member)))
 	account, credential := kit.ServiceAccount(project, authz.AppsInstanceRead, authz.AppsMemberRecover, authz.TaskRead)
-	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, object_id,
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
+		object_id,
 		correlation_id, created_at) VALUES ($1, $2, $3, 'SERVICE_ACCOUNT', $4, 'apps.queue.submit', 'invokeAction', true, $5,
 		'cor-recorded', now())`, ids.New(ids.Audit), tenant.ID, project.ID, account.ID, instance.ID)
-	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, object_id,
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
+		object_id,
 		correlation_id, created_at) VALUES ($1, $2, $3, 'OPERATION', $4, 'task.run', 'runNodeTask', true, 'tsk_of_the_app',
 		'cor-recorded', now())`, ids.New(ids.Audit), tenant.ID, project.ID, instance.ID)
 	attempt := func(code, correlation string) {
-		kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, code,
+		kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action,
+			allowed, code,
 			object_id, correlation_id, created_at) VALUES ($1, $2, $3, 'SERVICE_ACCOUNT', $4, 'apps.queue.submit', 'invokeAction',
-			false, $5, $6, $7, now())`, ids.New(ids.Audit), tenant.ID, project.ID, account.ID, code, instance.ID, correlation)
+			false, $5, $6, $7, now())`, ids.New(ids.Audit), tenant.ID, project.ID, account.ID, code, instance.ID,
+			correlation)
 	}
 	attempt("ADAPTER_REJECTED", "cor-acted")
 	attempt("CONFIG_INVALID", "cor-mistaken")
 	task := ids.New(ids.NodeTask)
-	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, state,
+	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest,
+		state,
 		timeout_seconds, idempotency_key, correlation_id, created_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6, 'RUN', '{}', '',
 		'FAILED', 60, 'x', 'cor-acted', now(), now())`, task, tenant.ID, project.ID, instance.ID, member, node.ID)
 
@@ -127,7 +132,9 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	require.Equal(t, member, report.Next.Value)
 	require.True(t, report.Next.Allowed)
 	require.Contains(t, string(report.Next.Variables), "MEMBER_FAILED at invokeAction, correlation id cor-acted")
-	found := slices.IndexFunc(report.Evidence, func(e *triage.Evidence) bool { return e.Kind == lifecycle.EvidenceOfTask })
+	found := slices.IndexFunc(report.Evidence, func(e *triage.Evidence) bool {
+		return e.Kind == lifecycle.EvidenceOfTask
+	})
 	require.GreaterOrEqual(t, found, 0)
 	require.Equal(t, task, *report.Evidence[found].ID)
 
@@ -135,9 +142,11 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.TriageAccepted, report.Stands, "nothing of it is known to have failed")
 	require.Nil(t, report.Next)
-	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, code,
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
+		code,
 		object_id, correlation_id, created_at) VALUES ($1, $2, $3, 'SERVICE_ACCOUNT', $4, 'apps.queue.submit', 'invokeAction',
-		true, 'ADAPTER_FAILED', $5, 'cor-recorded', now())`, ids.New(ids.Audit), tenant.ID, project.ID, account.ID, instance.ID)
+		true, 'ADAPTER_FAILED', $5, 'cor-recorded',
+		now())`, ids.New(ids.Audit), tenant.ID, project.ID, account.ID, instance.ID)
 	report, err = service.Report(kit.With(credential), "cor-recorded")
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.TriageFailed, report.Stands)
@@ -158,7 +167,8 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	require.True(t, fault.Is(err, fault.Forbidden), "the request is another's: %v", err)
 
 	limited, within := kit.ServiceAccount(project, authz.AppsInstanceRead, authz.AuditRead)
-	kit.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($2::text)) WHERE id = $1`,
+	kit.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($2::text))
+		WHERE id = $1`,
 		limited.ID, instance.ID)
 	_, err = service.Report(kit.With(within), "cor-acted")
 	require.True(t, fault.Is(err, fault.Forbidden), "limited to the instance, it reads no audit: %v", err)
@@ -171,10 +181,12 @@ func TestARefusalIsReportedFromTheAudit(t *testing.T) {
 	service := &triage.Service{DB: kit.DB}
 	tenant := kit.Tenant()
 	project := kit.Project(tenant)
-	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, code,
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
+		code,
 		correlation_id, created_at) VALUES ($1, $2, $3, 'USER', 'usr_1', 'apps.instance.create', 'launchInstance', false,
 		'NOT_ENTITLED', 'cor-refused', now())`, ids.New(ids.Audit), tenant.ID, project.ID)
-	report, err := service.Report(kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), "cor-refused")
+	report, err := service.Report(kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))),
+		"cor-refused")
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.TriageRefused, report.Stands)
 	require.Equal(t, "catalog/start/not-entitled", report.Branch.Ref())
@@ -191,7 +203,8 @@ func TestARefusalIsReportedFromTheAudit(t *testing.T) {
 func TestAReportIsFoundByWhatAnInstanceConsistsOf(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
-	service := &triage.Service{DB: kit.DB, Links: links.Templates{Logs: "https://tools.example.com/?id={correlation_id}"}}
+	service := &triage.Service{DB: kit.DB,
+		Links: links.Templates{Logs: "https://tools.example.com/?id={correlation_id}"}}
 	tenant, other := kit.Tenant(), kit.Tenant()
 	project := kit.Project(tenant)
 	node, _ := kit.Node(4)
@@ -206,10 +219,12 @@ func TestAReportIsFoundByWhatAnInstanceConsistsOf(t *testing.T) {
 	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, instance.ID).
 		Scan((*string)(&member)))
 	task, entry, happening := ids.New(ids.NodeTask), ids.New(ids.Audit), ids.New(ids.Event)
-	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec,
+	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
+		spec,
 		spec_digest, state, timeout_seconds, idempotency_key, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'RUN', '{}', '',
 		'PENDING', 60, 'x', now())`, task, tenant.ID, project.ID, instance.ID, member, node.ID, op.ID)
-	kit.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug, permission_family,
+	kit.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
+		permission_family,
 		operation_id, correlation_id, occurred_at) VALUES ($1, $2, $3, $4, 900, 'apps.instance.progress', 'x', 'apps', $5, $6,
 		now())`, happening, tenant.ID, project.ID, instance.ID, op.ID, op.CorrelationID)
 	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
@@ -222,9 +237,11 @@ func TestAReportIsFoundByWhatAnInstanceConsistsOf(t *testing.T) {
 		require.NoError(t, err, about)
 		require.Equal(t, op.ID, *report.OperationID, about)
 		require.Empty(t, report.Others, about)
-		require.Equal(t, []links.Link{{Name: "logs", URL: "https://tools.example.com/?id=" + op.CorrelationID}}, report.Links)
+		require.Equal(t, []links.Link{{Name: "logs", URL: "https://tools.example.com/?id=" + op.CorrelationID}},
+			report.Links)
 		for _, kind := range []lifecycle.TriageEvidenceKind{lifecycle.EvidenceOfTask, lifecycle.EvidenceOfEvent,
-			lifecycle.EvidenceOfAudit, lifecycle.EvidenceOfBlocker, lifecycle.EvidenceOfTrace, lifecycle.EvidenceOfLogs} {
+			lifecycle.EvidenceOfAudit, lifecycle.EvidenceOfBlocker, lifecycle.EvidenceOfTrace,
+			lifecycle.EvidenceOfLogs} {
 			require.True(t, has(report, kind), "%s %s", about, kind)
 		}
 		_, err = service.Report(stranger, string(about))
@@ -249,7 +266,8 @@ func TestACorrelationIdOfSeveralRequestsNamesThemAll(t *testing.T) {
 		op := kit.Operation(instance, lifecycle.MembersAdd, lifecycle.OperationSucceeded)
 		all = append(all, op.ID)
 		kit.SQL(`UPDATE operation SET correlation_id = 'mine' WHERE id = $1`, op.ID)
-		kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
+		kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action,
+			allowed,
 			object_id, correlation_id, created_at) VALUES ($1, $2, $3, 'USER', 'usr_1', 'apps.member.add', 'addMembers', true,
 			$4, 'mine', now())`, ids.New(ids.Audit), tenant.ID, project.ID, instance.ID)
 	}
@@ -278,11 +296,13 @@ func TestTheReportOfAReleaseHasTheAllocationsOwnTimeline(t *testing.T) {
 		correlation_id, error_code, error_owner, next_run_at, deadline, created_at, ended_at) VALUES ($1, $2, $3, $4, 'ALLOCATION_RELEASE', 'FAILED', 'USER',
 		'usr_1', 'cor', 'RESIDUE_LEFT', 'node', now(), now(), now(), now())`, op, tenant.ID, project.ID, allocation.ID)
 	kit.SQL(`UPDATE allocation SET release_operation_id = $2 WHERE id = $1`, allocation.ID, op)
-	kit.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, allocation_id, seq, type, app_slug, permission_family,
+	kit.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, allocation_id, seq, type, app_slug,
+		permission_family,
 		operation_id, correlation_id, occurred_at) VALUES ($1, $2, $3, $4, 1, 'apps.allocation.releasing', '', 'allocation', $5, 'cor',
 		now())`,
 		ids.New(ids.Event), tenant.ID, project.ID, allocation.ID, op)
-	report, err := service.Report(kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), string(allocation.ID))
+	report, err := service.Report(kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))),
+		string(allocation.ID))
 	require.NoError(t, err)
 	require.Equal(t, op, *report.OperationID)
 	require.Equal(t, "releaseAllocation", report.Next.Mutation)

@@ -41,7 +41,8 @@ type Report struct {
 // FORBIDDEN.
 func (s *Service) Report(ctx context.Context, in ReportInput) (*Report, error) {
 	if len(in.Records) < 1 || len(in.Records) > metering.MaxBatch {
-		return nil, fault.New(fault.InvalidArgument, "report 1 to %d records at once", metering.MaxBatch).At("input.records")
+		return nil, fault.New(fault.InvalidArgument, "report 1 to %d records at once", metering.MaxBatch).
+			At("input.records")
 	}
 	var out *Report
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {

@@ -76,9 +76,10 @@ const columns = `source, project_id, meter, usage_id, basis, unit, trim_scale(qu
 
 func scan(row pgx.CollectableRow) (*Record, error) {
 	x := &Record{}
-	return x, row.Scan(&x.Source, &x.ProjectID, &x.Meter, &x.UsageID, &x.Basis, &x.Unit, &x.Quantity, &x.FromAt, &x.ToAt,
-		&x.InstanceID,
-		&x.AllocationID, &x.MemberID, &x.OperationID, &x.ComponentKey, &x.SKU, &x.Region, &x.Session, &x.Retracts, &x.BorneBy,
+	return x, row.Scan(&x.Source, &x.ProjectID, &x.Meter, &x.UsageID, &x.Basis, &x.Unit, &x.Quantity,
+		&x.FromAt, &x.ToAt, &x.InstanceID,
+		&x.AllocationID, &x.MemberID, &x.OperationID, &x.ComponentKey, &x.SKU, &x.Region, &x.Session, &x.Retracts,
+		&x.BorneBy,
 		&x.BorneReason,
 		&x.BorneOwner, &x.RecordedAt)
 }

@@ -55,8 +55,8 @@ func (b *bench) jobs(count int) usage.ReportInput {
 	in := usage.ReportInput{InstanceID: b.instance.ID}
 	for n := range count {
 		at := noon.Add(time.Duration(n) * time.Hour)
-		in.Records = append(in.Records, &usage.ReportRecord{ID: fmt.Sprintf("j%d", n), Dimension: "jobs", Quantity: "1.5",
-			From: at, To: at.Add(time.Hour)})
+		in.Records = append(in.Records, &usage.ReportRecord{ID: fmt.Sprintf("j%d", n), Dimension: "jobs",
+			Quantity: "1.5", From: at, To: at.Add(time.Hour)})
 	}
 	return in
 }
@@ -138,14 +138,15 @@ func TestABadReportIsRefusedWhole(t *testing.T) {
 		code   fault.Code
 		field  string
 	}{
-		"unknown dimension": {func(r *usage.ReportRecord) { r.Dimension = "gpus" }, fault.DimensionUnknown, "dimension"},
-		"negative":          {func(r *usage.ReportRecord) { r.Quantity = "-1" }, fault.UsageQuantity, "quantity"},
-		"no decimal":        {func(r *usage.ReportRecord) { r.Quantity = "1e3" }, fault.UsageQuantity, "quantity"},
+		"unknown dimension": {func(r *usage.ReportRecord) { r.Dimension = "gpus" }, fault.DimensionUnknown,
+			"dimension"},
+		"negative":   {func(r *usage.ReportRecord) { r.Quantity = "-1" }, fault.UsageQuantity, "quantity"},
+		"no decimal": {func(r *usage.ReportRecord) { r.Quantity = "1e3" }, fault.UsageQuantity, "quantity"},
 		"too exact": {func(r *usage.ReportRecord) { r.Quantity = "0.0000000000001" }, fault.UsageQuantity,
 			"quantity"},
 		"future": {func(r *usage.ReportRecord) { r.To = time.Now().Add(time.Hour) }, fault.UsageInFuture, "to"},
-		"before the instance": {func(r *usage.ReportRecord) { r.From = r.From.AddDate(-1, 0, 0) }, fault.UsageBeforeInstance,
-			"from"},
+		"before the instance": {func(r *usage.ReportRecord) { r.From = r.From.AddDate(-1, 0, 0) },
+			fault.UsageBeforeInstance, "from"},
 		"backwards":      {func(r *usage.ReportRecord) { r.To = r.From.Add(-time.Second) }, fault.BadValue, "to"},
 		"no id":          {func(r *usage.ReportRecord) { r.ID = "" }, fault.Required, "id"},
 		"foreign member": {func(r *usage.ReportRecord) { r.MemberID = &member }, fault.UnknownValue, "memberId"},
@@ -181,9 +182,11 @@ func TestARetiredDimensionTakesWhatWasUsedBefore(t *testing.T) {
 	later := b.Manifest(lifecycle.StageActive, document)
 	b.SQL(`DELETE FROM instance_generation`)
 	for n, manifest := range []ids.ID{b.instance.ManifestID, later.ID} {
-		b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version,
+		b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id,
+			app_version,
 			created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, '1', $7)`, ids.New(ids.Generation), b.project.TenantID, b.project.ID, b.instance.ID,
+			VALUES ($1, $2, $3, $4, $5, $6, '1', $7)`, ids.New(ids.Generation), b.project.TenantID, b.project.ID,
+			b.instance.ID,
 			n+1, manifest,
 			noon.Add(time.Duration(n)*2*time.Hour))
 	}

@@ -49,7 +49,8 @@ const maxTitle, maxDescription = 80, 500
 // Classes lists the storage classes by name, at most 500, to everyone who is logged in.
 func (s *Service) Classes(ctx context.Context) ([]*Class, error) {
 	out := []*Class{}
-	_, err := s.DB.Read(ctx, tx.Rows(&out, scanClass, `SELECT `+classColumns+` FROM storage_class c ORDER BY c.name LIMIT $1`,
+	_, err := s.DB.Read(ctx, tx.Rows(&out, scanClass, `SELECT `+classColumns+` FROM storage_class c ORDER BY c.name
+		LIMIT $1`,
 		maxClasses))
 	return out, err
 }
@@ -68,7 +69,8 @@ type Offer struct {
 // may.
 func (s *Service) Offers(ctx context.Context, classes []ids.ID) (map[ids.ID]*Offer, error) {
 	out := make(map[ids.ID]*Offer, len(classes))
-	_, err := s.DB.Read(ctx, tx.Query{Args: []any{classes}, SQL: `SELECT storage_class_id, nodes, total_bytes, free_bytes,
+	_, err := s.DB.Read(ctx, tx.Query{Args: []any{classes}, SQL: `SELECT storage_class_id, nodes, total_bytes,
+		free_bytes,
 		size_enforced FROM platform.storage_offers() WHERE storage_class_id = ANY ($1)`,
 		Scan: func(found pgx.Rows) error {
 			var id ids.ID

@@ -60,7 +60,8 @@ func TestBadClassesAreRefused(t *testing.T) {
 	platformtest.Refused(t, err, fault.InvalidArgument, "input")
 	_, err = b.UpdateClass(b.admin, volume.UpdateClassInput{StorageClassID: b.shared.ID, Disabled: &disabled})
 	platformtest.Refused(t, err, fault.Forbidden)
-	_, err = b.UpdateClass(b.operator, volume.UpdateClassInput{StorageClassID: ids.New(ids.StorageClass), Disabled: &disabled})
+	_, err = b.UpdateClass(b.operator, volume.UpdateClassInput{StorageClassID: ids.New(ids.StorageClass),
+		Disabled: &disabled})
 	platformtest.Refused(t, err, fault.NotFound)
 	require.Zero(t, b.Count("storage_class", "disabled")+b.done())
 }

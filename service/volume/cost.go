@@ -104,7 +104,8 @@ func (p *Plan) of(err error) (*Plan, error) {
 
 // hourly is what an hour of a volume costs by the price book now; nil when its class has no price.
 func hourly(ctx context.Context, t *tx.Tx, of authz.Object, class string, gib int) (*tariff.Hourly, error) {
-	found, err := tx.Collect(ctx, t, scanHourly, `SELECT '', price_currency, price_hourly FROM platform.volume_hourly_now($1, $2,
+	found, err := tx.Collect(ctx, t, scanHourly, `SELECT '', price_currency, price_hourly
+		FROM platform.volume_hourly_now($1, $2,
 		platform.billing_currency($1), 1, $3, $4)`, of.TenantID, of.ProjectID, gib, class)
 	if err != nil {
 		return nil, fmt.Errorf("read what a volume of %s costs: %w", class, err)
@@ -119,7 +120,8 @@ func hourly(ctx context.Context, t *tx.Tx, of authz.Object, class string, gib in
 // amount a currency, in the order of currencies. It leaves out a class without a price. Any logged-in caller may.
 func (s *Service) ListPrices(ctx context.Context, classes []ids.ID) (map[ids.ID][]*tariff.Hourly, error) {
 	var found []costing
-	_, err := s.DB.Read(ctx, tx.Rows(&found, scanHourly, `SELECT c.id, h.price_currency, h.price_hourly FROM storage_class c
+	_, err := s.DB.Read(ctx, tx.Rows(&found, scanHourly, `SELECT c.id, h.price_currency, h.price_hourly
+		FROM storage_class c
 		CROSS JOIN (SELECT DISTINCT v.currency FROM price_version v WHERE v.tenant_id IS NULL AND v.superseded_xid IS NULL
 			AND v.meter = 'volume_gib_seconds') known
 		CROSS JOIN LATERAL platform.volume_hourly_now(NULL, NULL, known.currency, 1, 1, c.name) h

@@ -15,7 +15,8 @@ import (
 
 // priced puts a list price of a GiB for an hour into the book; above 10 GiB a GiB costs twice as much.
 func (b *bench) priced(class *volume.Class) {
-	b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash, reason,
+	b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash,
+		reason,
 		created_by) VALUES ($1, $1, 'volume_gib_seconds', $2, '', 'EUR', 'PLATFORM', now() - interval '1 day', 1,
 		'{"measure":"QUANTITY","per":"3600","tiers":[{"upTo":"36000","price":"0.005"},{"price":"0.01"}],"minimum":"0","roundUpTo":"0"}',
 		'', 'test', '')`, ids.New(ids.PriceVersion), class.Name)
@@ -28,7 +29,8 @@ func TestWhatAVolumeCostsIsShownBeforeItIsMade(t *testing.T) {
 	written := b.done()
 	plan, err := b.PlanCreate(b.admin, b.wanted("home", b.shared, 7))
 	require.NoError(t, err)
-	require.Equal(t, []string{"home", "EUR", "0.070000"}, []string{plan.Volume.Name, plan.After.Currency, plan.After.Amount.Fixed(6)},
+	require.Equal(t, []string{"home", "EUR", "0.070000"}, []string{plan.Volume.Name, plan.After.Currency,
+		plan.After.Amount.Fixed(6)},
 		"the dearest step counts")
 	require.Nil(t, plan.Before)
 	plan, err = b.PlanCreate(b.admin, b.wanted("home", b.local, 7))
@@ -40,7 +42,8 @@ func TestWhatAVolumeCostsIsShownBeforeItIsMade(t *testing.T) {
 	made := b.made("home", b.shared, 7)
 	plan, err = b.PlanResize(b.admin, volume.ResizeInput{VolumeID: made.ID, SizeGiB: 10})
 	require.NoError(t, err)
-	require.Equal(t, []string{"0.070000", "0.100000"}, []string{plan.Before.Amount.Fixed(6), plan.After.Amount.Fixed(6)})
+	require.Equal(t, []string{"0.070000", "0.100000"}, []string{plan.Before.Amount.Fixed(6),
+		plan.After.Amount.Fixed(6)})
 	require.Equal(t, 1, b.Count("volume", "size_gib = 7"))
 	free := b.made("scratch", b.local, 7)
 	costs, err := b.Hourly(b.admin, []ids.ID{made.ID, free.ID})
@@ -59,9 +62,11 @@ func TestAStorageClassShowsItsListPrices(t *testing.T) {
 	b := newBench(t)
 	b.priced(b.shared)
 	price := func(id, currency, amount, scope string, tenant any, days int) {
-		b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, tenant_id, valid_from, valid_to, version,
+		b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, tenant_id, valid_from,
+			valid_to, version,
 			terms, hash, reason, created_by) VALUES ($1, $1, 'volume_gib_seconds', $2, '', $3, $4, $5, now() + $6 * interval '1 day',
-			now() + ($6 + 9) * interval '1 day', 1, $7, '', 'test', '')`, id, b.shared.Name, currency, scope, tenant, days,
+			now() + ($6 + 9) * interval '1 day', 1, $7, '', 'test',
+			'')`, id, b.shared.Name, currency, scope, tenant, days,
 			`{"measure":"QUANTITY","per":"3600","tiers":[{"price":"`+amount+`"}],"minimum":"0","roundUpTo":"0"}`)
 	}
 	price("prv_dollars", "USD", "0.0000001", "PLATFORM", nil, -1)
@@ -130,9 +135,11 @@ func TestAVolumeCountsAgainstBudgets(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.priced(b.shared)
-	b.SQL(`INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, at_limit, thresholds,
+	b.SQL(`INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, at_limit,
+		thresholds,
 		horizon_seconds, reason, created_by, created_at, updated_at)
-		VALUES ('bdg_1', $1, $2, 'PROJECT', $2, 'EUR', 1, 'TOTAL', 'REFUSE', '{}', 36000, '', '', now(), now())`, b.tenant.ID, b.project.ID)
+		VALUES ('bdg_1', $1, $2, 'PROJECT', $2, 'EUR', 1, 'TOTAL', 'REFUSE', '{}', 36000, '', '', now(),
+		now())`, b.tenant.ID, b.project.ID)
 	made := b.made("home", b.shared, 8)
 	b.made("free", b.local, 900)
 	_, err := b.Create(b.admin, b.wanted("data", b.shared, 3))

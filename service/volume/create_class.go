@@ -43,7 +43,8 @@ func (s *Service) CreateClass(ctx context.Context, in CreateClassInput) (out *Cl
 		_, err := t.Exec(ctx, `INSERT INTO storage_class (id, name, kind, title, description, created_at, updated_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $6)`, out.ID, out.Name, string(out.Kind), out.Title, out.Description, t.Now)
 		if tx.Violates(err, "storage_class_name_key") {
-			return fault.New(fault.Conflict, "there is a storage class %q already", in.Name).At("input.name").Because(err)
+			return fault.New(fault.Conflict, "there is a storage class %q already", in.Name).At("input.name").
+				Because(err)
 		}
 		if err != nil {
 			return fmt.Errorf("write storage class %s: %w", in.Name, err)

@@ -62,8 +62,8 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (out *Volume, err 
 			return err
 		}
 		made := ids.New(ids.Volume)
-		repeated, err := idem.Claim(ctx, t, idem.Key{Verb: createAction, TenantID: project.TenantID, ProjectID: project.ID,
-			Value: in.IdempotencyKey, Input: in}, &made)
+		repeated, err := idem.Claim(ctx, t, idem.Key{Verb: createAction, TenantID: project.TenantID,
+			ProjectID: project.ID, Value: in.IdempotencyKey, Input: in}, &made)
 		if err == nil && !repeated {
 			err = in.write(ctx, t, project, made)
 		}
@@ -121,8 +121,10 @@ func (in *CreateInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, ma
 	if err := room(ctx, t, project, rules, in.SizeGiB, 1); err != nil {
 		return err
 	}
-	_, err = t.Exec(ctx, `INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by,
-		created_at, updated_at, correlation_id, trace_id) VALUES ($1, $2, $3, $4, $5, $6, 'READY', $7, $8, $8, $9, $10)`, made,
+	_, err = t.Exec(ctx, `INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status,
+		created_by,
+		created_at, updated_at, correlation_id, trace_id)
+		VALUES ($1, $2, $3, $4, $5, $6, 'READY', $7, $8, $8, $9, $10)`, made,
 		project.TenantID, project.ID, class.ID, in.Name, in.SizeGiB, t.Actor.ID, t.Now, t.Request.CorrelationID,
 		t.Request.TraceID)
 	if tx.Violates(err, "volume_name_live") {

@@ -123,7 +123,8 @@ func TestADeletionWaitsForALaunchThatTakesTheVolume(t *testing.T) {
 func TestALocalVolumeEndsWithItsNode(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	gone := b.serve(domain.Storage{Name: "disk", Kind: domain.Local}, domain.Storage{Name: "parallel", Kind: domain.Shared})
+	gone := b.serve(domain.Storage{Name: "disk", Kind: domain.Local},
+		domain.Storage{Name: "parallel", Kind: domain.Shared})
 	waiting, kept, shared := b.made("waiting", b.local, 1), b.made("kept", b.local, 1), b.made("shared", b.shared, 1)
 	for _, v := range []*volume.Volume{waiting, kept, shared} {
 		b.seated(v, gone)

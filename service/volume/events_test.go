@@ -88,7 +88,8 @@ func TestAnEventOfAVolumeCarriesTheCorrelationOfTheRequestThatBroughtItAbout(t *
 	t.Parallel()
 	b := newBench(t)
 	by := func(caller context.Context, name string) context.Context {
-		opened := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{byte(len(name))}, SpanID: trace.SpanID{1}})
+		opened := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{byte(len(name))},
+			SpanID: trace.SpanID{1}})
 		return trace.ContextWithSpanContext(authz.WithRequest(caller, authz.RequestInfo{CorrelationID: name}), opened)
 	}
 	node := b.serve(domain.Storage{Name: "parallel", Kind: domain.Shared})

@@ -80,7 +80,8 @@ func (b *bench) seated(v *volume.Volume, node ids.ID) {
 }
 
 // insertUser launches an instance that has a volume, as the launch's own statement does.
-const insertUser = `INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', $2::text, 'name', $3::text,
+const insertUser = `INSERT INTO instance SELECT (jsonb_populate_record(i,
+	jsonb_build_object('id', $2::text, 'name', $3::text,
 	'correlation_id', $3::text, 'volumes', jsonb_build_array(jsonb_build_object('slot', 'home', 'volumeId', $4::text, 'path', '/home',
 	'readOnly', false, 'components', '[]'::jsonb))))).* FROM instance i WHERE i.id = $1`
 

@@ -146,12 +146,13 @@ func places(ctx context.Context, t *tx.Tx, v *Volume) (nodes []ids.ID, err error
 			"the volume is local and on no node yet: its first member decides the "+
 				"node, so launch an app with it first, or use a volume of a shared class").At("volumeId")
 	}
-	if err := t.QueryRow(ctx, `SELECT platform.open_volume(v) FROM volume v WHERE v.id = $1`, v.ID).Scan(&nodes); err != nil {
+	if err := t.QueryRow(ctx, `SELECT platform.open_volume(v) FROM volume v
+		WHERE v.id = $1`, v.ID).Scan(&nodes); err != nil {
 		return nil, fmt.Errorf("find who serves volume %s: %w", v.ID, err)
 	}
 	if len(nodes) == 0 {
-		return nil, fault.New(fault.NodeUnreachable, "no node that is online serves storage class %q: try again when one is",
-			v.StorageClass.Name).Retry(true)
+		return nil, fault.New(fault.NodeUnreachable,
+			"no node that is online serves storage class %q: try again when one is", v.StorageClass.Name).Retry(true)
 	}
 	return nodes, nil
 }

@@ -32,8 +32,8 @@ func room(ctx context.Context, t *tx.Tx, project *db.Project, rules *policy.Effe
 		return err
 	}
 	if most := project.MaxVolumeGib; most != nil && held+gib > *most {
-		return fault.New(fault.LimitExceeded, "the project may have %d GiB of volumes, has %d, and this would be %d more",
-			*most, held, gib).At(path)
+		return fault.New(fault.LimitExceeded,
+			"the project may have %d GiB of volumes, has %d, and this would be %d more", *most, held, gib).At(path)
 	}
 	return nil
 }

@@ -37,7 +37,8 @@ func (s *Service) UpdateClass(ctx context.Context, in UpdateClassInput) (out *Cl
 		if err := audit.Require(t, action, authz.StorageClassManage, object, in.StorageClassID); err != nil {
 			return err
 		}
-		found, err := tx.Collect(ctx, t, scanClass, `SELECT `+classColumns+` FROM storage_class c WHERE c.id = $1 FOR UPDATE`,
+		found, err := tx.Collect(ctx, t, scanClass, `SELECT `+classColumns+` FROM storage_class c WHERE c.id = $1
+			FOR UPDATE`,
 			in.StorageClassID)
 		if err != nil {
 			return fmt.Errorf("lock storage class %s: %w", in.StorageClassID, err)

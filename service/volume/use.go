@@ -33,8 +33,8 @@ const usesSQL = `SELECT w.id, i.id, i.tenant_id, i.project_id, i.name, i.permiss
 
 func scanUse(row pgx.CollectableRow) (*Use, error) {
 	u := &Use{}
-	return u, row.Scan(&u.VolumeID, &u.InstanceID, &u.TenantID, &u.ProjectID, &u.InstanceName, &u.Family, &u.Slot, &u.Path,
-		&u.ReadOnly)
+	return u, row.Scan(&u.VolumeID, &u.InstanceID, &u.TenantID, &u.ProjectID, &u.InstanceName, &u.Family,
+		&u.Slot, &u.Path, &u.ReadOnly)
 }
 
 // Uses reads which instances use volumes, as far as the caller may see the volumes and the instances.

@@ -80,7 +80,8 @@ func mint(fresh *custody.Fresh, id ids.ID) (secret string, sealed []byte, err er
 
 func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, fresh *custody.Fresh) (*Created, error) {
 	const action = "createWebhook"
-	project, err := one(ctx, t, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1 AND deleted_at IS NULL`,
+	project, err := one(ctx, t, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1
+		AND deleted_at IS NULL`,
 		in.ProjectID)
 	if err != nil {
 		return nil, fmt.Errorf("load project %s: %w", in.ProjectID, err)
@@ -103,7 +104,7 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, fresh *c
 		return nil, err
 	}
 	if repeated {
-		row, err := one(ctx, t, Scan, `SELECT `+Columns+` FROM webhook WHERE id = $1`, made.ID)
+		row, err := one(ctx, t, rows.Webhook, `SELECT `+rows.WebhookColumns+` FROM webhook WHERE id = $1`, made.ID)
 		return &Created{Webhook: row}, err
 	}
 	if err := room(ctx, t, project.ID); err != nil {
@@ -169,10 +170,11 @@ func sends(where authz.Object, families []string) func(*authz.Actor) bool {
 
 func insert(ctx context.Context, t *tx.Tx, where authz.Object, in CreateInput, made draft, readable []string,
 	from maker.Source) (*db.Webhook, error) {
-	row, err := one(ctx, t, Scan, `INSERT INTO webhook (id, tenant_id, project_id, url, description, event_types,
-		families, cursor, secret, created_by, maker_id, made_under, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $12, $13, $11, $11) RETURNING `+Columns,
-		made.ID, where.TenantID, where.ProjectID, in.URL, in.Description, in.EventTypes, readable, made.cursor, made.sealed,
+	row, err := one(ctx, t, rows.Webhook, `INSERT INTO webhook (id, tenant_id, project_id, url, description,
+		event_types, families, cursor, secret, created_by, maker_id, made_under, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $12, $13, $11, $11) RETURNING `+rows.WebhookColumns,
+		made.ID, where.TenantID, where.ProjectID, in.URL, in.Description, in.EventTypes, readable, made.cursor,
+		made.sealed,
 		t.Actor.ID, t.Now, from.Maker, from.Under)
 	if err != nil {
 		return nil, fmt.Errorf("create a webhook: %w", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -25,21 +26,21 @@ func (s *Service) Delete(ctx context.Context, id ids.ID, reason string) (out *db
 		if err != nil {
 			return err
 		}
-		out, err = one(ctx, t, Scan, `UPDATE webhook SET deleted_at = $2, updated_at = $2, secret = NULL, previous_secret
-			= NULL, previous_until = NULL
-			WHERE id = $1 RETURNING `+Columns, id, t.Now)
+		out, err = one(ctx, t, rows.Webhook, `UPDATE webhook SET deleted_at = $2, updated_at = $2, secret = NULL,
+			previous_secret = NULL, previous_until = NULL
+			WHERE id = $1 RETURNING `+rows.WebhookColumns, id, t.Now)
 		if err != nil {
 			return fmt.Errorf("delete webhook %s: %w", id, err)
 		}
-		_, err = t.Exec(ctx, `UPDATE webhook_delivery SET state = 'DEAD', error = 'the webhook was deleted', next_attempt_at
-			= NULL, updated_at = $2
+		_, err = t.Exec(ctx, `UPDATE webhook_delivery SET state = 'DEAD', error = 'the webhook was deleted',
+			next_attempt_at = NULL, updated_at = $2
 			WHERE webhook_id = $1 AND state = 'PENDING'`, id, t.Now)
 		if err != nil {
 			return fmt.Errorf("drop the deliveries of webhook %s: %w", id, err)
 		}
 		wake(t, out)
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(out), ObjectID: id,
-			Before: shown(before), Reason: reason})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(out),
+			ObjectID: id, Before: shown(before), Reason: reason})
 	})
 	return out, err
 }

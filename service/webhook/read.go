@@ -30,7 +30,8 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, args page.Args) (*
 	var found []*db.Webhook
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Rows(&found, Scan, `SELECT `+Columns+` FROM webhook WHERE project_id = $1 AND deleted_at IS NULL AND ($2 = ''
+		tx.Rows(&found, rows.Webhook, `SELECT `+rows.WebhookColumns+`
+			FROM webhook WHERE project_id = $1 AND deleted_at IS NULL AND ($2 = ''
 			OR id < $2)
 			ORDER BY id DESC LIMIT $3`, projectID, string(after), args.First+1))
 	if err != nil {
@@ -49,7 +50,8 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, args page.Args) (*
 // Get reads a webhook, a deleted one too. Key: webhook.read. NOT_FOUND when it is missing or hidden.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*db.Webhook, error) {
 	var found *db.Webhook
-	actor, err := s.DB.Read(ctx, tx.Row(&found, Scan, `SELECT `+Columns+` FROM webhook WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&found, rows.Webhook, `SELECT `+rows.WebhookColumns+`
+		FROM webhook WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +76,10 @@ func (s *Service) Deliveries(ctx context.Context, webhookID ids.ID, states []lif
 	var of *db.Webhook
 	var found []*db.WebhookDelivery
 	actor, err := s.DB.Read(ctx,
-		tx.Row(&of, Scan, `SELECT `+Columns+` FROM webhook WHERE id = $1`, webhookID),
-		tx.Rows(&found, scanDelivery, `SELECT `+deliveryColumns+` FROM webhook_delivery WHERE webhook_id = $1 AND ($2 = ''
+		tx.Row(&of, rows.Webhook, `SELECT `+rows.WebhookColumns+` FROM webhook WHERE id = $1`, webhookID),
+		tx.Rows(&found, rows.WebhookDelivery, `SELECT `+rows.WebhookDeliveryColumns+`
+			FROM webhook_delivery WHERE webhook_id = $1
+			AND ($2 = ''
 			OR id < $2)
 			AND (cardinality($3::text[]) = 0 OR state = ANY ($3)) ORDER BY id DESC
 			LIMIT $4`, webhookID, string(after), wanted, args.First+1))
@@ -94,8 +98,8 @@ func (s *Service) Deliveries(ctx context.Context, webhookID ids.ID, states []lif
 // Delivery reads a delivery. Key: webhook.read. NOT_FOUND when it is missing or hidden.
 func (s *Service) Delivery(ctx context.Context, id ids.ID) (*db.WebhookDelivery, error) {
 	var found *db.WebhookDelivery
-	actor, err := s.DB.Read(ctx, tx.Row(&found, scanDelivery,
-		`SELECT `+deliveryColumns+` FROM webhook_delivery WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&found, rows.WebhookDelivery,
+		`SELECT `+rows.WebhookDeliveryColumns+` FROM webhook_delivery WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}

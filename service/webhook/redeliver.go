@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -24,7 +25,8 @@ func (s *Service) Redeliver(ctx context.Context, id ids.ID) (out *db.WebhookDeli
 
 func redeliver(ctx context.Context, t *tx.Tx, id ids.ID) (*db.WebhookDelivery, error) {
 	const action = "redeliverWebhook"
-	before, err := one(ctx, t, scanDelivery, `SELECT `+deliveryColumns+` FROM webhook_delivery WHERE id = $1`, id)
+	before, err := one(ctx, t, rows.WebhookDelivery, `SELECT `+rows.WebhookDeliveryColumns+`
+		FROM webhook_delivery WHERE id = $1`, id)
 	if err != nil {
 		return nil, fmt.Errorf("load delivery %s: %w", id, err)
 	}
@@ -39,9 +41,9 @@ func redeliver(ctx context.Context, t *tx.Tx, id ids.ID) (*db.WebhookDelivery, e
 		return nil, audit.Refused(t, action, authz.WebhookManage, object(row), id,
 			fault.New(fault.FailedPrecondition, "the webhook is %s: resume it first", row.Status).At("deliveryId"))
 	}
-	out, err := one(ctx, t, scanDelivery, `UPDATE webhook_delivery SET state = 'PENDING', attempts = 0, error = '',
-		next_attempt_at = $2, updated_at = $2
-		WHERE id = $1 RETURNING `+deliveryColumns, id, t.Now)
+	out, err := one(ctx, t, rows.WebhookDelivery, `UPDATE webhook_delivery SET state = 'PENDING', attempts = 0,
+		error = '', next_attempt_at = $2, updated_at = $2
+		WHERE id = $1 RETURNING `+rows.WebhookDeliveryColumns, id, t.Now)
 	if err != nil {
 		return nil, fmt.Errorf("redeliver %s: %w", id, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -36,14 +37,17 @@ func (s *Service) Replay(ctx context.Context, id ids.ID, after, reason string) (
 			return audit.Refused(t, action, authz.WebhookManage, object(before), id,
 				fault.New(fault.FailedPrecondition, "the webhook has not reached this cursor yet").At("after"))
 		}
-		out, err = one(ctx, t, Scan, `UPDATE webhook SET cursor = $2, updated_at = $3 WHERE id = $1 RETURNING `+Columns, id,
+		out, err = one(ctx, t, rows.Webhook, `UPDATE webhook SET cursor = $2, updated_at = $3 WHERE id = $1
+			RETURNING `+rows.WebhookColumns, id,
 			s.Feeds.Cursor(to), t.Now)
 		if err != nil {
 			return fmt.Errorf("replay webhook %s: %w", id, err)
 		}
 		wake(t, out)
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(out), ObjectID: id,
-			Before: map[string]any{"cursor": before.Cursor}, After: map[string]any{"cursor": out.Cursor}, Reason: reason})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(out),
+			ObjectID: id,
+			Before:   map[string]any{"cursor": before.Cursor}, After: map[string]any{"cursor": out.Cursor},
+			Reason: reason})
 	})
 	return out, err
 }

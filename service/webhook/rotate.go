@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -53,10 +54,10 @@ func rotate(ctx context.Context, t *tx.Tx, id ids.ID, overlapSeconds int, fresh 
 		end := t.Now.Add(time.Duration(overlapSeconds) * time.Second)
 		until = &end
 	}
-	row, err := one(ctx, t, Scan, `UPDATE webhook SET previous_secret = CASE WHEN $3::timestamptz IS NULL THEN NULL
-		ELSE secret END,
+	row, err := one(ctx, t, rows.Webhook, `UPDATE webhook SET previous_secret = CASE WHEN $3::timestamptz IS NULL
+		THEN NULL ELSE secret END,
 		previous_until = $3, secret = $2, secret_rotated_at = $4, updated_at = $4 WHERE id = $1
-		RETURNING `+Columns, id, sealed, until, t.Now)
+		RETURNING `+rows.WebhookColumns, id, sealed, until, t.Now)
 	if err != nil {
 		return fmt.Errorf("rotate the secret of webhook %s: %w", id, err)
 	}

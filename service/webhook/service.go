@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
@@ -50,39 +51,13 @@ func Topic(project ids.ID) string { return "h:" + string(project) }
 // Associated binds a sealed signing secret to its webhook.
 func Associated(id ids.ID) string { return "webhook|" + string(id) }
 
-// Columns are what Scan scans: all but the secrets, qualified by the table's name.
-const Columns = `webhook.id, webhook.tenant_id, webhook.project_id, webhook.url, webhook.description, webhook.event_types, webhook.families,
-	webhook.status, webhook.cursor, webhook.previous_until, webhook.secret_rotated_at, webhook.last_delivered_at, webhook.failing_since,
-	webhook.last_error, webhook.created_by, webhook.maker_id, webhook.made_under, webhook.created_at, webhook.updated_at, webhook.deleted_at`
-
-// Scan scans a row of Columns.
-func Scan(row pgx.CollectableRow) (*db.Webhook, error) {
-	x := &db.Webhook{}
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.URL, &x.Description, &x.EventTypes, &x.Families,
-		(*string)(&x.Status), &x.Cursor,
-		&x.PreviousUntil, &x.SecretRotatedAt, &x.LastDeliveredAt, &x.FailingSince, &x.LastError, &x.CreatedBy, &x.MakerID,
-		&x.MadeUnder, &x.CreatedAt,
-		&x.UpdatedAt, &x.DeletedAt)
-}
-
-const deliveryColumns = `webhook_delivery.id, webhook_delivery.tenant_id, webhook_delivery.project_id, webhook_delivery.webhook_id,
-	webhook_delivery.event_id, webhook_delivery.event_type, webhook_delivery.state, webhook_delivery.attempts, webhook_delivery.response_status,
-	webhook_delivery.error, webhook_delivery.next_attempt_at, webhook_delivery.delivered_at, webhook_delivery.created_at, webhook_delivery.updated_at`
-
-func scanDelivery(row pgx.CollectableRow) (*db.WebhookDelivery, error) {
-	x := &db.WebhookDelivery{}
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.WebhookID, &x.EventID, &x.EventType, (*string)(&x.State),
-		&x.Attempts, &x.ResponseStatus,
-		&x.Error, &x.NextAttemptAt, &x.DeliveredAt, &x.CreatedAt, &x.UpdatedAt)
-}
-
 func object(row *db.Webhook) authz.Object {
 	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}
 }
 
 // locked loads a live webhook for change and authorises the caller; what is missing, hidden or deleted is NOT_FOUND.
 func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.Webhook, error) {
-	row, err := one(ctx, t, Scan, `SELECT `+Columns+` FROM webhook WHERE id = $1 FOR UPDATE`, id)
+	row, err := one(ctx, t, rows.Webhook, `SELECT `+rows.WebhookColumns+` FROM webhook WHERE id = $1 FOR UPDATE`, id)
 	if err != nil {
 		return nil, fmt.Errorf("lock webhook %s: %w", id, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/maker"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -80,10 +81,11 @@ func update(ctx context.Context, t *tx.Tx, in UpdateInput) (*db.Webhook, error) 
 	if err := answers(ctx, t, &row, in); err != nil {
 		return nil, err
 	}
-	after, err := one(ctx, t, Scan, `UPDATE webhook SET url = $2, families = $3, description = $4, event_types = $5,
-		status = $6, failing_since = $7,
-		last_error = $8, updated_at = $9, maker_id = $10, made_under = $11 WHERE id = $1 RETURNING `+Columns,
-		row.ID, row.URL, row.Families, row.Description, row.EventTypes, string(row.Status), row.FailingSince, row.LastError,
+	after, err := one(ctx, t, rows.Webhook, `UPDATE webhook SET url = $2, families = $3, description = $4,
+		event_types = $5, status = $6, failing_since = $7, last_error = $8, updated_at = $9, maker_id = $10,
+		made_under = $11 WHERE id = $1 RETURNING `+rows.WebhookColumns,
+		row.ID, row.URL, row.Families, row.Description, row.EventTypes, string(row.Status), row.FailingSince,
+		row.LastError,
 		t.Now, row.MakerID, row.MadeUnder)
 	if err != nil {
 		return nil, fmt.Errorf("update webhook %s: %w", row.ID, err)

@@ -10,13 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/kit/page"
-	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/webhook"
 )
 
@@ -43,11 +41,13 @@ func TestAWebhookIsMadeOnceAndShowsItsSecretOnce(t *testing.T) {
 	_, err = b.service.Create(b.admin, other)
 	refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey", "other input")
 	require.Equal(t, 1, b.Count("webhook", ""))
-	require.Equal(t, 1, b.Count("audit_entry", "action = 'createWebhook' AND allowed AND object_id = $1", made.Webhook.ID))
+	require.Equal(t, 1, b.Count("audit_entry", "action = 'createWebhook' AND allowed AND object_id = $1",
+		made.Webhook.ID))
 	for _, secret := range []string{strings.TrimPrefix(*made.Secret, "whsec_"), "t0k3n"} {
 		require.Zero(t, b.Count("audit_entry AS x", "x::text LIKE '%' || $1 || '%'", secret))
 	}
-	require.Zero(t, b.Count("webhook AS x", "convert_from(secret, 'UTF8') LIKE '%' || $1 || '%'", *made.Secret), "it is sealed")
+	require.Zero(t, b.Count("webhook AS x", "convert_from(secret, 'UTF8') LIKE '%' || $1 || '%'", *made.Secret),
+		"it is sealed")
 }
 
 func TestWhoTurnsAWebhookElsewhereGetsNoMoreThanTheyMayRead(t *testing.T) {
@@ -81,22 +81,38 @@ func TestMalformedWebhooksAreRefusedByFieldAndWriteNothing(t *testing.T) {
 		code   fault.Code
 		path   string
 	}{
-		"no address":      {func(in *webhook.CreateInput) { in.URL = "" }, fault.InvalidArgument, "input.url"},
-		"no host":         {func(in *webhook.CreateInput) { in.URL = "https:///x" }, fault.InvalidArgument, "input.url"},
-		"another scheme":  {func(in *webhook.CreateInput) { in.URL = "ftp://hooks.test/" }, fault.InvalidArgument, "input.url"},
-		"a password":      {func(in *webhook.CreateInput) { in.URL = "https://a:b@hooks.test/" }, fault.InvalidArgument, "input.url"},
-		"a fragment":      {func(in *webhook.CreateInput) { in.URL = "https://hooks.test/#x" }, fault.InvalidArgument, "input.url"},
-		"too long":        {func(in *webhook.CreateInput) { in.URL = "https://hooks.test/" + strings.Repeat("x", 2_000) }, fault.InvalidArgument, "input.url"},
-		"inside":          {func(in *webhook.CreateInput) { in.URL = "https://169.254.169.254/latest" }, fault.DialRefused, "input.url"},
-		"this machine":    {func(in *webhook.CreateInput) { in.URL = "http://127.0.0.1:5432/" }, fault.DialRefused, "input.url"},
-		"disguised":       {func(in *webhook.CreateInput) { in.URL = "https://2130706433/" }, fault.DialRefused, "input.url"},
-		"no types":        {func(in *webhook.CreateInput) { in.EventTypes = nil }, fault.InvalidArgument, "input.eventTypes"},
-		"too many types":  {func(in *webhook.CreateInput) { in.EventTypes = many }, fault.InvalidArgument, "input.eventTypes"},
-		"an unknown type": {func(in *webhook.CreateInput) { in.EventTypes = []string{"apps.instance.runing"} }, fault.InvalidArgument, "input.eventTypes"},
-		"an empty prefix": {func(in *webhook.CreateInput) { in.EventTypes = []string{"*"} }, fault.InvalidArgument, "input.eventTypes"},
-		"half a word":     {func(in *webhook.CreateInput) { in.EventTypes = []string{"apps.inst*"} }, fault.InvalidArgument, "input.eventTypes"},
-		"description":     {func(in *webhook.CreateInput) { in.Description = strings.Repeat("x", 201) }, fault.InvalidArgument, "input.description"},
-		"no key":          {func(in *webhook.CreateInput) { in.IdempotencyKey = "" }, fault.InvalidArgument, "input.idempotencyKey"},
+		"no address": {func(in *webhook.CreateInput) { in.URL = "" }, fault.InvalidArgument, "input.url"},
+		"no host": {func(in *webhook.CreateInput) { in.URL = "https:///x" }, fault.InvalidArgument,
+			"input.url"},
+		"another scheme": {func(in *webhook.CreateInput) { in.URL = "ftp://hooks.test/" }, fault.InvalidArgument,
+			"input.url"},
+		"a password": {func(in *webhook.CreateInput) { in.URL = "https://a:b@hooks.test/" }, fault.InvalidArgument,
+			"input.url"},
+		"a fragment": {func(in *webhook.CreateInput) { in.URL = "https://hooks.test/#x" }, fault.InvalidArgument,
+			"input.url"},
+		"too long": {func(in *webhook.CreateInput) {
+			in.URL = "https://hooks.test/" + strings.Repeat("x", 2_000)
+		}, fault.InvalidArgument, "input.url"},
+		"inside": {func(in *webhook.CreateInput) { in.URL = "https://169.254.169.254/latest" },
+			fault.DialRefused, "input.url"},
+		"this machine": {func(in *webhook.CreateInput) { in.URL = "http://127.0.0.1:5432/" }, fault.DialRefused,
+			"input.url"},
+		"disguised": {func(in *webhook.CreateInput) { in.URL = "https://2130706433/" }, fault.DialRefused,
+			"input.url"},
+		"no types": {func(in *webhook.CreateInput) { in.EventTypes = nil }, fault.InvalidArgument,
+			"input.eventTypes"},
+		"too many types": {func(in *webhook.CreateInput) { in.EventTypes = many }, fault.InvalidArgument,
+			"input.eventTypes"},
+		"an unknown type": {func(in *webhook.CreateInput) { in.EventTypes = []string{"apps.instance.runing"} },
+			fault.InvalidArgument, "input.eventTypes"},
+		"an empty prefix": {func(in *webhook.CreateInput) { in.EventTypes = []string{"*"} }, fault.InvalidArgument,
+			"input.eventTypes"},
+		"half a word": {func(in *webhook.CreateInput) { in.EventTypes = []string{"apps.inst*"} },
+			fault.InvalidArgument, "input.eventTypes"},
+		"description": {func(in *webhook.CreateInput) { in.Description = strings.Repeat("x", 201) },
+			fault.InvalidArgument, "input.description"},
+		"no key": {func(in *webhook.CreateInput) { in.IdempotencyKey = "" }, fault.InvalidArgument,
+			"input.idempotencyKey"},
 		"no such project": {func(in *webhook.CreateInput) { in.ProjectID = ids.New(ids.Project) }, fault.NotFound, ""},
 	} {
 		in := b.input()
@@ -156,9 +172,12 @@ func TestOnlyWhoMayTouchesWebhooks(t *testing.T) {
 			_, err := b.service.Update(ctx, webhook.UpdateInput{WebhookID: row.ID, Paused: &yes})
 			return err
 		},
-		"delete":    func(ctx context.Context) error { _, err := b.service.Delete(ctx, row.ID, ""); return err },
-		"rotate":    func(ctx context.Context) error { _, err := b.service.Rotate(ctx, row.ID, 0); return err },
-		"replay":    func(ctx context.Context) error { _, err := b.service.Replay(ctx, row.ID, row.Cursor, ""); return err },
+		"delete": func(ctx context.Context) error { _, err := b.service.Delete(ctx, row.ID, ""); return err },
+		"rotate": func(ctx context.Context) error { _, err := b.service.Rotate(ctx, row.ID, 0); return err },
+		"replay": func(ctx context.Context) error {
+			_, err := b.service.Replay(ctx, row.ID, row.Cursor, "")
+			return err
+		},
 		"redeliver": func(ctx context.Context) error { _, err := b.service.Redeliver(ctx, delivery); return err },
 	}
 	reads := map[string]func(ctx context.Context) error{
@@ -201,9 +220,11 @@ func TestAWebhookIsChangedPausedAndResumed(t *testing.T) {
 	address, text, yes, no := "https://new.test/", "new", true, false
 	woken := b.Hub.Wait(webhook.Topic(b.project.ID))
 	defer woken.Close()
-	paused, err := b.service.Update(b.admin, webhook.UpdateInput{WebhookID: row.ID, Paused: &yes, EventTypes: []string{"apps.*"}, Description: &text})
+	paused, err := b.service.Update(b.admin, webhook.UpdateInput{WebhookID: row.ID, Paused: &yes,
+		EventTypes: []string{"apps.*"}, Description: &text})
 	require.NoError(t, err)
-	require.Equal(t, []any{lifecycle.WebhookPaused, "new", []string{"apps.*"}, row.URL, row.Cursor}, []any{paused.Status, paused.Description, paused.EventTypes, paused.URL, paused.Cursor})
+	require.Equal(t, []any{lifecycle.WebhookPaused, "new", []string{"apps.*"}, row.URL, row.Cursor},
+		[]any{paused.Status, paused.Description, paused.EventTypes, paused.URL, paused.Cursor})
 	require.NotNil(t, paused.FailingSince)
 	require.Empty(t, woken.C)
 	resumed, err := b.service.Update(b.admin, webhook.UpdateInput{WebhookID: row.ID, Paused: &no, URL: &address})
@@ -246,7 +267,8 @@ func TestASecretIsRotatedWithAndWithoutOverlap(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(time.Minute), *rotated.Webhook.PreviousUntil, 30*time.Second)
 	require.NotNil(t, rotated.Webhook.SecretRotatedAt)
 	stored := b.Ent.Webhook.GetX(t.Context(), made.Webhook.ID)
-	for sealed, want := range map[*[]byte]string{&stored.Secret: *rotated.Secret, &stored.PreviousSecret: *made.Secret} {
+	for sealed, want := range map[*[]byte]string{&stored.Secret: *rotated.Secret,
+		&stored.PreviousSecret: *made.Secret} {
 		opened, err := b.service.Vault.Open(t.Context(), *sealed, webhook.Associated(stored.ID))
 		require.NoError(t, err)
 		require.Equal(t, want, string(opened))
@@ -280,61 +302,4 @@ func TestAKeeperThatDoesNotAnswerIsAskedByThoseWhoMayAloneAndNothingIsWritten(t 
 	require.Equal(t, 1, b.Count("webhook", "secret_rotated_at IS NULL AND previous_secret IS NULL"))
 	require.Equal(t, 1, b.Count("webhook", "TRUE"))
 	require.Zero(t, b.Count("audit_entry", "action = 'rotateWebhookSecret' AND allowed"))
-}
-
-func TestAReplayGoesBackToACursorOfThisFeed(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	row := b.hook().Webhook
-	at, err := b.service.Feeds.Parse(row.Cursor)
-	require.NoError(t, err)
-	_, err = b.service.Replay(b.admin, row.ID, "nonsense", "")
-	refused(t, err, fault.CursorInvalid, "after", "nonsense")
-	_, err = b.service.Replay(b.admin, row.ID, "pother.1.2", "")
-	refused(t, err, fault.CursorExpired, "after", "another database")
-	_, err = b.service.Replay(b.admin, row.ID, b.service.Feeds.Cursor(event.Position{Generation: at.Generation, XID: at.XID + 1}), "")
-	refused(t, err, fault.FailedPrecondition, "after", "a place to come")
-	require.Equal(t, 1, b.Count("webhook", "cursor = $1", row.Cursor))
-	earlier := b.service.Feeds.Cursor(event.Position{XID: 1})
-	back, err := b.service.Replay(b.admin, row.ID, earlier, "lost")
-	require.NoError(t, err)
-	require.Equal(t, earlier, back.Cursor)
-	require.Equal(t, 1, b.Count("audit_entry", "action = 'replayWebhook' AND allowed AND reason = 'lost'"))
-}
-
-func TestDeliveriesAreListedByStateNewestFirst(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	row := b.hook().Webhook
-	var all []ids.ID
-	for _, state := range []string{"DEAD", "PENDING", "DELIVERED", "DEAD"} {
-		all = append([]ids.ID{b.delivery(row, state)}, all...)
-	}
-	var seen []ids.ID
-	args := page.Args{First: 3}
-	for {
-		found, err := b.service.Deliveries(b.admin, row.ID, nil, args)
-		require.NoError(t, err)
-		for _, one := range found.Rows {
-			seen = append(seen, one.ID)
-		}
-		if !found.HasNext {
-			break
-		}
-		args.After = found.Cursors[len(found.Cursors)-1]
-	}
-	require.Equal(t, all, seen)
-	dead, err := b.service.Deliveries(b.admin, row.ID, []lifecycle.DeliveryState{lifecycle.DeliveryDead}, page.Args{First: 5})
-	require.NoError(t, err)
-	require.Len(t, dead.Rows, 2)
-	_, err = b.service.Deliveries(b.admin, row.ID, nil, page.Args{First: 1, After: "x"})
-	refused(t, err, fault.CursorInvalid, "after", "cursor")
-	_, err = b.service.List(b.admin, b.project.ID, page.Args{First: 1, After: args.After})
-	refused(t, err, fault.CursorInvalid, "after", "another list's cursor")
-	out, err := b.service.Redeliver(b.admin, dead.Rows[0].ID)
-	require.NoError(t, err)
-	require.Equal(t, []any{lifecycle.DeliveryPending, 0}, []any{out.State, out.Attempts})
-	_, viewer := b.ServiceAccount(b.project, authz.WebhookRead)
-	_, err = b.service.Deliveries(b.With(viewer), row.ID, nil, page.Args{First: 1})
-	require.NoError(t, err)
 }

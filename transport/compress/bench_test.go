@@ -47,8 +47,9 @@ func (r rows) many(n int, one func(i int) object) (edges []object) {
 }
 
 func (r rows) workload(i int) object {
-	return object{"id": r.id("ins"), "name": fmt.Sprintf("work-%d", i), "appSlug": "hello-cluster", "appVersion": "1.2.3",
-		"status": "RUNNING", "health": "HEALTHY", "healthMessage": nil, "smoke": "PASSED", "createdAt": r.at(),
+	return object{"id": r.id("ins"), "name": fmt.Sprintf("work-%d", i), "appSlug": "hello-cluster",
+		"appVersion": "1.2.3",
+		"status":     "RUNNING", "health": "HEALTHY", "healthMessage": nil, "smoke": "PASSED", "createdAt": r.at(),
 		"updatedAt": r.at(), "releasedAt": nil, "roles": r.roles(),
 		"lastOperation": object{"id": r.id("op"), "kind": "INSTANCE_CREATE", "state": "SUCCEEDED", "percent": 100,
 			"message": "it runs"}}

@@ -52,7 +52,8 @@ func TestTheWeightsOfARequestDecideTheCoding(t *testing.T) {
 		require.Equal(t, want, compress.Preferred(http.Header{"Accept-Encoding": {accept}}), accept)
 	}
 	require.Equal(t, compress.Identity, compress.Preferred(http.Header{}), "nobody asked")
-	require.Equal(t, compress.Brotli, compress.Preferred(http.Header{"Accept-Encoding": {"gzip;q=0.5", "br"}}), "two lines")
+	require.Equal(t, compress.Brotli, compress.Preferred(http.Header{"Accept-Encoding": {"gzip;q=0.5", "br"}}),
+		"two lines")
 }
 
 func TestAskingAllocatesNothing(t *testing.T) { //nolint:paralleltest // it counts allocations of the whole process

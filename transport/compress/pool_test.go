@@ -134,7 +134,8 @@ func TestManyAtOnceGetWhatIsTheirs(t *testing.T) {
 		clients.Go(func() {
 			for range 50 {
 				w := ask(p, string(coding), body)
-				if !bytes.Equal(body, decode(t, compress.Encoding(w.Header().Get("Content-Encoding")), w.Body.Bytes())) {
+				if !bytes.Equal(body, decode(t, compress.Encoding(w.Header().Get("Content-Encoding")),
+					w.Body.Bytes())) {
 					t.Errorf("client %d got another's", i)
 				}
 			}

@@ -62,7 +62,8 @@ func TestEachBoundIsMetAndNotPassed(t *testing.T) {
 		"name is longer than 20": {20, func(n int) string { return "{" + strings.Repeat("a", n) + "}" }},
 		"4 nested selection":     {4, nest},
 		"nests deeper than 4": {4, func(n int) string {
-			return "{...F} fragment F on Query " + nest(2) + " fragment G on Query {...H} fragment H on Query " + nest(3) +
+			return "{...F} fragment F on Query " + nest(2) +
+				" fragment G on Query {...H} fragment H on Query " + nest(3) +
 				" query { a { ...I } } fragment I on Query " + nest(n-1)
 		}},
 		"4 nested values": {4, func(n int) string {
@@ -228,7 +229,8 @@ func TestCostTakesPagesFromVariables(t *testing.T) {
 func TestCostSaturatesInsteadOfOverflowing(t *testing.T) {
 	t.Parallel()
 	g := guard.New(schema(), guard.Limits{Depth: 1000})
-	p, doc := plan(t, g, "{items(first:2000000000)"+strings.Repeat("{nodes{children(first:2000000000)", 50)+"{totalCount}"+
+	p, doc := plan(t, g, "{items(first:2000000000)"+strings.Repeat("{nodes{children(first:2000000000)", 50)+
+		"{totalCount}"+
 		strings.Repeat("}}", 50)+"}")
 	require.EqualValues(t, 1<<31-1, p.Cost(doc.Operations[0], nil))
 	require.ErrorContains(t, p.Check(doc.Operations[0], nil), "more than 50000 values")
@@ -246,8 +248,10 @@ func TestCheckRefusesAboveTheLimitOnly(t *testing.T) {
 // work, and neither step panics.
 func FuzzGuard(f *testing.F) {
 	for _, seed := range []string{
-		`{ hello }`, `query($n: Int = 3) { items(first: $n) { edges { node { ...F } } } } fragment F on Item { id parent { ...G } } fragment G on Item { name }`,
-		`{ a: everything @include(if: true) { ... on Item { id } ... { name } } }`, `mutation { touch(id: "\u00e9") { id } }`,
+		`{ hello }`,
+		`query($n: Int = 3) { items(first: $n) { edges { node { ...F } } } } fragment F on Item { id parent { ...G } } fragment G on Item { name }`,
+		`{ a: everything @include(if: true) { ... on Item { id } ... { name } } }`,
+		`mutation { touch(id: "\u00e9") { id } }`,
 		`{ ...A ...A } fragment A on Query { ...B ...B } fragment B on Query { hello }`,
 		`{ echo(input: {text: """block""", times: 1}) }`,
 		`subscription { count(to: 3) }`, "# comment\n{ hello }", `{...A} fragment A on Query {...A}`,

@@ -63,5 +63,6 @@ func parse(body []byte) (*graphql.RawParams, *failure) {
 	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
 		return nil, refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "batches of operations are not served")
 	}
-	return nil, refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "the request body is not one JSON object in UTF-8")
+	return nil, refuse(http.StatusBadRequest, transport.CodeRequestInvalid,
+		"the request body is not one JSON object in UTF-8")
 }

@@ -91,7 +91,8 @@ func TestWhatMayHoldASecretIsNeverCompressed(t *testing.T) {
 	handler := compressing(t, compress.NewPool(1), "Item.tags")
 	long := strings.Repeat("x", 3000)
 	item := func(fields string) string {
-		return `{"query":"query($i: ID!) { item(id: $i) { id ` + fields + ` } } fragment F on Item { peers { tags } }",` +
+		return `{"query":"query($i: ID!) { item(id: $i) { id ` + fields +
+			` } } fragment F on Item { peers { tags } }",` +
 			`"operationName":null,"variables":{"i":"` + long + `"}}`
 	}
 	for name, c := range map[string]struct {
@@ -102,7 +103,8 @@ func TestWhatMayHoldASecretIsNeverCompressed(t *testing.T) {
 		"a query without the field": {strings.Replace(item("...F"), "peers { tags }", "id", 1), "gzip"},
 		"a query with the field":    {strings.Replace(item("tags ...F"), "peers { tags }", "id", 1), ""},
 		"deep within a fragment":    {item("...F"), ""},
-		"within an inline fragment": {strings.Replace(item("... on Item { tags } ...F"), "peers { tags }", "id", 1), ""},
+		"within an inline fragment": {strings.Replace(item("... on Item { tags } ...F"), "peers { tags }",
+			"id", 1), ""},
 		"a document of no short text": {strings.Replace(item("...F")+strings.Repeat(" ", 20_000), `"query":"`,
 			`"query":"`+strings.Repeat(" ", 20_000), 1), ""},
 	} {

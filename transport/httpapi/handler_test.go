@@ -42,7 +42,8 @@ func TestWhatIsAskedDecidesStatusAndMediaType(t *testing.T) {
 		"a subscription": {`{"query":"subscription { silence }"}`, 400, 200, "DOCUMENT_INVALID", false},
 		"no such operation": {`{"query":"query A { hello }","operationName":"B"}`, 400, 200, "DOCUMENT_INVALID",
 			false},
-		"an ambiguous operation": {`{"query":"query A { hello } query B { hello }"}`, 400, 200, "DOCUMENT_INVALID", false},
+		"an ambiguous operation": {`{"query":"query A { hello } query B { hello }"}`, 400,
+			200, "DOCUMENT_INVALID", false},
 		"a missing variable": {`{"query":"query($i: ID!) { item(id: $i) { id } }"}`, 400, 200, "INVALID_ARGUMENT",
 			false},
 		"a bad variable": {`{"query":"query($i: EchoInput!) { echo(input: $i) }","variables":{"i":{"text":[]}}}`,
@@ -61,7 +62,8 @@ func TestWhatIsAskedDecidesStatusAndMediaType(t *testing.T) {
 		"half an object":            {`{"query":"{ hello }"`, 400, 400, "REQUEST_INVALID", false},
 		"trailing bytes":            {`{"query":"{ hello }"} x`, 400, 400, "REQUEST_INVALID", false},
 		"a second object":           {`{"query":"{ hello }"}{"query":"{ hello }"}`, 400, 400, "REQUEST_INVALID", false},
-		"not UTF-8":                 {"{\"query\":\"{ hello(name: \\\"\xff\\\") }\"}", 400, 400, "REQUEST_INVALID", false},
+		"not UTF-8": {"{\"query\":\"{ hello(name: \\\"\xff\\\") }\"}", 400, 400,
+			"REQUEST_INVALID", false},
 	} {
 		for media, status := range map[string]int{modern: c.modern, legacy: c.legacy} {
 			t.Run(name+" as "+media, func(t *testing.T) {
@@ -125,8 +127,9 @@ func TestOnlyJSONBodiesAreRead(t *testing.T) {
 	for contentType, status := range map[string]int{
 		"application/json": 200, "application/json; charset=utf-8": 200, `Application/JSON;charset="UTF-8"`: 200,
 		"": 415, "text/plain": 415, "application/graphql": 415, "application/x-www-form-urlencoded": 415,
-		"multipart/form-data; boundary=x": 415, "application/json; charset=latin1": 415, "application/graphql+json": 415,
-		"json": 415,
+		"multipart/form-data; boundary=x": 415, "application/json; charset=latin1": 415,
+		"application/graphql+json": 415,
+		"json":                     415,
 	} {
 		a := call(t, url, http.MethodPost, `{"query":"{ hello }"}`, "Content-Type", contentType)
 		require.Equal(t, status, a.status, contentType)
@@ -155,7 +158,8 @@ func TestBodyIsBounded(t *testing.T) {
 	a := call(t, url, http.MethodPost, body(1001))
 	require.Equal(t, http.StatusRequestEntityTooLarge, a.status)
 	require.Equal(t, "MESSAGE_TOO_LARGE", a.code())
-	request, err := http.NewRequest(http.MethodPost, url, io.MultiReader(strings.NewReader(body(1001)))) // length unknown
+	// length unknown
+	request, err := http.NewRequest(http.MethodPost, url, io.MultiReader(strings.NewReader(body(1001))))
 	require.NoError(t, err)
 	request.Header.Set("Content-Type", legacy)
 	response, err := http.DefaultClient.Do(request)
@@ -169,7 +173,8 @@ func TestNothingOfABodyIsRepeated(t *testing.T) {
 	url := setup(t, nil)
 	for _, body := range []string{
 		`secret-token`, `{"query":"secret-token"`, `{"secret-token":1`, `{"query":"{ hello(name: \"secret-token) }"}`,
-		`{"query":"{ hello secret-token }"}`, `{"query":"{ hello(name: 7, \"secret-token\") }"}`, `{"query":"secret-token"}`,
+		`{"query":"{ hello secret-token }"}`, `{"query":"{ hello(name: 7, \"secret-token\") }"}`,
+		`{"query":"secret-token"}`,
 		`{"query":"{ item(id: [\"secret-token\"]) { id } }"}`, `{"query":"{ pages(first: \"secret-token\") { id } }"}`,
 		`{"query":"{ fail(how: \"secret-token\") }"}`,
 		`{"query":"query($h: Failure!) { fail(how: $h) }","variables":{"h":"secret-token"}}`,
@@ -190,7 +195,8 @@ func TestSuggestionsAreNotMade(t *testing.T) {
 	for _, query := range []string{
 		`{ hell }`, `{ hello(nam: 1) }`, `{ items { node { id } } }`, `{ item }`, `{ fail(how: KNOW) }`,
 		`{ item(id: 1) { ... on Itm { id } } }`,
-		`query($x: Strng) { hello(name: $x) }`, `{ echo(input: {text: \"\", tims: 1}) }`, `{ items { totalCount { x } } }`,
+		`query($x: Strng) { hello(name: $x) }`, `{ echo(input: {text: \"\", tims: 1}) }`,
+		`{ items { totalCount { x } } }`,
 	} {
 		a := call(t, url, http.MethodPost, `{"query":"`+query+`"}`)
 		require.Equal(t, "DOCUMENT_INVALID", a.code(), a.text)
@@ -224,7 +230,8 @@ func TestOriginAndCredential(t *testing.T) {
 		"cookie, same origin":   {[]string{"Cookie", "gpuaas_session=c", "Origin", url}, 200, "cookie:c", "", false},
 		"cookie, fetch says same": {[]string{"Cookie", "gpuaas_session=c", "Sec-Fetch-Site", "same-origin"}, 200,
 			"cookie:c", "", false},
-		"cookie, fetch says same-site": {[]string{"Cookie", "gpuaas_session=c", "Sec-Fetch-Site", "same-site", "Origin", url},
+		"cookie, fetch says same-site": {[]string{"Cookie", "gpuaas_session=c", "Sec-Fetch-Site", "same-site",
+			"Origin", url},
 			403, "", "FORBIDDEN", false},
 		"cookie, other origin": {[]string{"Cookie", "gpuaas_session=c", "Origin", "https://evil.example"}, 403, "",
 			"FORBIDDEN", false},
@@ -234,7 +241,8 @@ func TestOriginAndCredential(t *testing.T) {
 			"Sec-Fetch-Site", "cross-site"}, 200, "cookie:c", "", false},
 		"cookie beside bearer": {[]string{"Cookie", "gpuaas_session=c", "Authorization", "Bearer t"}, 200, "bearer:t",
 			"", false},
-		"cookie beside a bad header": {[]string{"Cookie", "gpuaas_session=c", "Authorization", "t", "Origin", url}, 401, "",
+		"cookie beside a bad header": {[]string{"Cookie", "gpuaas_session=c", "Authorization", "t", "Origin",
+			url}, 401, "",
 			"UNAUTHENTICATED", true},
 		"an empty cookie": {[]string{"Cookie", "gpuaas_session=", "Origin", url}, 401, "", "UNAUTHENTICATED",
 			true},
@@ -315,35 +323,4 @@ func TestInvalidVariableNamesItsPath(t *testing.T) {
 		`{"query":"query($in: EchoInput!) { echo(input: $in) }","variables":{"in":{"text":"x","how":"NOPE"}}}`)
 	require.Equal(t, "INVALID_ARGUMENT", a.code())
 	require.Contains(t, a.text, `"path":"in.how"`)
-}
-
-func TestDevelopmentPageIsForBrowsersOnly(t *testing.T) {
-	t.Parallel()
-	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<page>") })
-	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-	on, off := setup(t, func(o *httpapi.Options) { o.GraphiQL = page }), setup(t, nil)
-	require.Equal(t, "<page>", call(t, on, http.MethodGet, "", "Accept", browser).text)
-	require.Equal(t, http.StatusMethodNotAllowed, call(t, on, http.MethodGet, "", "Accept", "*/*").status)
-	require.Equal(t, http.StatusMethodNotAllowed, call(t, on, http.MethodGet, "", "Accept",
-		legacy+", text/html;q=0.5").status)
-	require.Equal(t, http.StatusMethodNotAllowed, call(t, off, http.MethodGet, "").status)
-}
-
-func TestUpgradesGoToTheWebSocketHandler(t *testing.T) {
-	t.Parallel()
-	upgraded := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	url := setup(t, func(o *httpapi.Options) { o.WebSocket = upgraded })
-	require.Equal(t, http.StatusTeapot, call(t, url, http.MethodGet, "", "Connection", "Upgrade", "Upgrade",
-		"websocket").status)
-	require.Equal(t, http.StatusMethodNotAllowed, call(t, url, http.MethodGet, "").status)
-	require.Equal(t, http.StatusOK, call(t, url, http.MethodPost, `{"query":"{ hello }"}`, "Connection", "Upgrade",
-		"Upgrade", "websocket").status)
-}
-
-func TestOptionsNameWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	_, err := httpapi.New(httpapi.Options{})
-	require.ErrorContains(t, err, "Engine is missing")
-	_, err = httpapi.New(httpapi.Options{Engine: &transport.Engine{}})
-	require.ErrorContains(t, err, "Authenticate is missing")
 }

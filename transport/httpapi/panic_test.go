@@ -35,7 +35,8 @@ func TestAPanicIsLoggedOnceWithItsStackAndTellsNothing(t *testing.T) {
 		require.NoError(t, err)
 		handler, err := httpapi.New(httpapi.Options{Engine: engine, Authenticate: authenticate})
 		require.NoError(t, err)
-		request := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(fmt.Sprintf(`{"query":%q}`, c.query)))
+		request := httptest.NewRequest(http.MethodPost, "/graphql",
+			strings.NewReader(fmt.Sprintf(`{"query":%q}`, c.query)))
 		request.Header.Set("Content-Type", legacy)
 		request.Header.Set("Authorization", "Bearer "+c.bearer)
 		request.Header.Set("X-Correlation-ID", "planted-1")

@@ -136,7 +136,7 @@ const chunk = 4 << 10
 // payload appends a frame's unmasked payload to into.
 func (f *frames) payload(into []byte, h header) ([]byte, error) {
 	start := len(into)
-	left := int(h.length) // #nosec G115 -- a data frame's length was held against the limit, and a control frame's is at most 125
+	left := int(h.length) // #nosec G115 -- a data frame's was held against the limit, a control frame's is at most 125
 	for left > 0 {
 		n := min(left, chunk)
 		at := len(into)

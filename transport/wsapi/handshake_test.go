@@ -29,7 +29,8 @@ func TestSubprotocolIsNegotiated(t *testing.T) {
 		})
 	}
 	t.Run("ours is picked among several", func(t *testing.T) {
-		conn, _, err := (&websocket.Dialer{Subprotocols: []string{"graphql-ws", "graphql-transport-ws"}}).Dial(b.url(), nil)
+		conn, _, err := (&websocket.Dialer{Subprotocols: []string{"graphql-ws", "graphql-transport-ws"}}).
+			Dial(b.url(), nil)
 		require.NoError(t, err)
 		defer conn.Close()
 		require.Equal(t, "graphql-transport-ws", conn.Subprotocol())
@@ -46,8 +47,9 @@ func TestOriginIsCheckedBeforeTheUpgrade(t *testing.T) {
 	host := strings.TrimPrefix(b.http.URL, "http://")
 	for origin, status := range map[string]int{
 		"http://" + host: 101, "https://console.example:8443": 101, "": 101,
-		"https://evil.example": 403, "null": 403, "https://console.example": 403, "http://" + host + ".evil.example": 403,
-		"::": 403,
+		"https://evil.example": 403, "null": 403, "https://console.example": 403,
+		"http://" + host + ".evil.example": 403,
+		"::":                               403,
 	} {
 		t.Run(origin, func(t *testing.T) {
 			header := http.Header{}

@@ -18,7 +18,8 @@ func TestQueryAndMutationAnswerOnceThenComplete(t *testing.T) {
 	c.send(`{"id":"q","type":"subscribe","payload":{"query":"{ hello }"}}`)
 	require.JSONEq(t, `{"id":"q","type":"next","payload":{"data":{"hello":"hello"}}}`, c.receive())
 	require.JSONEq(t, `{"id":"q","type":"complete"}`, c.receive())
-	c.send(`{"id":"m","type":"subscribe","payload":{"query":"mutation($id: ID!) { touch(id: $id) { id name } }","variables":{"id":"7"}}}`)
+	c.send(
+		`{"id":"m","type":"subscribe","payload":{"query":"mutation($id: ID!) { touch(id: $id) { id name } }","variables":{"id":"7"}}}`)
 	require.JSONEq(t, `{"id":"m","type":"next","payload":{"data":{"touch":{"id":"7","name":"touched"}}}}`, c.receive())
 	require.JSONEq(t, `{"id":"m","type":"complete"}`, c.receive())
 }
@@ -73,7 +74,8 @@ func TestMessageSizeIsBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(o *wsapi.Options) { o.MessageBytes = 1000 })
 	ping := func(size int) string {
-		return `{"type":"ping","payload":{"x":"` + strings.Repeat("x", size-len(`{"type":"ping","payload":{"x":""}}`)) + `"}}`
+		return `{"type":"ping","payload":{"x":"` + strings.Repeat("x",
+			size-len(`{"type":"ping","payload":{"x":""}}`)) + `"}}`
 	}
 	c := b.connect(t)
 	c.send(ping(1000))

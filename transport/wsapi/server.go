@@ -243,7 +243,8 @@ func presented(r *http.Request, payload json.RawMessage) (transport.Credential, 
 			return transport.Credential{Raw: token, Source: transport.SourceInit}, nil
 		}
 	}
-	return transport.Credential{}, transport.Refuse(transport.CodeUnauthenticated, "authorization must be: Bearer <token>")
+	return transport.Credential{}, transport.Refuse(transport.CodeUnauthenticated,
+		"authorization must be: Bearer <token>")
 }
 
 // Run accepts and serves sockets until ctx is done; then it closes them all with 1001,

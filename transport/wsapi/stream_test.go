@@ -62,7 +62,8 @@ func open(t *testing.T, f *feed, change func(*wsapi.Options)) (*bench, *client, 
 
 func (f *feed) ends(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return f.stopped.Load() == 1 }, patience, time.Millisecond, "stop is called once")
+	require.Eventually(t, func() bool { return f.stopped.Load() == 1 }, patience, time.Millisecond,
+		"stop is called once")
 }
 
 func TestStreamPayloadsArriveUnchangedAndInOrder(t *testing.T) {
@@ -228,7 +229,8 @@ func TestPacedReplayOfAnyLengthFitsTheQueue(t *testing.T) {
 	_, c, sink := open(t, newFeed(), func(o *wsapi.Options) { o.QueueMessages = 16 })
 	go func() {
 		for i := range total {
-			if transport.Pace(context.Background(), sink) != nil || !sink.Send(fmt.Appendf(nil, `{"data":{"topic":"%d"}}`, i)) {
+			if transport.Pace(context.Background(), sink) != nil ||
+				!sink.Send(fmt.Appendf(nil, `{"data":{"topic":"%d"}}`, i)) {
 				return
 			}
 		}

@@ -75,10 +75,12 @@ func TestATenantThatFailsIsWarnedOfOnceAndStopsNoOther(t *testing.T) {
 	k.Project(good)
 	k.SQL(`CREATE FUNCTION refuse_period() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION
 		'not this tenant'; END $$`)
-	k.SQL(`CREATE TRIGGER refuse BEFORE INSERT ON billing_period FOR EACH ROW WHEN (NEW.tenant_id = '` + string(bad.ID) +
+	k.SQL(`CREATE TRIGGER refuse BEFORE INSERT ON billing_period FOR EACH ROW
+		WHEN (NEW.tenant_id = '` + string(bad.ID) +
 		`') EXECUTE FUNCTION refuse_period()`)
 	warned := &warnings{}
-	worker := &books.Worker{DB: k.DB, Log: slog.New(warned), Every: time.Hour, Standard: billing.Standard{Currency: "EUR"}}
+	worker := &books.Worker{DB: k.DB, Log: slog.New(warned), Every: time.Hour,
+		Standard: billing.Standard{Currency: "EUR"}}
 	_, err := worker.Once(t.Context())
 	require.ErrorContains(t, err, "tenant "+string(bad.ID))
 	require.Equal(t, 1, k.Count("billing_period", ""), "the other has its month")

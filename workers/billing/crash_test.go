@@ -41,7 +41,8 @@ func child(dsn string) error {
 	if err != nil {
 		return err
 	}
-	worker := &books.Worker{DB: db, Log: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond, Standard: standard}
+	worker := &books.Worker{DB: db, Log: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond,
+		Standard: standard}
 	return worker.Run(context.Background())
 }
 
@@ -113,7 +114,8 @@ func (h *house) judged() {
 	require.Zero(h.t, h.Count("(SELECT FROM ledger_tx GROUP BY run_id, line_key HAVING count(*) > 1) x", ""))
 	service, operator := &billing.Service{DB: h.DB}, h.As(h.Operator())
 	var runs []string
-	require.NoError(h.t, h.Admin.QueryRow(h.t.Context(), `SELECT array_agg(id ORDER BY seq) FROM billing_run`).Scan(&runs))
+	require.NoError(h.t, h.Admin.QueryRow(h.t.Context(), `SELECT array_agg(id ORDER BY seq)
+		FROM billing_run`).Scan(&runs))
 	for _, id := range runs {
 		verified, err := service.Verify(operator, ids.ID(id))
 		require.NoError(h.t, err)
@@ -150,7 +152,8 @@ func (h *house) halt(table, trigger string) {
 	h.use()
 	dying := h.spawn()
 	require.Eventually(h.t, func() bool {
-		return h.Count("pg_locks", "locktype = 'advisory' AND NOT granted AND objid = 15 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") > 0
+		return h.Count("pg_locks", "locktype = 'advisory' AND NOT granted AND objid = 15 AND database = (SELECT oid "+
+			"FROM pg_database WHERE datname = current_database())") > 0
 	}, time.Minute, 10*time.Millisecond, trigger)
 	kill(dying)
 	_, err = holder.Exec(h.t.Context(), `SELECT pg_advisory_unlock(15)`)
@@ -171,7 +174,8 @@ func TestWorkersThatAreKilledAtRandomBookEverythingOnce(t *testing.T) {
 		for range random.IntN(4) + 1 {
 			h.use()
 		}
-		pause := time.NewTimer(time.Duration(random.IntN(120)) * time.Millisecond) // the moment of the kill is what is tried
+		// the moment of the kill is what is tried
+		pause := time.NewTimer(time.Duration(random.IntN(120)) * time.Millisecond)
 		<-pause.C
 		victim := random.IntN(len(workers))
 		kill(workers[victim])

@@ -36,10 +36,13 @@ func TestATransactionThatDoesNotSumToZeroIsFound(t *testing.T) {
 		VALUES ('bp', $1, 'EUR', 0, now() - interval '1 hour', now() + interval '1 hour', 'OPEN')`, tenant.ID)
 	kit.SQL(`ALTER TABLE ledger_tx DISABLE TRIGGER USER`)
 	kit.SQL(`ALTER TABLE ledger_entry DISABLE TRIGGER USER`)
-	kit.SQL(`INSERT INTO ledger_tx (id, tenant_id, kind, period_id, of_period_id, amount, currency, effective_at, booked_xid)
-		SELECT 'tx' || lpad(n::text, 6, '0'), $1, 'USAGE', 'bp', 'bp', 1, 'EUR', now(), '7' FROM generate_series(1, 12000) n`, tenant.ID)
+	kit.SQL(`INSERT INTO ledger_tx (id, tenant_id, kind, period_id, of_period_id, amount, currency, effective_at,
+		booked_xid)
+		SELECT 'tx' || lpad(n::text, 6, '0'), $1, 'USAGE', 'bp', 'bp', 1, 'EUR', now(), '7'
+		FROM generate_series(1, 12000) n`, tenant.ID)
 	kit.SQL(`INSERT INTO ledger_entry (tx_id, n, tenant_id, account, amount, currency, booked_xid)
-		SELECT t.id, e.n, t.tenant_id, 'ACCRUED', e.amount, 'EUR', t.booked_xid FROM ledger_tx t, (VALUES (1, 1.5), (2, -1.5)) e (n, amount)`)
+		SELECT t.id, e.n, t.tenant_id, 'ACCRUED', e.amount, 'EUR', t.booked_xid
+		FROM ledger_tx t, (VALUES (1, 1.5), (2, -1.5)) e (n, amount)`)
 	look := &ledgerLook{}
 	turn := func() {
 		require.NoError(t, look.balance(t.Context(), kit.DB, set))

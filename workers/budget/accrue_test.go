@@ -15,7 +15,8 @@ import (
 )
 
 // wholeSQL sums a month's books for a budget of a project, from the first entry to the last.
-const wholeSQL = `SELECT trim_scale(coalesce(sum(e.amount), 0))::text FROM ledger_entry e JOIN ledger_tx x ON x.id = e.tx_id
+const wholeSQL = `SELECT trim_scale(coalesce(sum(e.amount), 0))::text FROM ledger_entry e
+	JOIN ledger_tx x ON x.id = e.tx_id
 	WHERE e.account = 'ACCRUED' AND x.of_period_id = 'bpr_1' AND e.project_id = $1`
 
 // ledgers are transactions that book and are open, beside the looks at a budget.
@@ -71,7 +72,8 @@ func TestALookAtABudgetSumsWhatCameSinceAndNothingTwice(t *testing.T) {
 				l.end(ctx, rapid.IntRange(0, len(l.open)-1).Draw(r, "which"), rapid.Bool().Draw(r, "commit"))
 			case step == 3 && len(l.open) == 0:
 				b.SQL(`INSERT INTO platform.generation_log (number, system_identifier, timeline, database)
-					SELECT number + 1, system_identifier, timeline, database FROM platform.generation_log ORDER BY number DESC LIMIT 1`)
+					SELECT number + 1, system_identifier, timeline, database FROM platform.generation_log
+					ORDER BY number DESC LIMIT 1`)
 			default:
 				look()
 			}
@@ -96,10 +98,12 @@ func TestALookReadsTheEntriesSinceTheMarkAlone(t *testing.T) {
 		return b.Count("budget", "settled = 3") == 1
 	}, time.Minute, 10*time.Millisecond)
 	b.book("4")
-	b.SQL(`SET session_replication_role = replica; UPDATE ledger_entry SET booked_generation = 0; RESET session_replication_role`)
+	b.SQL(`SET session_replication_role = replica;
+		UPDATE ledger_entry SET booked_generation = 0; RESET session_replication_role`)
 	require.NoError(t, b.keeper.Once(t.Context()))
 	require.Equal(t, "3", b.shown().Spent.String())
-	b.SQL(`UPDATE budget SET period_start = period_start - interval '1 month'`) // a month begins: it is summed from its start
+	// a month begins: it is summed from its start
+	b.SQL(`UPDATE budget SET period_start = period_start - interval '1 month'`)
 	require.NoError(t, b.keeper.Once(t.Context()))
 	require.Equal(t, "7", b.shown().Spent.String())
 }

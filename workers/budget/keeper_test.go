@@ -97,7 +97,8 @@ func (b *bench) bookIn(in execer, amount string) {
 	b.t.Helper()
 	b.booked++
 	id := fmt.Sprint("ltx_", b.booked)
-	_, err := in.Exec(context.Background(), `WITH x AS (INSERT INTO ledger_tx (id, tenant_id, project_id, kind, period_id, of_period_id, meter, amount,
+	_, err := in.Exec(context.Background(), `WITH x
+		AS (INSERT INTO ledger_tx (id, tenant_id, project_id, kind, period_id, of_period_id, meter, amount,
 		currency, effective_at)
 			VALUES ($1, $2, $3, 'USAGE', 'bpr_1', 'bpr_1', 'node_seconds', $4::text::numeric, 'EUR', now())
 			RETURNING id, tenant_id, project_id, amount, currency)
@@ -165,8 +166,9 @@ func TestThresholdsAreToldOnce(t *testing.T) {
 	for _, step := range []struct {
 		booked, spent       string
 		reached, told, full int
-	}{{"49.99", "49.99", 0, 0, 0}, {"0.01", "50", 50, 1, 0}, {"10", "60", 50, 1, 0}, {"25", "85", 80, 2, 0}, {"15", "100",
-		100, 3, 1}, {"9", "109", 100, 3, 1}} {
+	}{{"49.99", "49.99", 0, 0, 0}, {"0.01", "50", 50, 1, 0}, {"10", "60", 50, 1, 0}, {"25", "85", 80, 2, 0},
+		{"15", "100",
+			100, 3, 1}, {"9", "109", 100, 3, 1}} {
 		b.book(step.booked)
 		for range 2 { // looking again tells nothing more
 			require.NoError(t, b.keeper.Once(t.Context()))
@@ -246,7 +248,8 @@ func TestUsageIsBookedAndCountsAgainstTheBudget(t *testing.T) {
 	stop()
 	require.NoError(t, <-ended)
 	now := b.shown()
-	require.Equal(t, []any{"10.01", 50, "3.99"}, []any{now.Spent.String(), now.Reached, now.Left().String()}, "6 are held")
+	require.Equal(t, []any{"10.01", 50, "3.99"}, []any{now.Spent.String(), now.Reached, now.Left().String()},
+		"6 are held")
 }
 
 // A pipeline may spend this much, and no more.
@@ -259,7 +262,8 @@ func TestAServiceAccountsBudgetIsForWhatItRequested(t *testing.T) {
 	})
 	node, _ := b.Node(4)
 	b.SQL(`UPDATE compute_node SET sku = 'h100' WHERE id = $1`, node.ID)
-	in := allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeBaremetal, Count: 1, IdempotencyKey: "k"}
+	in := allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeBaremetal, Count: 1,
+		IdempotencyKey: "k"}
 	_, err := (&allocation.Service{DB: b.DB}).Request(b.With(key), in)
 	platformtest.Refused(t, err, fault.BudgetExceeded, "input.count")
 	person := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project)))

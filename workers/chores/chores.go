@@ -83,8 +83,9 @@ func New(config Config) (*Client, error) {
 		FetchCooldown: cooldown, FetchPollInterval: pollEvery, JobTimeout: config.Timeout,
 		RescueStuckJobsAfter: config.Rescue,
 		MaxAttempts:          maxTries, RetryPolicy: retry{}, SoftStopTimeout: softStop,
-		CompletedJobRetentionPeriod: keepDone, CancelledJobRetentionPeriod: keepDead, DiscardedJobRetentionPeriod: keepDead,
-		ReindexerIndexNames: []string{}, // the workers do not own the indexes
+		CompletedJobRetentionPeriod: keepDone, CancelledJobRetentionPeriod: keepDead,
+		DiscardedJobRetentionPeriod: keepDead,
+		ReindexerIndexNames:         []string{}, // the workers do not own the indexes
 	})
 	if err != nil {
 		return nil, fmt.Errorf("chores: %w", err)

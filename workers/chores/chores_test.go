@@ -103,8 +103,8 @@ func begin(t *testing.T, kit *platformtest.Kit, worker *noted) *chores.Client {
 	t.Helper()
 	kinds := river.NewWorkers()
 	river.AddWorker(kinds, worker)
-	client, err := chores.New(chores.Config{DB: kit.DB, Hub: kit.Hub, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		ID:      ids.New(ids.Worker),
+	client, err := chores.New(chores.Config{DB: kit.DB, Hub: kit.Hub,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), ID: ids.New(ids.Worker),
 		Workers: kinds, Queues: map[string]int{"notes": 2, river.QueueDefault: 1}, Timeout: 5 * time.Second,
 		Rescue: 6 * time.Second})
 	require.NoError(t, err)

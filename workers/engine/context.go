@@ -137,8 +137,8 @@ func (c *Context) WriteTogether(ctx context.Context, reads func(*pgx.Batch),
 
 func (c *Context) write(ctx context.Context, how func(context.Context, together.Job) error, reads func(*pgx.Batch),
 	fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
-	err := how(ctx, together.Job{Held: c.Op, Reads: reads, Write: func(ctx context.Context, t *tx.Tx, instance *db.Instance,
-		writes *pgx.Batch) error {
+	err := how(ctx, together.Job{Held: c.Op, Reads: reads, Write: func(ctx context.Context, t *tx.Tx,
+		instance *db.Instance, writes *pgx.Batch) error {
 		locked := &Locked{Instance: instance, Op: c.Op.Operation, Writes: writes}
 		if c.rows[0].Stored == "" {
 			locked.Emit(event.Draft{Type: lifecycle.EventOperationStarted, Message: "a worker began",
@@ -184,7 +184,8 @@ func (c *Context) flush(t *tx.Tx, locked *Locked) error {
 
 // intended returns the progress to store; a part that was not reported stays as it is.
 func (c *Context) intended(op *db.Operation, first bool) operation.Progress {
-	p := operation.Progress{Phase: op.Phase, Message: op.Message, Percent: max(op.Percent, c.progress.Percent), First: first}
+	percent := max(op.Percent, c.progress.Percent)
+	p := operation.Progress{Phase: op.Phase, Message: op.Message, Percent: percent, First: first}
 	if c.progress.Phase != "" {
 		p.Phase = c.progress.Phase
 	}

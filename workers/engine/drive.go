@@ -128,8 +128,8 @@ func (c *Context) begin() {
 		return
 	}
 	now := c.Now()
-	row.State, row.Attempt, row.StartedAt, row.Message, row.Dirty = lifecycle.StepRunning, row.Attempt+1, &now, step.Title,
-		true
+	row.State, row.Attempt, row.StartedAt, row.Message, row.Dirty = lifecycle.StepRunning, row.Attempt+1,
+		&now, step.Title, true
 	c.failures = 0
 	c.progress.Phase, c.progress.Message = step.Name, step.Title
 }
@@ -205,7 +205,7 @@ func (c *Context) retry(ctx context.Context, cause error) error {
 	if errors.As(cause, &trouble) {
 		message, blame = trouble.Message, trouble.Cause
 	}
-	c.Log.Warn("step failed; it is tried again", "step", c.Step(), "failures", c.failures, "after", after, "error", cause)
+	c.Log.Warn("step failed; tried again", "step", c.Step(), "failures", c.failures, "after", after, "error", cause)
 	row := c.rows[c.at]
 	row.Attempt, row.Dirty = row.Attempt+1, true
 	c.Say(message + operation.TriedAgain)

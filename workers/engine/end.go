@@ -128,7 +128,7 @@ func (c *Context) close(ctx context.Context, failure operation.Failure, before f
 		return c.refused(ctx, endsAs(failure), failure, c.reopened(ctx, err))
 	}
 	c.engine.config.Metrics.Ended(string(c.Op.Kind), string(endsAs(failure)))
-	c.Log.Warn("operation ended without success", "code", failure.Code, "owner", failure.Owner, "message", failure.Message)
+	c.Log.Warn("operation did not succeed", "code", failure.Code, "owner", failure.Owner, "message", failure.Message)
 	c.abandon(ctx, failure)
 	return nil
 }
@@ -220,8 +220,9 @@ func (c *Context) complete(ctx context.Context) error {
 	}
 	if !errors.Is(err, queue.ErrFenced) && ctx.Err() == nil && !c.Now().Before(c.due()) {
 		c.Log.Error("the end could not be recorded by the deadline", "error", err)
-		return c.fail(ctx, operation.Failure{Code: string(fault.Internal), Owner: operation.OwnerPlatform, Retryable: true,
-			Message: "the deadline passed while the platform could not record the operation's success"})
+		return c.fail(ctx, operation.Failure{Code: string(fault.Internal), Owner: operation.OwnerPlatform,
+			Retryable: true, Message: "the deadline passed while the platform could not record the " +
+				"operation's success"})
 	}
 	return c.refused(ctx, lifecycle.OperationSucceeded, operation.Failure{}, c.reopened(ctx, err))
 }

@@ -55,8 +55,7 @@ type Config struct {
 	Kinds []Kind
 	// Concurrency bounds steps that run at once; 0 means 16.
 	Concurrency int
-	// Grace is how long an adapter gets once force is used, before the platform goes on by itself; 0
-	// means 120 seconds.
+	// Grace is how long an adapter gets once force is used, before the platform goes on by itself; 0 means 120 seconds.
 	Grace time.Duration
 	// Undo is how long taking back what was half done may take; 0 means 10 minutes.
 	Undo time.Duration

@@ -41,7 +41,8 @@ func finishing(t *testing.T, cancels func() (Answer, error), step func(op ids.ID
 
 // cancelNow asks the operation to stop, as the verb does.
 func cancelNow(kit *platformtest.Kit, op ids.ID) {
-	kit.SQL(`UPDATE operation SET state = 'CANCELING', cancel_requested_at = now(), next_run_at = now() WHERE id = $1`, op)
+	kit.SQL(`UPDATE operation SET state = 'CANCELING', cancel_requested_at = now(), next_run_at = now()
+		WHERE id = $1`, op)
 	kit.Hub.Wake(event.QueueTopic)
 }
 

@@ -16,8 +16,7 @@ import (
 // never is when a step is due that bounds itself.
 const never = 24 * time.Hour
 
-// ForcedSince returns since when force is used: from the start when the caller requested it, or from the
-// deadline on.
+// ForcedSince returns since when force is used: from the start when the caller requested it, or from the deadline on.
 func (c *Context) ForcedSince() (since time.Time, forced bool) {
 	switch {
 	case c.Op.ForcedAt != nil:

@@ -99,7 +99,7 @@ func (c *Context) strand(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("release %s: %w", c.Op.ID, err)
 	}
-	c.Log.Error("no steps of this build match those that the operation has stored; it waits for a build that has them, or for an operator",
-		"step_plan", c.Op.StepPlan)
+	c.Log.Error("no steps of this build match those that the operation has stored; it waits for a build that has "+
+		"them, or for an operator", "step_plan", c.Op.StepPlan)
 	return nil
 }

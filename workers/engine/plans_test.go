@@ -87,8 +87,8 @@ func TestNothingFailsBecauseTwoBuildsRunSideBySide(t *testing.T) {
 		begun).Scan(&epoch))
 	after := kit.Operation(instance, lifecycle.MemberCordon, lifecycle.OperationRunning).ID
 	eventually("state = 'SUCCEEDED'", after)
-	require.Equal(t, 1, kit.Count("operation", "id = $1 AND state = 'RUNNING' AND claim_epoch = $2 AND claimed_by IS NULL",
-		begun, epoch), "nobody takes it")
+	require.Equal(t, 1, kit.Count("operation",
+		"id = $1 AND state = 'RUNNING' AND claim_epoch = $2 AND claimed_by IS NULL", begun, epoch), "nobody takes it")
 	stopNewer()
 
 	released.Store(true)

@@ -21,7 +21,8 @@ import (
 // attempt opens the trace of one attempt at an operation, from the claim until its release. ended ends it with what
 // the attempt met.
 func (e *Engine) attempt(ctx context.Context, held *queue.Held) (traced context.Context, ended func(error)) {
-	of := []attribute.KeyValue{attribute.String("correlation_id", held.CorrelationID), attribute.Int("epoch", held.ClaimEpoch)}
+	of := []attribute.KeyValue{attribute.String("correlation_id", held.CorrelationID),
+		attribute.Int("epoch", held.ClaimEpoch)}
 	for _, field := range held.About() {
 		of = append(of, attribute.String(field.Key, field.Value.String()))
 	}
@@ -54,8 +55,8 @@ func (e *Engine) emit(ctx context.Context, id ids.ID) {
 
 // logOf returns a log whose lines bear what the operation is and is about.
 func (e *Engine) logOf(ctx context.Context, held *queue.Held) *slog.Logger {
-	of := append(held.About(), slog.String("correlation_id", held.CorrelationID), slog.String("kind", string(held.Kind)),
-		slog.Int("epoch", held.ClaimEpoch), telemetry.TraceID(ctx))
+	of := append(held.About(), slog.String("correlation_id", held.CorrelationID),
+		slog.String("kind", string(held.Kind)), slog.Int("epoch", held.ClaimEpoch), telemetry.TraceID(ctx))
 	return slog.New(e.config.Log.Handler().WithAttrs(of))
 }
 

@@ -140,7 +140,8 @@ func (r *Reader) take(ctx context.Context, mine []string, sandbox bool, most int
 		AND NOT EXISTS (SELECT FROM project p WHERE p.id = a.project_id AND p.deleted_at IS NOT NULL)
 		AND (a.feed_holder IS NULL OR a.feed_holder = $1
 		OR NOT EXISTS (
-			SELECT FROM worker_process w WHERE w.id = a.feed_holder AND w.heartbeat_at > now() - interval '`+deadAfter+`'))
+			SELECT FROM worker_process w WHERE w.id = a.feed_holder
+			AND w.heartbeat_at > now() - interval '`+deadAfter+`'))
 		ORDER BY a.id LIMIT $3 FOR UPDATE SKIP LOCKED)
 		RETURNING id, name, url, authority, feed_epoch, feed_cursor`, r.worker, mine, max(most, 0), sandbox)
 	if err != nil {
@@ -284,7 +285,8 @@ func (r *Reader) note(ctx context.Context, s *source, cause error) bool {
 		message = strings.ToValidUTF8(message[:maxError], "") // the cut may lie within a character
 	}
 	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_error = $3
-		WHERE id = $1 AND feed_holder = $2 AND url = $4 AND authority = $5`, s.ID, r.worker, message, s.URL, s.Authority)
+		WHERE id = $1 AND feed_holder = $2 AND url = $4
+		AND authority = $5`, s.ID, r.worker, message, s.URL, s.Authority)
 	if err != nil || tag.RowsAffected() > 0 {
 		return false
 	}

@@ -42,7 +42,8 @@ func (r *Reader) absorb(ctx context.Context, s *source, page []adapter.Status) e
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.log.Warn("adapters' statuses could not be stored together", "adapter", s.Name, "statuses", len(group), "error", err)
+		r.log.Warn("adapters' statuses could not be stored together", "adapter", s.Name, "statuses", len(group),
+			"error", err)
 		if err := r.absorbEach(ctx, s, group...); err != nil {
 			return err
 		}

@@ -53,18 +53,23 @@ func world(kit *platformtest.Kit) {
 	kit.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
 	kit.SQL(`UPDATE compute_node SET status = 'OFFLINE', cordoned = true WHERE id = $1`, node.ID)
 	kit.SQL(`UPDATE operation SET next_run_at = now() - interval '90 seconds', created_at = now() - interval '1 hour'`)
-	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence, state,
+	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest,
+		fence, state,
 		timeout_seconds, idempotency_key, created_at) SELECT $1, tenant_id, project_id, instance_id, id, node_id, 'RUN', '{}', '\x00', 1,
 		'PENDING', 60, 'k', now() - interval '5 minutes' FROM member`, ids.New(ids.NodeTask))
 	kit.Adapter("http://127.0.0.1:1", nil)
 	kit.SQL(`UPDATE adapter SET last_error = 'away'`)
-	kit.SQL(`INSERT INTO worker_process (id, host, heartbeat_at, created_at) VALUES ('w1', 'h', now(), now()), ('w2', 'h', now() - interval '1 minute', now())`)
+	kit.SQL(`INSERT INTO worker_process (id, host, heartbeat_at, created_at)
+		VALUES ('w1', 'h', now(), now()), ('w2', 'h', now() - interval '1 minute', now())`)
 	kit.SQL(`INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status)
 		VALUES ('bp', $1, 'EUR', 3600, now() - interval '40 days', now() - interval '3 hours', 'CLOSING')`, tenant.ID)
-	kit.SQL(`INSERT INTO billing_look (generation, watermark, looked_at) VALUES (1, '1', now() - interval '10 minutes')`)
+	kit.SQL(`INSERT INTO billing_look (generation, watermark, looked_at)
+		VALUES (1, '1', now() - interval '10 minutes')`)
 	kit.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id, recorded_to, failures) VALUES
-		('a', 'CAPACITY', $1, $2, now() - interval '20 minutes', 0), ('b', 'APP', $1, $2, now() - interval '1 day', 3)`, tenant.ID, project.ID)
-	kit.SQL(`INSERT INTO usage_quarantine (id, tenant_id, project_id, source, meter, usage_id, code, field, message, record, digest)
+		('a', 'CAPACITY', $1, $2, now() - interval '20 minutes', 0), ('b', 'APP', $1, $2, now() - interval '1 day',
+		3)`, tenant.ID, project.ID)
+	kit.SQL(`INSERT INTO usage_quarantine (id, tenant_id, project_id, source, meter, usage_id, code, field, message,
+		record, digest)
 		VALUES ('q', $1, $2, 'b', 'm', 'u', 'USAGE_QUANTITY', 'quantity', 'x', '{}', '\x00')`, tenant.ID, project.ID)
 }
 
@@ -83,14 +88,16 @@ func TestWhatTheDatabaseHasIsPublished(t *testing.T) {
 	world(kit)
 	full := read(t, reader)
 	require.Len(t, full, len(empty), "zeros are published too")
-	for name, value := range map[string]float64{"database_read_up": 1, "operations_open RUNNING": 1, "operations_due": 1,
-		"instances RUNNING": 1, "nodes ONLINE": 1, "nodes OFFLINE": 1, "nodes_cordoned": 1, "node_tasks_open PENDING": 1,
-		"adapters failing": 2, "adapters ok": 0, "worker_processes": 1, "usage_quarantine_records": 1,
+	for name, value := range map[string]float64{"database_read_up": 1, "operations_open RUNNING": 1,
+		"operations_due": 1, "instances RUNNING": 1, "nodes ONLINE": 1, "nodes OFFLINE": 1, "nodes_cordoned": 1,
+		"node_tasks_open PENDING": 1,
+		"adapters failing":        2, "adapters ok": 0, "worker_processes": 1, "usage_quarantine_records": 1,
 		"usage_sources_failing": 1} {
 		require.InDelta(t, value, full[name], 0, name)
 	}
 	for name, seconds := range map[string]float64{"operations_oldest_due_seconds": 90,
-		"operations_oldest_runnable_seconds": 3600, "node_tasks_oldest_seconds": 300, "usage_capacity_lag_seconds": 1200,
+		"operations_oldest_runnable_seconds": 3600, "node_tasks_oldest_seconds": 300,
+		"usage_capacity_lag_seconds":     1200,
 		"billing_period_overdue_seconds": 7200, "billing_rating_lag_seconds": 600} {
 		require.InDelta(t, seconds, full[name], 60, name)
 	}

@@ -29,8 +29,8 @@ func (b *bench) openBooks() (period ids.ID) {
 	}
 	for meter, tiers := range map[string]string{"jobs": `[{"upTo":"50","price":"0.333"},{"price":"0.111"}]`,
 		"tokens": `[{"price":"0.0157"}]`} {
-		b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash,
-			reason, created_by)
+		b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms,
+			hash, reason, created_by)
 			VALUES ($1, $1, $2, '', '', 'EUR', 'PLATFORM', '2026-01-01', 1, $3, '', 'test', '')`, "prc_"+meter, meter,
 			`{"measure":"QUANTITY","per":"1","tiers":`+tiers+`,"minimum":"0","roundUpTo":"0"}`)
 	}

@@ -113,7 +113,8 @@ func (m *Meter) record(ctx context.Context, t *tx.Tx, kind *own, sources []sourc
 	}
 	changed := make(map[string]string)
 	for _, n := range added.Reused {
-		changed[records[n].Source] = records[n].UsageID + " is recorded with other content: its facts have changed since"
+		changed[records[n].Source] = records[n].UsageID +
+			" is recorded with other content: its facts have changed since"
 	}
 	for i := range sources {
 		one := &sources[i]

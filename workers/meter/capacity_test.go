@@ -49,14 +49,16 @@ func (b *bench) meter() *meter.Meter {
 
 // beat is a heartbeat of the node's agent at a time, by a boot of its machine.
 func (b *bench) beat(ago time.Duration, boot string) {
-	b.SQL(`UPDATE compute_node SET last_seen_at = now() - $2 * interval '1 second', boot_id = $3 WHERE id = $1`, b.node.ID,
+	b.SQL(`UPDATE compute_node SET last_seen_at = now() - $2 * interval '1 second', boot_id = $3
+		WHERE id = $1`, b.node.ID,
 		ago.Seconds(), boot)
 }
 
 // allDue has every source read at the next turn. Several ask at once, so that rows are locked in one order: else two of
 // them may wait for each other.
 func (b *bench) allDue() {
-	b.SQL(`UPDATE usage_source SET due_at = now() WHERE source IN (SELECT source FROM usage_source ORDER BY source FOR UPDATE)`)
+	b.SQL(`UPDATE usage_source SET due_at = now() WHERE source IN (SELECT source FROM usage_source ORDER BY source
+		FOR UPDATE)`)
 }
 
 // rent is an allocation that became ready so long ago.
@@ -71,7 +73,8 @@ func (b *bench) asIf(allocation ids.ID, ago time.Duration) {
 	b.SQL(`ALTER TABLE allocation_fact DISABLE TRIGGER append_only`)
 	b.SQL(`UPDATE allocation_fact SET at = now() - $2 * interval '1 second' WHERE allocation_id = $1
 		AND seq = (SELECT max(seq) FROM allocation_fact WHERE allocation_id = $1)`, allocation, ago.Seconds())
-	b.SQL(`UPDATE allocation SET created_at = now() - $2 * interval '1 second' WHERE id = $1`, allocation, ago.Seconds())
+	b.SQL(`UPDATE allocation SET created_at = now() - $2 * interval '1 second'
+		WHERE id = $1`, allocation, ago.Seconds())
 	b.SQL(`ALTER TABLE allocation_fact ENABLE TRIGGER append_only`)
 	b.SQL(`UPDATE usage_source SET due_at = now() WHERE source = $1`, allocation)
 }
@@ -127,7 +130,8 @@ func TestAnAllocationIsRecordedOnceByAnyNumberOfProcesses(t *testing.T) {
 	sums, _ = b.recorded(rented.ID)
 	require.InDelta(t, 9*60, sums["TENANT"], 3, "from first to last")
 	require.Equal(t, 1, b.Count("usage_record",
-		"source = $1 AND NOT EXISTS (SELECT FROM usage_record n WHERE n.source = usage_record.source AND n.from_at = usage_record.to_at)", rented.ID),
+		"source = $1 AND NOT EXISTS (SELECT FROM usage_record n WHERE n.source = usage_record.source AND n.from_at = "+
+			"usage_record.to_at)", rented.ID),
 		"each second once: every record but the last has one that follows")
 }
 

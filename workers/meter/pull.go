@@ -160,7 +160,8 @@ func (m *Meter) page(ctx context.Context, one metered) (*adapterclient.UsagePage
 func (m *Meter) take(ctx context.Context, one metered, page *adapterclient.UsagePage) (moved bool, err error) {
 	var taken *usage.Taken
 	err = m.DB.As(ctx, m.actor, func(ctx context.Context, t *tx.Tx) error {
-		tag, err := t.Exec(ctx, `UPDATE usage_source SET cursor = $3 WHERE source = $1 AND cursor = $2 AND ended_at IS NULL`,
+		tag, err := t.Exec(ctx, `UPDATE usage_source SET cursor = $3 WHERE source = $1 AND cursor = $2
+			AND ended_at IS NULL`,
 			one.ID, one.Cursor, page.Cursor)
 		if err != nil {
 			return fmt.Errorf("move the cursor of %s: %w", one.ID, err)
@@ -216,8 +217,8 @@ func (m *Meter) failed(ctx context.Context, one metered, why error) error {
 	if refused, is := adapterclient.As(why); is {
 		text = refused.Reason()
 	}
-	_, err := m.DB.Worker().Exec(context.WithoutCancel(ctx), `UPDATE usage_source SET failures = failures + 1, last_error
-		= $2,
+	_, err := m.DB.Worker().Exec(context.WithoutCancel(ctx), `UPDATE usage_source SET failures = failures + 1,
+		last_error = $2,
 		due_at = now() + $3 * interval '1 second' WHERE source = $1`, one.ID, operation.Clip(text,
 		maxFailure), pause.Seconds())
 	return err

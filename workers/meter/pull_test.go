@@ -76,7 +76,8 @@ func record(id, dimension, quantity string, more ...string) string {
 	for i := 0; i < len(more); i += 2 {
 		rest += fmt.Sprintf(`, %q: %q`, more[i], more[i+1])
 	}
-	return fmt.Sprintf(`{"id": %q, "dimension": %q, "quantity": %q, "from": "2026-02-01T00:00:00Z", "to": "2026-02-01T01:00:00Z"%s}`,
+	return fmt.Sprintf(
+		`{"id": %q, "dimension": %q, "quantity": %q, "from": "2026-02-01T00:00:00Z", "to": "2026-02-01T01:00:00Z"%s}`,
 		id, dimension, quantity, rest)
 }
 
@@ -186,7 +187,8 @@ func TestTheOrderInWhichRecordsComeMakesNoDifference(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		var all []string
 		for n := range 30 {
-			all = append(all, record(fmt.Sprintf("r%d", n), []string{"jobs", "tokens", "pods"}[n%3], fmt.Sprintf("%d.5", n)))
+			all = append(all, record(fmt.Sprintf("r%d", n), []string{"jobs", "tokens", "pods"}[n%3],
+				fmt.Sprintf("%d.5", n)))
 			if n%5 == 0 {
 				all = append(all, record(fmt.Sprintf("back-%d", n), []string{"jobs", "tokens", "pods"}[n%3],
 					fmt.Sprintf("-%d.50", n), "retracts", fmt.Sprintf("r%d", n)))

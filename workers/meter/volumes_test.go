@@ -18,7 +18,8 @@ func (b *bench) volume(kind string, size int) ids.ID {
 	class, id := ids.New(ids.StorageClass), ids.New(ids.Volume)
 	b.SQL(`INSERT INTO storage_class (id, name, kind, title, created_at, updated_at)
 		VALUES ($1, lower($2) || '-' || (SELECT count(*) FROM storage_class), $2, $2, now(), now())`, class, kind)
-	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by, created_at,
+	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by,
+		created_at,
 		updated_at) VALUES ($1, $2, $3, $4, 'v' || lower(right($1, 20)), $5, 'READY', '', now(), now())`, id,
 		b.project.TenantID, b.project.ID, class, size)
 	return id
@@ -37,10 +38,12 @@ func (b *bench) move(volume ids.ID, ago time.Duration, set string) {
 // owed is size by time of a volume by its facts, up to where it is recorded.
 func (b *bench) owed(volume ids.ID) (gibSeconds int64) {
 	b.Helper()
-	require.NoError(b.TB, b.Admin.QueryRow(context.Background(), `SELECT coalesce(sum(size_gib * extract(epoch FROM least(ends,
+	require.NoError(b.TB, b.Admin.QueryRow(context.Background(), `SELECT
+		coalesce(sum(size_gib * extract(epoch FROM least(ends,
 			(SELECT recorded_to FROM usage_source WHERE source = $1)) - starts)), 0)::bigint FROM (SELECT size_gib,
 			date_trunc('second', at) AS starts, coalesce(lead(date_trunc('second', at)) OVER (ORDER BY seq), 'infinity') AS ends
-		FROM volume_fact WHERE volume_id = $1) f WHERE starts < (SELECT recorded_to FROM usage_source WHERE source = $1)`,
+		FROM volume_fact WHERE volume_id = $1) f WHERE starts < (SELECT recorded_to FROM usage_source
+		WHERE source = $1)`,
 		volume).Scan(&gibSeconds))
 	return gibSeconds
 }
@@ -48,9 +51,11 @@ func (b *bench) owed(volume ids.ID) (gibSeconds int64) {
 // metered is what is recorded of a volume, after it was seen that no second is in two records and none is missing.
 func (b *bench) metered(volume ids.ID) (gibSeconds int64) {
 	b.Helper()
-	require.Zero(b.TB, b.Count("(SELECT from_at, lag(to_at) OVER (ORDER BY from_at) AS until FROM usage_record WHERE source = '"+
+	require.Zero(b.TB, b.Count("(SELECT from_at, lag(to_at) OVER (ORDER BY from_at) AS until FROM usage_record WHERE "+
+		"source = '"+
 		string(volume)+"') r", "until IS NOT NULL AND from_at <> until"))
-	require.NoError(b.TB, b.Admin.QueryRow(context.Background(), `SELECT coalesce(sum(quantity), 0)::bigint FROM usage_record
+	require.NoError(b.TB, b.Admin.QueryRow(context.Background(), `SELECT coalesce(sum(quantity), 0)::bigint
+		FROM usage_record
 		WHERE source = $1 AND basis = 'STORAGE' AND meter = 'volume_gib_seconds'`, volume).Scan(&gibSeconds))
 	return gibSeconds
 }
@@ -105,7 +110,8 @@ func TestAVolumeIsRecordedOnceByAnyNumberOfProcesses(t *testing.T) {
 			want := b.owed(one)
 			require.Positive(t, want)
 			require.Equal(t, want, b.metered(one), "seed %d, volume %d", seed, i)
-			require.Equal(t, 1, b.Count("usage_source", "source = $1 AND failures = 0 AND (ended_at IS NOT NULL) = $2", one, i == 3))
+			require.Equal(t, 1, b.Count("usage_source", "source = $1 AND failures = 0 AND (ended_at IS NOT NULL) = $2",
+				one, i == 3))
 		}
 		require.EqualValues(t, b.Count("usage_record", "basis = 'STORAGE'"), b.stats.Storage.Load(), "each once")
 	}
@@ -123,7 +129,8 @@ func TestALocalVolumeIsMeteredUntilItsNodeIsTakenOut(t *testing.T) {
 	require.NoError(t, b.meter().Storage(t.Context()))
 	require.Equal(t, 1, b.Count("usage_source", "source = $1 AND ended_at IS NOT NULL", local))
 	require.InDelta(t, 3*2*3_600, b.metered(local), 6)
-	require.Equal(t, 1, b.Count("volume", "id = $1 AND status = 'READY' AND lost_at IS NOT NULL AND message LIKE '%taken out%'", local))
+	require.Equal(t, 1, b.Count("volume", "id = $1 AND status = 'READY' AND lost_at IS NOT NULL AND message LIKE "+
+		"'%taken out%'", local))
 	require.Equal(t, 1, b.Count("usage_source", "source = $1 AND ended_at IS NULL", shared))
 	before := b.metered(local)
 	b.SQL(`UPDATE volume SET status = 'DELETED', deleted_at = now() WHERE id = $1`, local)

@@ -48,7 +48,9 @@ func (k *Keeper) Lost(ctx context.Context) error {
 		return fmt.Errorf("list what was rented on lost nodes: %w", err)
 	}
 	for _, one := range list {
-		if err := k.DB.As(ctx, keeper, func(ctx context.Context, t *tx.Tx) error { return fail(ctx, t, one) }); err != nil {
+		if err := k.DB.As(ctx, keeper, func(ctx context.Context, t *tx.Tx) error {
+			return fail(ctx, t, one)
+		}); err != nil {
 			return fmt.Errorf("fail allocation %s: %w", one.ID, err)
 		}
 	}

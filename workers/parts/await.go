@@ -62,8 +62,8 @@ func (w *Work) ask(ctx context.Context, c *engine.Context) (engine.Result, error
 	case status.Attempt > c.Op.DispatchAttempt:
 		return engine.Result{}, &engine.RetryableError{Cause: engine.FailureCause{Code: fault.AdapterInvalid,
 			Owner: operation.OwnerAdapter},
-			Message: fmt.Sprintf("adapter %s answers for attempt %d, and %d is the highest that it was sent", s.target.Name,
-				status.Attempt, c.Op.DispatchAttempt)}
+			Message: fmt.Sprintf("adapter %s answers for attempt %d, and %d is the highest that it was sent",
+				s.target.Name, status.Attempt, c.Op.DispatchAttempt)}
 	}
 	err = c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 		_, err := operation.Absorb(ctx, t, locked.Instance, locked.Op, status)

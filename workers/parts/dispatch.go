@@ -156,7 +156,8 @@ func (w *Work) body(ctx context.Context, c *engine.Context, s *Snapshot) (adapte
 	return adapter.Dispatch{
 		OperationID: string(op.ID), Kind: adapter.Kind(op.Kind.WireName()), Attempt: max(op.DispatchAttempt, 1),
 		Deadline:      deadline,
-		CorrelationID: op.CorrelationID, Instance: instance, Members: wire.Members(s.instance, s.Members, s.nodes, s.allocations),
+		CorrelationID: op.CorrelationID, Instance: instance, Members: wire.Members(s.instance, s.Members, s.nodes,
+			s.allocations),
 		Targets: texts(op.Targets), Change: change, Force: forced,
 		Platform: adapter.Platform{GraphQLURL: w.GraphQLURL, Token: access.Text, TokenExpiresAt: access.ExpiresAt},
 	}, nil

@@ -82,7 +82,8 @@ func (w *Work) question(
 		return adapter.PlanRequest{}, err
 	}
 	request := adapter.PlanRequest{
-		Kind: adapter.Kind(op.Kind.WireName()), Instance: instance, Members: wire.Members(s.instance, s.Members, s.nodes, s.allocations),
+		Kind: adapter.Kind(op.Kind.WireName()), Instance: instance,
+		Members: wire.Members(s.instance, s.Members, s.nodes, s.allocations),
 		Targets: texts(op.Targets), Change: change, Force: forced, CorrelationID: op.CorrelationID,
 		Platform: adapter.Platform{GraphQLURL: w.GraphQLURL, Token: access.Text, TokenExpiresAt: access.ExpiresAt},
 	}

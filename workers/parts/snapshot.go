@@ -73,7 +73,8 @@ func (s *Snapshot) Queue(batch *pgx.Batch, op *db.Operation) {
 		for _, node := range found {
 			s.nodes[node.ID] = node
 		}
-	}, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id `+ofInstance+`)`, *op.InstanceID)
+	}, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node
+		WHERE id IN (SELECT node_id `+ofInstance+`)`, *op.InstanceID)
 	queue(batch, rows.Allocation, func(found []*db.Allocation) {
 		for _, allocation := range found {
 			s.allocations[allocation.ID] = allocation

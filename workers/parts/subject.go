@@ -132,7 +132,8 @@ func (s *Snapshot) fetch(ctx context.Context, from sender, op *db.Operation, mis
 		for _, node := range found {
 			s.nodes[node.ID] = node
 		}
-	}, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id FROM member WHERE id = ANY ($1))`,
+	}, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node
+		WHERE id IN (SELECT node_id FROM member WHERE id = ANY ($1))`,
 		missing)
 	queue(batch, rows.Allocation, func(found []*db.Allocation) {
 		for _, allocation := range found {

@@ -118,7 +118,8 @@ func (s sweep) look(ctx context.Context, c *engine.Context, state Rounds) (engin
 	case len(busy.silent) > 0:
 		return engine.Wait(s.Pace.Task, nameNodes(busy.silent), silentCause), nil
 	case busy.open > 0:
-		return engine.Wait(s.Pace.Task, fmt.Sprintf("waits for earlier node tasks to end: %d", busy.open), ResidueCause), nil
+		return engine.Wait(s.Pace.Task, fmt.Sprintf("waits for earlier node tasks to end: %d", busy.open),
+			ResidueCause), nil
 	}
 	return s.search(ctx, c, state, lifecycle.TaskResidue, nil)
 }

@@ -59,13 +59,14 @@ func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) erro
 			return fmt.Errorf("encode a task: %w", err)
 		}
 		digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", one.kind, one.timeout, spec))
-		batch.Queue(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
-			spec,
+		batch.Queue(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id,
+			kind, spec,
 			spec_digest, state, timeout_seconds, idempotency_key, created_at, correlation_id, traceparent, app_slug)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'PENDING', $11, $12, $13, $14, $15,
 				coalesce((SELECT app_slug FROM instance WHERE id = $4), ''))
 			ON CONFLICT (member_id, idempotency_key) DO NOTHING`,
-			ids.New(ids.NodeTask), op.TenantID, op.ProjectID, one.member.InstanceID, one.member.ID, *one.member.NodeID, op.ID,
+			ids.New(ids.NodeTask), op.TenantID, op.ProjectID, one.member.InstanceID, one.member.ID,
+			*one.member.NodeID, op.ID,
 			one.kind, spec, digest[:], one.timeout, one.key, t.Now, op.CorrelationID, telemetry.Traceparent(ctx))
 		t.Wake(event.NodeTopic(*one.member.NodeID))
 	}
@@ -134,7 +135,8 @@ type foreign struct {
 // cancelOthers asks the agents to end the tasks of others on members.
 func cancelOthers(ctx context.Context, t *tx.Tx, op *db.Operation, members []ids.ID) (out foreign, err error) {
 	found, err := t.Query(ctx, `SELECT k.id, k.node_id, n.name, n.status = 'ONLINE', k.cancel_requested FROM node_task k
-		JOIN compute_node n ON n.id = k.node_id WHERE `+others+` AND k.ended_at IS NULL ORDER BY k.id`, members, op.ID, keyPrefix)
+		JOIN compute_node n ON n.id = k.node_id WHERE `+others+` AND k.ended_at IS NULL
+			ORDER BY k.id`, members, op.ID, keyPrefix)
 	if err != nil {
 		return out, fmt.Errorf("find open node tasks: %w", err)
 	}

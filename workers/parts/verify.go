@@ -134,12 +134,14 @@ func (w *Work) probes(ctx context.Context, c *engine.Context, about Subject, s *
 	var orders []order
 	for _, readiness := range m.Readiness {
 		for _, member := range s.Members {
-			if member.ComponentKey != readiness.ComponentKey || !probed(member) || !about.of(c.Op.Operation, member.ID) {
+			if member.ComponentKey != readiness.ComponentKey || !probed(member) ||
+				!about.of(c.Op.Operation, member.ID) {
 				continue
 			}
 			orders = append(orders, order{
-				member: member, kind: lifecycle.TaskProbe, spec: readiness.Probe, timeout: probeSeconds(readiness.Probe),
-				key: probePrefix(c, round) + readiness.Name,
+				member: member, kind: lifecycle.TaskProbe, spec: readiness.Probe,
+				timeout: probeSeconds(readiness.Probe),
+				key:     probePrefix(c, round) + readiness.Name,
 			})
 		}
 	}
@@ -229,7 +231,8 @@ func (w *Work) judge(ctx context.Context, c *engine.Context, about Subject, stat
 		return w.probe(ctx, c, about, Rounds{Round: state.Round + 1})
 	}
 	if pending, silent := open(list); silent != "" {
-		return engine.Wait(w.Pace.Task, silent, engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}),
+		return engine.Wait(w.Pace.Task, silent, engine.FailureCause{Code: fault.NodeUnreachable,
+				Owner: operation.OwnerNode}),
 			nil
 	} else if pending {
 		return engine.Wait(w.Pace.Task, "", awaited(list)), nil
@@ -237,8 +240,8 @@ func (w *Work) judge(ctx context.Context, c *engine.Context, about Subject, stat
 	evidence, worst := Proved{Rounds: state.Round}, ""
 	for _, one := range list {
 		name := one.Key[len(prefix):]
-		evidence.Probes = append(evidence.Probes, ProbeProof{Task: one.ID, Member: one.MemberID, Probe: name, Node: one.Node,
-			At: one.EndedAt})
+		evidence.Probes = append(evidence.Probes, ProbeProof{Task: one.ID, Member: one.MemberID, Probe: name,
+			Node: one.Node, At: one.EndedAt})
 		if detail, ok := one.passed(); !ok {
 			worst = fmt.Sprintf("probe %s on %s does not pass: %s", name, one.Node, detail)
 		}

@@ -168,7 +168,8 @@ func (w *Work) Withdraw() engine.Step {
 			if answer.Outcome == adapter.CancelDone || left <= 0 {
 				return engine.Done(Withdrawn{Outcome: string(answer.Outcome), Message: answer.Message}), nil
 			}
-			return engine.Wait(min(w.Pace.Poll, left), "the adapter was asked to stop: "+answer.Message, engine.FailureCause{}),
+			return engine.Wait(min(w.Pace.Poll, left), "the adapter was asked to stop: "+answer.Message,
+					engine.FailureCause{}),
 				nil
 		},
 	}

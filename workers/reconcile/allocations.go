@@ -47,7 +47,8 @@ func (r *Reconciler) freeAllocations(ctx context.Context) error {
 
 func (r *Reconciler) failAllocations(ctx context.Context) error {
 	failed, err := r.change(ctx, `UPDATE allocation SET status = 'FAILED' WHERE id IN (
-		SELECT a.id FROM allocation a WHERE a.status = 'REQUESTED' AND a.created_at < now() - interval '`+requestedFor+`'
+		SELECT a.id FROM allocation a WHERE a.status = 'REQUESTED'
+		AND a.created_at < now() - interval '`+requestedFor+`'
 		ORDER BY a.id LIMIT $1 FOR UPDATE SKIP LOCKED)
 		RETURNING id, project_id, coalesce(created_by_operation_id, '')`)
 	if err != nil {

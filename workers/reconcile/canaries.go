@@ -63,8 +63,8 @@ func (r *Reconciler) halt(ctx context.Context, sql string, args ...any) error {
 		wrong = errors.Join(wrong, err)
 		if halted != nil {
 			r.Stats.CanariesHalted.Add(1)
-			r.Log.Error("a canary is clearly worse and was halted", "app_slug", halted.AppSlug, "version", halted.Version, "manifest",
-				id, "reason", halted.Reason)
+			r.Log.Error("a canary is clearly worse and was halted", "app_slug", halted.AppSlug, "version",
+				halted.Version, "manifest", id, "reason", halted.Reason)
 		}
 	}
 	return wrong

@@ -21,7 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/workers"
-	"github.com/gpuaas/app-platform/workers/reconcile"
+	"github.com/gpuaas/app-platform/workers/reconcile/stats"
 )
 
 // rolling is a lab in which version 1.1.0 is in a canary that one project is in and another is not.
@@ -30,7 +30,7 @@ type rolling struct {
 	canary  *db.Manifest
 	in, out *db.User // who launches in the project that is in, and in the one that is not
 	of      map[ids.ID]*db.Project
-	stats   reconcile.Stats
+	stats   stats.Stats
 	verbs   *instance.Service
 
 	mu   sync.Mutex
@@ -76,8 +76,8 @@ func (r *rolling) carryOut(body []byte) adapter.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d.Kind == adapter.InstanceCreate && r.fail[d.Instance.Name] {
-		says.State, says.Error = adapter.StateFailed, &adapter.OperationError{Code: "NO_BOOT", Message: "it does not boot",
-			Owner: adapter.OwnerAdapter}
+		says.State, says.Error = adapter.StateFailed, &adapter.OperationError{Code: "NO_BOOT",
+			Message: "it does not boot", Owner: adapter.OwnerAdapter}
 		return says
 	}
 	for _, member := range d.Members {
@@ -94,8 +94,8 @@ func (r *rolling) launchBy(who *db.User, name string, fails bool) *instance.Star
 	r.fail[name] = fails
 	r.mu.Unlock()
 	project := r.of[who.ID]
-	started, err := r.verbs.Launch(r.As(who), instance.LaunchInput{ProjectID: project.ID, AppSlug: r.app.Slug, Name: name,
-		AllocationIDs:   []ids.ID{r.Allocation(project, r.node).ID},
+	started, err := r.verbs.Launch(r.As(who), instance.LaunchInput{ProjectID: project.ID, AppSlug: r.app.Slug,
+		Name: name, AllocationIDs: []ids.ID{r.Allocation(project, r.node).ID},
 		Components:      []instance.Component{{Key: "worker", Count: 1}},
 		DeadlineSeconds: 600, Reason: "a test", IdempotencyKey: name})
 	require.NoError(r.TB, err)

@@ -44,7 +44,8 @@ func (r *Reconciler) suspectsDue(ctx context.Context) error {
 
 // confirmed reports whether an observation counts now. One that shows nothing worse does, and clears what was
 // suspected.
-func (r *Reconciler) confirmed(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation, said lifecycle.Health) (bool, error) {
+func (r *Reconciler) confirmed(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation,
+	said lifecycle.Health) (bool, error) {
 	worse, err := worsens(ctx, t, instance, seen, said)
 	if err != nil {
 		return false, err

@@ -95,10 +95,13 @@ func TestAMachineThatIsLostForGoodFailsWhatWasOnIt(t *testing.T) {
 	require.Equal(t, 1, l.Count("app_instance_event", "type = 'apps.instance.member_failed' AND member_id = $1",
 		member.ID))
 	l.until("so is what was rented there", func() bool {
-		return l.Count("allocation", "id = ANY ($1) AND status = 'FAILED'", []ids.ID{*member.AllocationID, free.ID}) == 2
+		return l.Count("allocation", "id = ANY ($1) AND status = 'FAILED'",
+			[]ids.ID{*member.AllocationID, free.ID}) == 2
 	})
 	const told = "type = 'apps.allocation.failed' AND message LIKE '%is lost for good'"
-	require.Equal(t, 1, l.Count("app_instance_event", told+" AND instance_id = $1 AND allocation_id IS NULL", instance.ID))
-	require.Equal(t, 1, l.Count("app_instance_event", told+" AND instance_id IS NULL AND allocation_id = $1 AND seq = 1 "+
-		"AND permission_family = 'allocation'", free.ID), "what nobody used is told in the project's feed")
+	require.Equal(t, 1, l.Count("app_instance_event", told+" AND instance_id = $1 AND allocation_id IS NULL",
+		instance.ID))
+	require.Equal(t, 1, l.Count("app_instance_event",
+		told+" AND instance_id IS NULL AND allocation_id = $1 AND seq = 1 "+
+			"AND permission_family = 'allocation'", free.ID), "what nobody used is told in the project's feed")
 }

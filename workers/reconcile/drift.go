@@ -111,7 +111,9 @@ func compare(members []held, seen observation, open bool) []difference {
 		return list
 	}
 	for _, one := range members {
-		judged := slices.ContainsFunc(seen.Members, func(m adapter.MemberObservation) bool { return m.ID == string(one.ID) })
+		judged := slices.ContainsFunc(seen.Members, func(m adapter.MemberObservation) bool {
+			return m.ID == string(one.ID)
+		})
 		if one.settled() && !judged {
 			list = append(list, difference{Code: memberUnknown, MemberID: string(one.ID),
 				Message: "its adapter does not report " + one.name() + ", though it reports others"})

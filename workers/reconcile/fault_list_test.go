@@ -103,7 +103,8 @@ func hang(r *http.Request, _ []byte) (int, any) {
 func ownBacklog(l *lab) injected {
 	l.on("PUT /v1/operations/{id}", hang)
 	otherInstance, other := l.launch()
-	instance, op := l.launch() // before there is a worker: it gives the first up when the adapter has not answered in time
+	// before there is a worker: it gives the first up when the adapter has not answered in time
+	instance, op := l.launch()
 	l.background(func(ctx context.Context) error {
 		return workers.Run(ctx, workers.Config{DB: l.DB, Hub: l.Hub, Keys: l.Ring, Dial: dial.Loopback(),
 			PlatformURL: "http://127.0.0.1:1/graphql", Log: l.log, Pace: pace, Concurrency: 1})
@@ -122,8 +123,8 @@ func adapterUnregistered(l *lab) injected {
 	instance, op := l.launch()
 	l.SQL(`DELETE FROM adapter WHERE id = $1`, l.adapter.ID)
 	l.work()
-	return injected{op: op, instance: instance, code: "ADAPTER_NOT_REGISTERED", owner: "platform", subject: l.adapter.Name,
-		key: "adapter.register", retried: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_NOT_REGISTERED", owner: "platform",
+		subject: l.adapter.Name, key: "adapter.register", retried: true}
 }
 
 func (l *lab) address(url string) {

@@ -19,8 +19,10 @@ func (l *lab) join(to *db.Instance, status lifecycle.MemberStatus) (*db.Member, 
 	node, _ := l.Node(0)
 	allocation := l.Allocation(l.project, node)
 	l.SQL(`UPDATE allocation SET instance_id = $2 WHERE id = $1`, allocation.ID, to.ID)
-	return l.Ent.Member.Create().SetID(ids.New(ids.Member)).SetTenantID(to.TenantID).SetProjectID(to.ProjectID).SetInstanceID(to.ID).
-		SetComponentKey("worker").SetOrdinal(7).SetStatus(status).SetAllocationID(allocation.ID).SetNodeID(node.ID).SaveX(l.Context()), node
+	return l.Ent.Member.Create().SetID(ids.New(ids.Member)).SetTenantID(to.TenantID).SetProjectID(to.ProjectID).
+		SetInstanceID(to.ID).
+		SetComponentKey("worker").SetOrdinal(7).SetStatus(status).SetAllocationID(allocation.ID).SetNodeID(node.ID).
+		SaveX(l.Context()), node
 }
 
 // askOn requests an operation on members, before any worker runs.
@@ -58,7 +60,8 @@ func drainRejected(l *lab) injected {
 	l.until("the drain has failed", func() bool { return l.op(op.ID).EndedAt != nil })
 	return injected{instance: instance, code: "OPERATION_FAILED", owner: "adapter", subject: subject(op.ID),
 		key:     "operation.retry",
-		message: "member drain) failed: ADAPTER_REJECTED: QUORUM: it would lose its quorum", since: *l.op(op.ID).EndedAt}
+		message: "member drain) failed: ADAPTER_REJECTED: QUORUM: it would lose its quorum",
+		since:   *l.op(op.ID).EndedAt}
 }
 
 func undoStuck(l *lab) injected {
@@ -69,8 +72,9 @@ func undoStuck(l *lab) injected {
 	l.work()
 	l.until("the adapter works", func() bool { return len(l.op(op.ID).AdapterStatus) > 0 })
 	l.silence(node.ID, 40*time.Second)
-	l.status(adapter.Status{State: adapter.StateFailed, Members: []adapter.MemberUpdate{}, Error: &adapter.OperationError{
-		Code: "NO_BOOT", Message: "it does not boot", Owner: adapter.OwnerNode}})
+	l.status(adapter.Status{State: adapter.StateFailed, Members: []adapter.MemberUpdate{},
+		Error: &adapter.OperationError{
+			Code: "NO_BOOT", Message: "it does not boot", Owner: adapter.OwnerNode}})
 	seen := *l.Ent.ComputeNode.GetX(l.Context(), node.ID).LastSeenAt
 	return injected{op: op, instance: instance, code: "NODE_OFFLINE", owner: "node", subject: subject(node.ID),
 		since: seen, retried: true, then: "COMPENSATING"}

@@ -57,8 +57,8 @@ func releaseWaitsForNode(l *lab) injected {
 	op := l.release(instance)
 	l.silence(l.node.ID, 40*time.Second)
 	l.work()
-	return injected{op: op, code: "NODE_OFFLINE", owner: "node", subject: subject(l.node.ID), key: "apps.instance.delete",
-		since: l.seen(), retried: true, then: "OPERATION_AHEAD"}
+	return injected{op: op, code: "NODE_OFFLINE", owner: "node", subject: subject(l.node.ID),
+		key: "apps.instance.delete", since: l.seen(), retried: true, then: "OPERATION_AHEAD"}
 }
 
 func releasedUnderneath(l *lab) injected {
@@ -95,7 +95,8 @@ func deadlinePassed(l *lab) injected {
 	l.heartbeat("wrk_live", -time.Minute) // far enough ahead for a slow test
 	instance, op := l.launch()
 	deadline := time.Now().Add(-3 * time.Second)
-	l.SQL(`UPDATE operation SET state = 'RUNNING', deadline = $2, next_run_at = now() + interval '1 hour' WHERE id = $1`,
+	l.SQL(`UPDATE operation SET state = 'RUNNING', deadline = $2, next_run_at = now() + interval '1 hour'
+		WHERE id = $1`,
 		op.ID, deadline)
 	return injected{op: op, instance: instance, code: "DEADLINE_PASSED", owner: "platform", since: deadline}
 }
@@ -129,8 +130,9 @@ func memberLost(l *lab) injected {
 }
 
 func teardownFailed(l *lab) injected {
-	failed := adapter.Status{State: adapter.StateFailed, Members: []adapter.MemberUpdate{}, Error: &adapter.OperationError{
-		Code: "STUCK", Message: "a daemon does not stop", Owner: adapter.OwnerAdapter, Retryable: true}}
+	failed := adapter.Status{State: adapter.StateFailed, Members: []adapter.MemberUpdate{},
+		Error: &adapter.OperationError{
+			Code: "STUCK", Message: "a daemon does not stop", Owner: adapter.OwnerAdapter, Retryable: true}}
 	l.status(failed)
 	instance, op := l.decommission()
 	l.work()
@@ -144,13 +146,14 @@ func orphanLeft(l *lab) injected {
 	instance := l.running()
 	member := l.member(instance)
 	id, found := ids.New(ids.OrphanedResource), time.Now().Add(-time.Hour)
-	l.SQL(`INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, member_id, node_id, owner, message, attempts,
+	l.SQL(`INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, member_id, node_id, owner, message,
+		attempts,
 		last_error, next_try_at, created_at)
 		VALUES ($1, $2, $3, 'NODE_RESIDUE', $4, $5, $6, 'node', 'node was not reachable', 3, 'still not heard', now() +
 		interval '1 minute', $7)`,
 		id, instance.TenantID, instance.ProjectID, instance.ID, member.ID, member.NodeID, found)
-	return injected{instance: instance, code: "ORPHAN_LEFT", owner: "node", subject: subject(id), key: "operation.retry",
-		message: "still not heard", since: found, retried: true}
+	return injected{instance: instance, code: "ORPHAN_LEFT", owner: "node", subject: subject(id),
+		key: "operation.retry", message: "still not heard", since: found, retried: true}
 }
 
 func instanceForgotten(l *lab) injected {

@@ -85,8 +85,8 @@ func newLab(t testing.TB) *lab {
 	l.adapter = l.Adapter(l.script.server.URL, nil)
 	document := platformtest.Document(l.app, "1.0.0", l.adapter, l.Artifact(lifecycle.StageActive))
 	document["readiness"] = []map[string]any{{"componentKey": "worker", "name": "answers",
-		"probe": map[string]any{"exec": map[string]any{"command": []string{"true"}}, "attempts": 1, "intervalSeconds": 1,
-			"timeoutSeconds": 1}}}
+		"probe": map[string]any{"exec": map[string]any{"command": []string{"true"}}, "attempts": 1,
+			"intervalSeconds": 1, "timeoutSeconds": 1}}}
 	l.stored = l.Manifest(lifecycle.StageActive, document)
 	l.Entitle(l.project, l.app)
 	l.node, _ = l.Node(0)

@@ -40,7 +40,8 @@ func (r *Reconciler) nodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
 	silent, err := r.nodesOf(ctx, `UPDATE compute_node SET status = 'OFFLINE'
-		WHERE status = 'ONLINE' AND coalesce(last_seen_at, created_at) < now() - interval '`+silence+`' RETURNING id, name`)
+		WHERE status = 'ONLINE' AND coalesce(last_seen_at, created_at) < now()
+		- interval '`+silence+`' RETURNING id, name`)
 	if err != nil {
 		return fmt.Errorf("find silent nodes: %w", err)
 	}
@@ -48,12 +49,14 @@ func (r *Reconciler) nodes(ctx context.Context) error {
 		r.Log.Warn("a node's agent does not report any more", "node_id", one.ID, "name", one.Name)
 		r.DB.Wake(event.NodeTopic(one.ID))
 	}
-	away, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'OFFLINE' ORDER BY id LIMIT $1`, maxAway)
+	away, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'OFFLINE' ORDER BY id
+		LIMIT $1`, maxAway)
 	if err != nil {
 		return fmt.Errorf("list silent nodes: %w", err)
 	}
 	known := slices.Collect(maps.Keys(r.away))
-	back, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'ONLINE' AND id = ANY ($1) ORDER BY id`,
+	back, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'ONLINE' AND id = ANY ($1)
+		ORDER BY id`,
 		known)
 	if err != nil {
 		return fmt.Errorf("list nodes that are back: %w", err)

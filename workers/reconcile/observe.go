@@ -61,7 +61,8 @@ func (r *Reconciler) observe(ctx context.Context) error {
 }
 
 // watchedSQL is an instance that runs, and its adapter.
-const watchedSQL = `SELECT i.id, i.tenant_id, i.project_id, i.app_slug, i.permission_family, a.name, a.url, a.authority, a.narrow_calls,
+const watchedSQL = `SELECT i.id, i.tenant_id, i.project_id, i.app_slug, i.permission_family, a.name, a.url, a.authority,
+	a.narrow_calls,
 		a.project_id IS NOT NULL
 	FROM instance i JOIN adapter a ON a.name = i.runtime_backend WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND `
 
@@ -216,8 +217,10 @@ func (r *Reconciler) ask(ctx context.Context, one polled) (adapter.Observation, 
 	if err != nil {
 		return adapter.Observation{}, err
 	}
-	return r.Client.Observe(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority, Sandbox: one.Sandbox},
-		string(one.ID), access.Text, adapterclient.Trace{CorrelationID: transport.NewCorrelationID(), // its own: nothing of the launch goes on
+	return r.Client.Observe(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority,
+		Sandbox: one.Sandbox},
+		// its own: nothing of the launch goes on
+		string(one.ID), access.Text, adapterclient.Trace{CorrelationID: transport.NewCorrelationID(),
 			About: telemetry.Context(string(one.Tenant), string(one.Project), one.App, string(one.ID))})
 }
 

@@ -16,6 +16,7 @@ import (
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/orphan"
@@ -72,19 +73,19 @@ func (r *Reconciler) mend(ctx context.Context, t *tx.Tx, id, instanceID ids.ID) 
 	if err != nil {
 		return fmt.Errorf("lock instance %s: %w", instanceID, err)
 	}
-	found, err := t.Query(ctx, `SELECT `+orphan.Columns+
+	found, err := t.Query(ctx, `SELECT `+rows.OrphanColumns+
 		` FROM orphan WHERE id = $1 AND resolved_at IS NULL AND next_try_at <= now() FOR UPDATE`, id)
 	if err != nil {
 		return fmt.Errorf("lock orphan %s: %w", id, err)
 	}
-	rows, err := pgx.CollectRows(found, orphan.ScanRow)
-	if err != nil || len(rows) == 0 {
+	due, err := pgx.CollectRows(found, rows.Orphan)
+	if err != nil || len(due) == 0 {
 		return err
 	}
-	if rows[0].Kind == lifecycle.OrphanAllocation {
-		return r.mendAllocation(ctx, t, instance, rows[0])
+	if due[0].Kind == lifecycle.OrphanAllocation {
+		return r.mendAllocation(ctx, t, instance, due[0])
 	}
-	return r.mendResidue(ctx, t, instance, rows[0])
+	return r.mendResidue(ctx, t, instance, due[0])
 }
 
 // mendAllocation frees an allocation that no caller asked to keep.
@@ -95,7 +96,8 @@ func (r *Reconciler) mendAllocation(ctx context.Context, t *tx.Tx, instance *db.
 	}
 	if freed == orphan.Kept {
 		var gone bool
-		err := t.QueryRow(ctx, `SELECT status = 'RELEASED' OR instance_id IS DISTINCT FROM $2 FROM allocation WHERE id = $1`,
+		err := t.QueryRow(ctx, `SELECT status = 'RELEASED' OR instance_id IS DISTINCT FROM $2 FROM allocation
+			WHERE id = $1`,
 			row.AllocationID, instance.ID).Scan(&gone)
 		if err != nil {
 			return fmt.Errorf("read allocation %s: %w", *row.AllocationID, err)
@@ -216,7 +218,8 @@ func (k *trace) left() string {
 	}
 	found := result.Residue
 	if found.Sandbox || len(found.Processes)+len(found.Mounts)+found.Files > 0 {
-		return fmt.Sprintf("left: %d processes, %d mounts, %d files", len(found.Processes), len(found.Mounts), found.Files)
+		return fmt.Sprintf("left: %d processes, %d mounts, %d files", len(found.Processes), len(found.Mounts),
+			found.Files)
 	}
 	return ""
 }
@@ -225,13 +228,14 @@ func (k *trace) left() string {
 // and what outlives its operation is canceled.
 func order(ctx context.Context, t *tx.Tx, row *db.Orphan, kind lifecycle.NodeTaskKind) error {
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n{}", kind, orphanSeconds))
-	_, err := t.Exec(ctx, `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec,
-		spec_digest, state, timeout_seconds, idempotency_key, created_at, correlation_id, traceparent, app_slug)
+	_, err := t.Exec(ctx, `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind,
+		spec, spec_digest, state, timeout_seconds, idempotency_key, created_at, correlation_id, traceparent, app_slug)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, '{}', $8, 'PENDING', $9, $10, $11,
 		coalesce((SELECT correlation_id FROM operation WHERE id = $12), ''), $13,
 		coalesce((SELECT app_slug FROM instance WHERE id = $4), ''))
 		ON CONFLICT (member_id, idempotency_key) DO NOTHING`, ids.New(ids.NodeTask), row.TenantID, row.ProjectID,
-		row.InstanceID, row.MemberID, row.NodeID, kind, digest[:], orphanSeconds, keyOf(row)+lifecycle.Wire(kind), t.Now,
+		row.InstanceID, row.MemberID, row.NodeID, kind, digest[:], orphanSeconds,
+		keyOf(row)+lifecycle.Wire(kind), t.Now,
 		row.OperationID, telemetry.Traceparent(ctx))
 	if err != nil {
 		return fmt.Errorf("create a task for %s: %w", row.ID, err)

@@ -46,6 +46,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/lastline"
 	"github.com/gpuaas/app-platform/workers/leader"
 	"github.com/gpuaas/app-platform/workers/nodes"
+	"github.com/gpuaas/app-platform/workers/reconcile/stats"
 	"github.com/gpuaas/app-platform/workers/repair"
 )
 
@@ -71,7 +72,7 @@ type Config struct {
 	Keys   *token.Keyring
 	Log    *slog.Logger
 	// Stats counts what is found and mended; nil makes its own.
-	Stats *Stats
+	Stats *stats.Stats
 	// NodeGrace is how long a silent node's members may come back before they are lost; 0 is 5 minutes.
 	NodeGrace time.Duration
 	// Confirm is how long after it was seen a change for the worse is looked at again before it counts; 0 is 5 seconds.
@@ -97,7 +98,7 @@ type Reconciler struct {
 // New makes a reconciler.
 func New(config Config) *Reconciler {
 	if config.Stats == nil {
-		config.Stats = &Stats{}
+		config.Stats = &stats.Stats{}
 	}
 	actor := authz.System("reconciler")
 	return &Reconciler{Config: config, actor: actor, failures: make(map[string]int),
@@ -113,7 +114,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 
 // lead works until ctx ends.
 func (r *Reconciler) lead(ctx context.Context) error {
-	defer r.Stats.resign()
+	defer r.Stats.Resign()
 	r.away = make(map[ids.ID]string)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.woken(ctx) })

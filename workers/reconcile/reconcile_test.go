@@ -65,7 +65,8 @@ func TestAnInstanceThatItsAdapterDoesNotKnowDrifts(t *testing.T) {
 	l.reconcile()
 	l.until("the drift is kept", func() bool {
 		found := l.ofInstance(instance.ID)
-		return len(found) > 0 && found[0].Code == "DRIFT" && found[0].Message == "its adapter does not know the instance"
+		return len(found) > 0 && found[0].Code == "DRIFT" &&
+			found[0].Message == "its adapter does not know the instance"
 	})
 }
 
@@ -199,8 +200,10 @@ func (l *lab) task(on *db.Instance, operation ids.ID) ids.ID {
 	l.Helper()
 	id := ids.New(ids.NodeTask)
 	member := l.member(on)
-	l.Ent.NodeTask.Create().SetID(id).SetTenantID(on.TenantID).SetProjectID(on.ProjectID).SetInstanceID(on.ID).SetMemberID(member.ID).
-		SetNodeID(*member.NodeID).SetOperationID(operation).SetKind(lifecycle.TaskRun).SetSpecDigest([]byte{1}).SetState(lifecycle.TaskPending).
+	l.Ent.NodeTask.Create().SetID(id).SetTenantID(on.TenantID).SetProjectID(on.ProjectID).SetInstanceID(on.ID).
+		SetMemberID(member.ID).
+		SetNodeID(*member.NodeID).SetOperationID(operation).SetKind(lifecycle.TaskRun).SetSpecDigest([]byte{1}).
+		SetState(lifecycle.TaskPending).
 		SetTimeoutSeconds(60).SetIdempotencyKey(string(id)).SetCreatedAt(time.Now()).SaveX(l.Context())
 	return id
 }
@@ -238,8 +241,10 @@ func TestAllocationsThatNobodyCanUseAreFreedOrFail(t *testing.T) {
 	old, young := l.Allocation(l.project, l.node), l.Allocation(l.project, l.node)
 	l.SQL(`DELETE FROM allocation WHERE id = ANY ($1)`, []ids.ID{old.ID, young.ID})
 	for id, age := range map[ids.ID]time.Duration{old.ID: 11 * time.Minute, young.ID: 9 * time.Minute} {
-		l.Ent.Allocation.Create().SetID(id).SetTenantID(l.project.TenantID).SetProjectID(l.project.ID).SetShape(lifecycle.ShapeBaremetal).
-			SetGpuCount(0).SetStatus(lifecycle.AllocationRequested).SetCreatedAt(time.Now().Add(-age)).SaveX(t.Context())
+		l.Ent.Allocation.Create().SetID(id).SetTenantID(l.project.TenantID).SetProjectID(l.project.ID).
+			SetShape(lifecycle.ShapeBaremetal).
+			SetGpuCount(0).SetStatus(lifecycle.AllocationRequested).SetCreatedAt(time.Now().Add(-age)).
+			SaveX(t.Context())
 	}
 	l.reconcile()
 	bound := func(id ids.ID) bool { return l.Ent.Allocation.GetX(t.Context(), id).InstanceID != nil }

@@ -20,7 +20,8 @@ func TestWhatCanBeDeliveredNoMoreIsWipedAndLaterForgotten(t *testing.T) {
 	instance := kit.Instance(project, stored, lifecycle.InstanceRunning)
 	made := func(set string) ids.ID {
 		id := ids.New(ids.RuntimeSecret)
-		require.NoError(t, kit.Ent.RuntimeSecret.Create().SetID(id).SetTenantID(project.TenantID).SetProjectID(project.ID).SetInstanceID(instance.ID).
+		require.NoError(t, kit.Ent.RuntimeSecret.Create().SetID(id).SetTenantID(project.TenantID).
+			SetProjectID(project.ID).SetInstanceID(instance.ID).
 			SetPurpose("joining").SetAudience(lifecycle.SecretForAdapter).SetDelivery(lifecycle.DeliverUntilExpiry).
 			SetSealed([]byte("sealed")).SetPrevious([]byte("before")).SetPreviousUntil(time.Now().Add(time.Hour)).
 			SetExpiresAt(time.Now().Add(time.Hour)).Exec(t.Context()))

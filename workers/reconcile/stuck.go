@@ -54,7 +54,8 @@ func (r *Reconciler) freeClaims(ctx context.Context) error {
 func (r *Reconciler) wakeSleepers(ctx context.Context) error {
 	tag, err := r.DB.Worker().Exec(ctx, `UPDATE operation SET next_run_at = now() WHERE id IN (
 		SELECT id FROM operation WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at > now() + interval '5 seconds'
-			AND deadline < now() - interval '`+overdueAfter+`' AND forced_at IS NULL AND NOT force AND state <> 'COMPENSATING'
+			AND deadline < now() - interval '`+
+		overdueAfter+`' AND forced_at IS NULL AND NOT force AND state <> 'COMPENSATING'
 		ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)`, maxWoken)
 	if err != nil {
 		return fmt.Errorf("wake operations past their deadline: %w", err)
@@ -71,9 +72,11 @@ func (r *Reconciler) wakeSleepers(ctx context.Context) error {
 // their blockers say why.
 func (r *Reconciler) countOverdue(ctx context.Context) error {
 	var overdue, oldest, failing int64
-	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*), coalesce(extract(epoch FROM now() - min(next_run_at)), 0)::bigint
+	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*), coalesce(extract(epoch FROM now() - min(next_run_at)),
+		0)::bigint
 		FROM (
-		SELECT next_run_at FROM operation WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at < now() - interval '`+overdueAfter+`'
+		SELECT next_run_at FROM operation WHERE ended_at IS NULL AND claimed_by IS NULL
+		AND next_run_at < now() - interval '`+overdueAfter+`'
 		ORDER BY next_run_at, id LIMIT `+maxOverdue+`) late`).Scan(&overdue, &oldest)
 	if err == nil {
 		err = r.DB.Worker().QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM operation
@@ -100,7 +103,8 @@ func (r *Reconciler) countOverdue(ctx context.Context) error {
 // is a fault of the platform's own, or of an operator who changed its database.
 func (r *Reconciler) countRefused(ctx context.Context) error {
 	var open, bare int64
-	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE error_code
+	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*) FILTER (WHERE ended_at IS NULL),
+		count(*) FILTER (WHERE error_code
 		= $1
 		AND ended_at > now() - interval '`+bareLately+`') FROM (SELECT ended_at, error_code FROM operation WHERE end_refusal IS NOT NULL
 		ORDER BY created_at DESC LIMIT `+maxOverdue+`) refused`, ending.Refused).Scan(&open, &bare)

@@ -30,7 +30,8 @@ type lost struct {
 // of an online node has lost.
 const lostSQL = `SELECT k.id, k.node_id, k.operation_id FROM node_task k JOIN compute_node n ON n.id = k.node_id
 	WHERE k.ended_at IS NULL AND coalesce(k.started_at, k.created_at) + k.timeout_seconds * interval '1 second'
-		+ CASE WHEN n.status = 'ONLINE' THEN interval '` + onlineGrace + `' ELSE interval '` + taskGrace + `' END < now()
+		+ CASE WHEN n.status = 'ONLINE' THEN interval '` +
+	onlineGrace + `' ELSE interval '` + taskGrace + `' END < now()
 	ORDER BY k.id LIMIT $1`
 
 // tasks ends those whose time has long passed, so that what waits for them can go on. An agent that comes
@@ -46,7 +47,9 @@ func (r *Reconciler) tasks(ctx context.Context) error {
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	if err := r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return end(ctx, t, gone) }); err != nil {
+	if err := r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error {
+		return end(ctx, t, gone)
+	}); err != nil {
 		return err
 	}
 	r.Stats.TasksEnded.Add(int64(len(gone)))

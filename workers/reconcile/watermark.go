@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/gpuaas/app-platform/workers/reconcile/stats"
 )
 
 const (
@@ -13,19 +15,6 @@ const (
 	// watermarkName bounds the names of a holder: applications name themselves.
 	watermarkName = 64
 )
-
-// Holder is whose transaction holds back the commit-ordered feeds: the oldest that writes, in any database of the
-// server.
-type Holder struct {
-	// Kind is "backend", or "prepared" for a transaction that no connection has: PREPARE TRANSACTION.
-	Kind string
-	// Name is the process id of a backend, and the identifier of a prepared transaction.
-	Name string
-	// Database, User and Application are those of its connection; Application is empty for a prepared one.
-	Database, User, Application string
-	// Lag is for how long the feeds have been held.
-	Lag time.Duration
-}
 
 // watermarkSQL finds who holds the lock on the oldest running transaction's own number: pg_locks and pg_prepared_xacts
 // show every transaction to every role, where pg_stat_activity shows a role the start of its own alone.
@@ -50,10 +39,10 @@ func (r *Reconciler) watermark(ctx context.Context) error {
 	}
 	defer found.Close()
 	if !found.Next() {
-		r.Stats.held(nil)
+		r.Stats.Held(nil)
 		return found.Err()
 	}
-	var now Holder
+	var now stats.Holder
 	var xid int64
 	var known float64
 	if err := found.Scan(&xid, &now.Kind, &now.Name, &now.Database, &now.User, &now.Application, &known); err != nil {
@@ -63,7 +52,7 @@ func (r *Reconciler) watermark(ctx context.Context) error {
 	for _, name := range []*string{&now.Name, &now.Database, &now.User, &now.Application} {
 		*name = (*name)[:min(len(*name), watermarkName)]
 	}
-	if before := r.Stats.held(&now); now.Lag > watermarkLate && before.Lag <= watermarkLate {
+	if before := r.Stats.Held(&now); now.Lag > watermarkLate && before.Lag <= watermarkLate {
 		r.Log.Warn("a transaction holds back every feed", "kind", now.Kind, "name", now.Name, "database", now.Database,
 			"user", now.User, "application", now.Application, "seconds", int(now.Lag.Seconds()))
 	}

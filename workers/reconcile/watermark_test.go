@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/pgtest"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/workers/reconcile"
+	"github.com/gpuaas/app-platform/workers/reconcile/stats"
 )
 
 func TestTheWatermarksHolderIsNamed(t *testing.T) {
@@ -20,8 +21,9 @@ func TestTheWatermarksHolderIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = writes.Rollback(t.Context()) }()
 	var pid string
-	require.NoError(t, writes.QueryRow(t.Context(), `SELECT pg_backend_pid()::text FROM pg_current_xact_id()`).Scan(&pid))
-	found := &reconcile.Stats{}
+	require.NoError(t, writes.QueryRow(t.Context(), `SELECT pg_backend_pid()::text
+		FROM pg_current_xact_id()`).Scan(&pid))
+	found := &stats.Stats{}
 	watcher := reconcile.New(reconcile.Config{DB: l.DB, Hub: l.Hub, Keys: l.Ring, Log: l.log, Stats: found})
 	l.background(watcher.Run)
 	// Tests of other packages share the server: their transactions may be older, and end.
@@ -43,9 +45,9 @@ func TestAPreparedTransactionThatHoldsTheFeedsIsNamed(t *testing.T) {
 	kit := platformtest.Over(t, cluster.DSN("app"))
 	cluster.Do("postgres", `BEGIN; CREATE TABLE somebody_elses (); PREPARE TRANSACTION 'forgotten'`)
 	cluster.Do("postgres", `CREATE TABLE later ()`) // before anything is later, nothing is held back
-	found := &reconcile.Stats{}
-	watcher := reconcile.New(reconcile.Config{DB: kit.DB, Hub: kit.Hub, Keys: kit.Ring, Log: slog.New(slog.DiscardHandler),
-		Stats: found})
+	found := &stats.Stats{}
+	watcher := reconcile.New(reconcile.Config{DB: kit.DB, Hub: kit.Hub, Keys: kit.Ring,
+		Log: slog.New(slog.DiscardHandler), Stats: found})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- watcher.Run(ctx) }()

@@ -171,13 +171,13 @@ func (r *Repairer) begin(ctx context.Context, instance ids.ID, step rules.Step, 
 	case err == nil:
 		r.Log.Info("a repair begins", "app_instance_id", instance, "member_id", step.Member, "kind", step.Kind)
 		return ""
-	case !isFault || refusal.Code == fault.Conflict || refusal.Code == fault.Internal || refusal.Code == fault.Unavailable:
+	case !isFault || refusal.Code == fault.Conflict || refusal.Code == fault.Internal ||
+		refusal.Code == fault.Unavailable:
 		r.Log.Warn("a repair could not begin; it is tried again", "member_id", step.Member, "error", err)
 		return ""
 	}
 	why := fmt.Sprintf("repair has stopped: the %s of member %s was refused, %s: %s", nounOf(step.Kind), step.Member,
-		refusal.Code,
-		refusal.Message)
+		refusal.Code, refusal.Message)
 	r.refused[step.Member] = refusedRepair{at: r.DB.Now().Add(refusedPause), why: operation.Clip(why, maxText)}
 	return operation.Clip(why, maxText)
 }

@@ -161,7 +161,8 @@ func TestRepairStopsAndSaysSoWhenARuleRefusesIt(t *testing.T) {
 func TestManyInstancesThatCannotBeRepairedKeepNoneFromIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.SQL(`INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_0' || n, 'name', 'damaged-'
+	b.SQL(`INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_0' || n, 'name',
+		'damaged-'
 		|| n,
 		'repair_stopped', 'for good'))).* FROM instance i, generate_series(100, 199) n WHERE i.id = $1`, b.instance.ID)
 	b.SQL(`INSERT INTO member (id, tenant_id, project_id, instance_id, component_key, ordinal, status, failure, node_id,

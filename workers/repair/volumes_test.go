@@ -18,7 +18,8 @@ func TestAMemberWithVolumesIsReplacedByItself(t *testing.T) {
 	class, home := ids.New(ids.StorageClass), ids.New(ids.Volume)
 	b.SQL(`INSERT INTO storage_class (id, name, kind, title, created_at, updated_at)
 		VALUES ($1, 'parallel', 'SHARED', 'Parallel', now(), now())`, class)
-	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by, created_at,
+	b.SQL(`INSERT INTO volume (id, tenant_id, project_id, storage_class_id, name, size_gib, status, created_by,
+		created_at,
 		updated_at) VALUES ($1, $2, $3, $4, 'home', 2, 'READY', '', now(), now())`, home, b.instance.TenantID,
 		b.instance.ProjectID, class)
 	bound, err := json.Marshal([]volume.Binding{{Slot: "home", VolumeID: home, Path: "/home", Components: []string{}}})

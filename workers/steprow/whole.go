@@ -27,8 +27,8 @@ func Whole(ctx context.Context, pool *pgxpool.Pool, id ids.ID) (*optrace.Operati
 		whole.InstanceID = string(*op.InstanceID)
 	}
 	for _, step := range steps {
-		whole.Steps = append(whole.Steps, optrace.Step{Name: step.Name, State: string(step.State), Attempt: step.Attempt,
-			StartedAt: step.StartedAt, EndedAt: step.EndedAt})
+		whole.Steps = append(whole.Steps, optrace.Step{Name: step.Name, State: string(step.State),
+			Attempt: step.Attempt, StartedAt: step.StartedAt, EndedAt: step.EndedAt})
 	}
 	return whole, nil
 }

@@ -44,8 +44,8 @@ func (w *work) prepareCreate() engine.Step {
 					return err
 				}
 				if unready := s.Unready(); unready != "" {
-					result = engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser,
-						Message: unready})
+					result = engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition),
+						Owner: operation.OwnerUser, Message: unready})
 					return nil
 				}
 				if absent := s.Absent(); absent != "" {
@@ -74,7 +74,8 @@ func begin(t *tx.Tx, locked *engine.Locked, s *parts.Snapshot) {
 	}
 	locked.Dispatches()
 	batch.Queue(`UPDATE member SET status = $2, updated_at = $3, last_operation_id = $4, correlation_id = $5
-		WHERE instance_id = $1 AND status = 'PENDING'`, locked.Instance.ID, lifecycle.MemberJoining, t.Now, locked.Op.ID, locked.Op.CorrelationID)
+		WHERE instance_id = $1 AND status = 'PENDING'`, locked.Instance.ID, lifecycle.MemberJoining, t.Now,
+		locked.Op.ID, locked.Op.CorrelationID)
 	for _, member := range s.Members {
 		if member.Status == lifecycle.MemberPending {
 			member.Status = lifecycle.MemberJoining
@@ -87,7 +88,8 @@ func (w *work) started(_ context.Context, t *tx.Tx, c *engine.Context, locked *e
 	if err := locked.Instance.Status.CanMove(lifecycle.InstanceRunning); err != nil {
 		return nil, "", err
 	}
-	locked.Writes.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = $2 WHERE instance_id = $1 AND status = 'JOINING'`,
+	locked.Writes.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = $2 WHERE instance_id = $1
+		AND status = 'JOINING'`,
 		locked.Instance.ID, t.Now)
 	locked.Members.Joined()
 	counts, err := locked.Members.Roles()
@@ -125,7 +127,8 @@ func (w *work) createFailed(ctx context.Context, t *tx.Tx, _ *engine.Context, lo
 	if locked.Instance.Status.CanMove(lifecycle.InstanceFailed) == nil {
 		batch.Queue(`UPDATE instance SET status = 'FAILED', health = 'UNKNOWN', failure_code = $2, failure_message = $3,
 			failure_owner = $4,
-			failure_retryable = $5 WHERE id = $1`, locked.Instance.ID, failure.Code, failure.Message, failure.Owner, failure.Retryable)
+			failure_retryable = $5 WHERE id = $1`, locked.Instance.ID, failure.Code, failure.Message, failure.Owner,
+			failure.Retryable)
 	}
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("fail %s: %w", locked.Instance.ID, err)

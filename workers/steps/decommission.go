@@ -28,7 +28,8 @@ func (w *work) decommission() engine.Kind {
 		Steps: []engine.Step{w.asPlanned(w.prepareDecommission()), yields(w.dispatch()), yields(w.Await()),
 			w.residueOfAll()},
 		Complete: w.torndown,
-		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
+		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked,
+			_ operation.Failure) error {
 			return errors.Join(unheard(ctx, t, locked), queue.WakeReleases(ctx, t, locked.Instance.ID))
 		},
 		Abandon: w.Abandon,
@@ -39,7 +40,9 @@ func (w *work) prepareDecommission() engine.Step {
 	return engine.Step{
 		Name: "prepare", Title: "stopping the instance", Percent: 5, Owner: operation.OwnerPlatform,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
-			err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error { return stop(ctx, t, locked) })
+			err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
+				return stop(ctx, t, locked)
+			})
 			return engine.Done(nil), err
 		},
 	}
@@ -54,7 +57,8 @@ func stop(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 		locked.Instance.Status = lifecycle.InstanceStopping
 	}
 	batch.Queue(`UPDATE member SET status = 'REMOVING', updated_at = $2, last_operation_id = $3, correlation_id = $4
-		WHERE instance_id = $1 AND status NOT IN ('REMOVING', 'REMOVED')`, locked.Instance.ID, t.Now, locked.Op.ID, locked.Op.CorrelationID)
+		WHERE instance_id = $1 AND status NOT IN ('REMOVING',
+		'REMOVED')`, locked.Instance.ID, t.Now, locked.Op.ID, locked.Op.CorrelationID)
 	batch.Queue(`UPDATE operation SET dispatch_attempt = 1 WHERE id = $1 AND dispatch_attempt = 0`, locked.Op.ID)
 	locked.Op.DispatchAttempt = max(locked.Op.DispatchAttempt, 1)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
@@ -75,13 +79,15 @@ func (w *work) residueOfAll() engine.Step {
 		var open int
 		var message *string
 		err := c.DB().Worker().QueryRow(ctx,
-			`SELECT count(*), min(message) FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL`, c.Op.InstanceID).
+			`SELECT count(*), min(message) FROM orphan WHERE instance_id = $1
+				AND resolved_at IS NULL`, c.Op.InstanceID).
 			Scan(&open, &message)
 		if err != nil {
 			return engine.Result{}, fmt.Errorf("find orphans: %w", err)
 		}
 		if open > 0 {
-			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s", open, *message),
+			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s",
+				open, *message),
 				parts.ResidueCause), nil
 		}
 		return sweepAll(ctx, c)
@@ -133,7 +139,8 @@ func unheard(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 	if locked.Op.DispatchAttempt == 0 {
 		return nil
 	}
-	found, err := t.Query(ctx, `SELECT m.id, m.component_key, m.ordinal, m.node_id, coalesce(m.allocation_id, ''), n.name
+	found, err := t.Query(ctx, `SELECT m.id, m.component_key, m.ordinal, m.node_id, coalesce(m.allocation_id, ''),
+		n.name
 		FROM member m JOIN compute_node n ON n.id = m.node_id
 		WHERE m.instance_id = $1 AND NOT m.removed AND n.status = 'OFFLINE' ORDER BY m.id`, locked.Instance.ID)
 	if err != nil {
@@ -145,7 +152,8 @@ func unheard(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 		var key, node string
 		var ordinal int
 		err := row.Scan(&d.MemberID, &key, &ordinal, &d.NodeID, &d.AllocationID, &node)
-		d.Message = fmt.Sprintf("%s %d may be left on node %s, whose agent was silent at the deadline", key, ordinal, node)
+		d.Message = fmt.Sprintf("%s %d may be left on node %s, whose agent was silent at the deadline", key,
+			ordinal, node)
 		return d, err
 	})
 	if err != nil {

@@ -74,9 +74,10 @@ func remove(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.ID
 	if err != nil {
 		return nil, fmt.Errorf("remove members of %s: %w", locked.Instance.ID, err)
 	}
-	found, err := t.Query(ctx, `UPDATE member SET status = 'REMOVED', health = 'UNKNOWN', health_message = '', updated_at
-		= $3, last_operation_id = $4,
-		correlation_id = $5 WHERE id = ANY ($1) AND instance_id = $2 AND status = 'REMOVING' RETURNING `+rows.MemberColumns,
+	found, err := t.Query(ctx, `UPDATE member SET status = 'REMOVED', health = 'UNKNOWN', health_message = '',
+		updated_at = $3, last_operation_id = $4,
+		correlation_id = $5 WHERE id = ANY ($1) AND instance_id = $2 AND status = 'REMOVING'
+		RETURNING `+rows.MemberColumns,
 		about, locked.Instance.ID, t.Now, locked.Op.ID, locked.Op.CorrelationID)
 	if err != nil {
 		return nil, fmt.Errorf("remove members of %s: %w", locked.Instance.ID, err)
@@ -99,7 +100,8 @@ func (w *work) list(ctx context.Context, t *tx.Tx, locked *engine.Locked, member
 		draft := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: locked.Op.ID, MemberID: member.ID,
 			NodeID: *member.NodeID,
 			Owner:  operation.OwnerNode, CorrelationID: locked.Op.CorrelationID,
-			Message: fmt.Sprintf("something of %s %d may be left on its node: %s", member.ComponentKey, member.Ordinal, reason)}
+			Message: fmt.Sprintf("something of %s %d may be left on its node: %s", member.ComponentKey,
+				member.Ordinal, reason)}
 		if member.AllocationID != nil {
 			draft.AllocationID = *member.AllocationID
 		}

@@ -39,7 +39,8 @@ func (w *work) prepareChange() engine.Step {
 			result := engine.Done(nil)
 			err := c.Write(ctx, func(_ context.Context, _ *tx.Tx, locked *engine.Locked) error {
 				if locked.Instance.Status != lifecycle.InstanceRunning || operation.PrivateOf(locked.Op).To == nil {
-					result = engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser,
+					result = engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition),
+						Owner:   operation.OwnerUser,
 						Message: "the instance is " + lifecycle.Wire(locked.Instance.Status)})
 					return nil
 				}
@@ -91,7 +92,8 @@ func nextGeneration(ctx context.Context, t *tx.Tx, locked *engine.Locked, to *op
 		app_version, config, operation_id, created_at)
 		SELECT $1, $2, $3, $4, coalesce(max(number), 0) + 1, $5, $6, $7, $8, $9 FROM instance_generation
 		WHERE instance_id = $4 RETURNING number`,
-		ids.New(ids.Generation), in.TenantID, in.ProjectID, in.ID, to.ManifestID, to.Version, []byte(config), locked.Op.ID,
+		ids.New(ids.Generation), in.TenantID, in.ProjectID, in.ID, to.ManifestID, to.Version, []byte(config),
+		locked.Op.ID,
 		t.Now).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&number) })
 	batch.Queue(`UPDATE instance SET manifest_id = $2, app_version = $3, config = $4,

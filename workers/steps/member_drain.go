@@ -29,7 +29,8 @@ func (w *work) drain() engine.Kind {
 		}), w.dispatch(), w.Await(), w.saidOf("drained", adapter.MemberDrained)},
 		Complete: w.drained,
 		Undo:     []engine.Step{w.Withdraw()},
-		OnFail: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, _ operation.Failure) error {
+		OnFail: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked,
+			_ operation.Failure) error {
 			if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {
 				return err
 			}
@@ -97,7 +98,8 @@ func (w *work) drained(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 	if err := c.Evidence("await", &word); err != nil {
 		return nil, "", err
 	}
-	members, err := t.Member.Query().Where(dbmember.IDIn(locked.Op.Targets...)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
+	members, err := t.Member.Query().Where(dbmember.IDIn(locked.Op.Targets...)).Order(db.Asc(dbmember.FieldID)).
+		ForUpdate().All(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("lock members of %s: %w", locked.Instance.ID, err)
 	}

@@ -27,7 +27,8 @@ func (w *work) simple(kind lifecycle.OperationKind, note mark) engine.Kind {
 		Steps: []engine.Step{w.prepareMembers(opening{title: "checking the member", about: parts.Targets}),
 			w.dispatch(), w.Await()},
 		Complete: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
-			members, err := t.Member.Query().Where(dbmember.IDIn(locked.Op.Targets...)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
+			members, err := t.Member.Query().Where(dbmember.IDIn(locked.Op.Targets...)).Order(db.Asc(dbmember.FieldID)).
+				ForUpdate().All(ctx)
 			if err != nil {
 				return nil, "", fmt.Errorf("lock members of %s: %w", locked.Instance.ID, err)
 			}

@@ -69,7 +69,8 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 	err := c.DB().Worker().QueryRow(ctx, `SELECT id, state, error_code, error_message, error_owner,
 		coalesce((SELECT ': orphan ' || min(p.id) FROM orphan p WHERE p.instance_id = $1 AND p.resolved_at IS NULL), '')
 		FROM operation
-		WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION' ORDER BY coalesce(seq, 0) DESC, id DESC LIMIT 1`, instance).
+		WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION' ORDER BY coalesce(seq, 0) DESC, id DESC
+		LIMIT 1`, instance).
 		Scan(&op.id, &op.state, &op.code, &op.message, &op.owner, &op.orphan)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser,
@@ -88,7 +89,8 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 	}
 	if op.state == lifecycle.OperationSucceeded {
 		return engine.Wait(w.Pace.Poll,
-			fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force%s", instance, op.orphan),
+			fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force%s", instance,
+				op.orphan),
 			parts.ResidueCause), nil
 	}
 	return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for operation %s to tear instance %s down", op.id, instance),
@@ -116,8 +118,9 @@ type memberProof struct {
 func (p memberProof) unproved() string {
 	switch {
 	case p.orphan != nil:
-		return fmt.Sprintf("waits for orphan %s: something of member %s may be left on its node; it is torn down when the node's agent "+
-			"reports, and counts as removed when the node is retired as lost", *p.orphan, p.Member)
+		return fmt.Sprintf("waits for orphan %s: something of member %s may be left on its node; it is torn down "+
+			"when the node's agent reports, and counts as removed when the node is retired as lost",
+			*p.orphan, p.Member)
 	case p.status != lifecycle.MemberRemoved || (p.Task == nil && !p.Lost):
 		return fmt.Sprintf("the removal of member %s is not proved", p.Member)
 	}
@@ -129,7 +132,8 @@ func (w *work) proofOfMembers() engine.Step {
 		Name: "residue", Title: "checking the proof that every member in it is removed", Percent: 95,
 		Owner: operation.OwnerNode,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
-			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at, coalesce(n.lost, false),
+			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at,
+				coalesce(n.lost, false),
 				p.id FROM member m
 				LEFT JOIN compute_node n ON n.id = m.node_id
 				LEFT JOIN LATERAL (SELECT id FROM orphan WHERE member_id = m.id AND resolved_at IS NULL ORDER BY id

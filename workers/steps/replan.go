@@ -48,7 +48,8 @@ func (w *work) guarded(step engine.Step, due func(context.Context, *engine.Conte
 		worse, err := w.replan(ctx, c)
 		if err == nil && worse != "" {
 			return engine.Fail(operation.Failure{Code: string(fault.PlanStale), Owner: operation.OwnerUser,
-				Message: "nothing was done, since the plan is more than a minute old and does not hold any more: " + worse +
+				Message: "nothing was done, since the plan is more than a minute old and does not hold any more: " +
+					worse +
 					"; plan again"}), nil
 		}
 		return orRun(ctx, c, run, err)
@@ -58,7 +59,8 @@ func (w *work) guarded(step engine.Step, due func(context.Context, *engine.Conte
 
 // orRun runs the step unless there is an error.
 func orRun(
-	ctx context.Context, c *engine.Context, run func(context.Context, *engine.Context) (engine.Result, error), err error,
+	ctx context.Context, c *engine.Context, run func(context.Context, *engine.Context) (engine.Result,
+		error), err error,
 ) (engine.Result, error) {
 	if err != nil {
 		return engine.Result{}, err

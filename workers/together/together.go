@@ -123,7 +123,8 @@ func (w *Writer) write(group []*entry) error {
 }
 
 // queue queues what a job writes, once its rows are locked.
-func (e *entry) queue(ctx context.Context, t *tx.Tx, log *slog.Logger, locking *queue.Locking, writes *pgx.Batch) error {
+func (e *entry) queue(ctx context.Context, t *tx.Tx, log *slog.Logger, locking *queue.Locking,
+	writes *pgx.Batch) error {
 	instance, err := locking.Done()
 	if err != nil || instance == nil && e.Held.InstanceID != nil {
 		return errAlone // which tells a lock from a claim that is gone

@@ -115,13 +115,15 @@ func TestWhatOneMeetsIsNobodyElses(t *testing.T) {
 	_, err = other.Exec(t.Context(), `SELECT FROM instance WHERE id = $1 FOR UPDATE`, *locked.InstanceID)
 	require.NoError(t, err)
 	jobs := map[*queue.Held]together.Job{fails: w.job(fails, refusal, nil), fenced: w.job(fenced, nil, nil),
-		locked: w.job(locked, nil, nil), broken: w.job(broken, nil, nil), panics: w.job(panics, nil, nil), w.held[7]: w.job(w.held[7], nil, nil)}
+		locked: w.job(locked, nil, nil), broken: w.job(broken, nil, nil), panics: w.job(panics, nil, nil),
+		w.held[7]: w.job(w.held[7], nil, nil)}
 	one := jobs[panics]
 	one.Write = func(context.Context, *tx.Tx, *db.Instance, *pgx.Batch) error { panic("of a job") }
 	jobs[panics] = one
 	one = jobs[broken]
 	one.Write = func(_ context.Context, _ *tx.Tx, _ *db.Instance, writes *pgx.Batch) error {
-		writes.Queue(`UPDATE operation SET state = 'PENDING', message = 'written' WHERE id = $1`, broken.ID) // no such move
+		// no such move
+		writes.Queue(`UPDATE operation SET state = 'PENDING', message = 'written' WHERE id = $1`, broken.ID)
 		return nil
 	}
 	jobs[broken] = one
@@ -148,5 +150,6 @@ func TestWhatOneMeetsIsNobodyElses(t *testing.T) {
 	require.NoError(t, other.Rollback(t.Context()))
 	require.NoError(t, <-came[locked])
 	require.Equal(t, 4, w.written())
-	require.Zero(t, w.Count("operation", "message = 'written' AND id = ANY ($1)", []ids.ID{fails.ID, fenced.ID, broken.ID, panics.ID}))
+	require.Zero(t, w.Count("operation", "message = 'written' AND id = ANY ($1)",
+		[]ids.ID{fails.ID, fenced.ID, broken.ID, panics.ID}))
 }

@@ -13,13 +13,15 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	verbs "github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers/chores"
 )
 
 // servedSQL chooses the webhooks of a project that are served.
-const servedSQL = `SELECT ` + verbs.Columns + `, platform.voucher(webhook.maker_id, webhook.made_under) FROM webhook
+const servedSQL = `SELECT ` + rows.WebhookColumns + `, platform.voucher(webhook.maker_id, webhook.made_under)
+	FROM webhook
 	WHERE project_id = $1 AND deleted_at IS NULL AND status = 'ACTIVE'
 	AND EXISTS (SELECT FROM project WHERE id = $1 AND deleted_at IS NULL) ORDER BY id`
 
@@ -98,13 +100,13 @@ func (w *Worker) advance(ctx context.Context, row *db.Webhook, events []*event.E
 	}
 	err = w.DB.As(ctx, w.actor, func(ctx context.Context, t *tx.Tx) error {
 		moved = false
-		locked, err := t.Query(ctx, `SELECT `+verbs.Columns+` FROM webhook WHERE id = $1 AND cursor = $2
+		locked, err := t.Query(ctx, `SELECT `+rows.WebhookColumns+` FROM webhook WHERE id = $1 AND cursor = $2
 			AND deleted_at IS NULL AND status = 'ACTIVE'
 			FOR UPDATE`, row.ID, row.Cursor)
 		if err != nil {
 			return err
 		}
-		now, err := pgx.CollectRows(locked, verbs.Scan)
+		now, err := pgx.CollectRows(locked, rows.Webhook)
 		if err != nil || len(now) == 0 {
 			return err // whoever changed it has woken us
 		}
@@ -165,7 +167,8 @@ func (w *Worker) take(ctx context.Context, t *tx.Tx, row *db.Webhook, events []*
 // must is replaced; one that runs looks again before it ends, which waits for this transaction.
 func (w *Worker) plan(ctx context.Context, t *tx.Tx, row *db.Webhook) error {
 	var next *time.Time
-	err := t.QueryRow(ctx, `SELECT min(next_attempt_at) FROM webhook_delivery WHERE webhook_id = $1 AND state = 'PENDING'`,
+	err := t.QueryRow(ctx, `SELECT min(next_attempt_at) FROM webhook_delivery WHERE webhook_id = $1
+		AND state = 'PENDING'`,
 		row.ID).Scan(&next)
 	if err != nil || next == nil {
 		return err

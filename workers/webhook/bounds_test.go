@@ -36,8 +36,9 @@ func TestAReceiverPutsADeliveryOffForAnHourAtMost(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
 		"": 0, "30": 30 * time.Second, "-5": 0, "86400": time.Hour, "99999999999999999999": 0, "soon": 0, "1.5": 0,
-		now.Add(10 * time.Minute).Format(http.TimeFormat): 10 * time.Minute, now.Add(-time.Minute).Format(http.TimeFormat): 0,
-		now.AddDate(1, 0, 0).Format(http.TimeFormat): time.Hour,
+		now.Add(10 * time.Minute).Format(http.TimeFormat): 10 * time.Minute,
+		now.Add(-time.Minute).Format(http.TimeFormat):     0,
+		now.AddDate(1, 0, 0).Format(http.TimeFormat):      time.Hour,
 	} {
 		require.Equal(t, want, retryAfter(value, now), value)
 	}

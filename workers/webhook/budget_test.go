@@ -51,7 +51,8 @@ func TestABudgetsEventsReachAReceiver(t *testing.T) {
 	require.Len(t, types, 2)
 	half, full := types[string(lifecycle.EventBudgetThreshold)].Data, types[string(lifecycle.EventBudgetExceeded)].Data
 	require.Equal(t, "50 percent of the project's budget is spent", half.Message)
-	require.JSONEq(t, `{"budget":"`+string(set.ID)+`","scope":"PROJECT","target":"`+string(l.project.ID)+`","percent":50,
+	require.JSONEq(t, `{"budget":"`+string(set.ID)+`","scope":"PROJECT","target":"`+string(
+		l.project.ID)+`","percent":50,
 		"atLimit":"TELL","span":"MONTH","amount":"10","spent":"6.25","currency":"EUR"}`, string(half.Payload))
 	require.Equal(t, "the project's budget is spent: nothing is stopped", full.Message)
 	require.Equal(t, string(l.instance.ID), full.AppInstanceID, "on its timeline")

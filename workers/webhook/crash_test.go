@@ -61,8 +61,8 @@ func child(dsn string) error {
 	if err != nil {
 		return err
 	}
-	worker, err := webhook.New(ctx, webhook.Config{DB: database, Hub: hub, Vault: vault, Dial: dial.Loopback(), Log: log,
-		Process: ids.New(ids.Worker), Pace: brisk})
+	worker, err := webhook.New(ctx, webhook.Config{DB: database, Hub: hub, Vault: vault,
+		Dial: dial.Loopback(), Log: log, Process: ids.New(ids.Worker), Pace: brisk})
 	if err != nil {
 		return err
 	}

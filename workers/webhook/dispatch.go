@@ -15,10 +15,11 @@ import (
 
 // The pace of dispatching.
 const (
-	lockKey     = 7305119003             // advisory lock of the process that dispatches
-	slowLook    = 30 * time.Second       // a project is looked at by itself this often
-	held        = 100 * time.Millisecond // and again this soon after a wake-up, for commits behind a running transaction
-	heldLooks   = 20                     // this often
+	lockKey  = 7305119003       // advisory lock of the process that dispatches
+	slowLook = 30 * time.Second // a project is looked at by itself this often
+	// and again this soon after a wake-up, for commits behind a running transaction
+	held        = 100 * time.Millisecond
+	heldLooks   = 20 // this often
 	lookTimeout = 10 * time.Second
 	looksAtOnce = 4
 	maxProjects = 10_000 // with webhooks
@@ -122,7 +123,8 @@ func (w *Worker) watch(ctx context.Context, project ids.ID, looks chan struct{})
 		found, err := w.look(ctx, project)
 		<-looks
 		if err != nil && ctx.Err() == nil {
-			w.Log.Warn("a project's webhooks could not be dispatched; it is tried again", "project_id", project, "error", err)
+			w.Log.Warn("a project's webhooks could not be dispatched; it is tried again", "project_id", project,
+				"error", err)
 		}
 		pause := slowLook
 		if !found && again > 0 {

@@ -36,7 +36,8 @@ type forgetter struct {
 func (f *forgetter) Work(ctx context.Context, _ *river.Job[forget]) error {
 	for range forgetPages {
 		gone, err := f.DB.Worker().Exec(ctx, `DELETE FROM webhook_delivery WHERE id IN (SELECT id FROM webhook_delivery
-			WHERE updated_at < now() - interval '`+keepFor+`' AND state <> 'PENDING' ORDER BY updated_at LIMIT $1 FOR UPDATE SKIP LOCKED)`, forgetPage)
+			WHERE updated_at < now() - interval '`+
+			keepFor+`' AND state <> 'PENDING' ORDER BY updated_at LIMIT $1 FOR UPDATE SKIP LOCKED)`, forgetPage)
 		if err != nil {
 			return fmt.Errorf("forget old webhook deliveries: %w", err)
 		}

@@ -14,7 +14,8 @@ func TestOldDeliveriesAreForgottenAndThoseThatWaitAreKept(t *testing.T) {
 	row, _ := l.hook("https://hooks.test/")
 	l.SQL(`UPDATE webhook SET status = 'PAUSED'`)
 	for state, days := range map[string]int{"DELIVERED": 31, "DEAD": 32, "PENDING": 33} {
-		l.SQL(`INSERT INTO webhook_delivery (id, tenant_id, project_id, webhook_id, event_id, event_type, state, created_at,
+		l.SQL(`INSERT INTO webhook_delivery (id, tenant_id, project_id, webhook_id, event_id, event_type, state,
+			created_at,
 			updated_at)
 			VALUES ($1, $2, $3, $4, $5, 'x', $6, now(), now() - $7 * interval '1 day'), ($8, $2, $3, $4, $8, 'x', $6, now(),
 			now() - interval '29 days')`,

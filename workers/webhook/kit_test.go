@@ -125,7 +125,8 @@ func (l *lab) happen(of lifecycle.EventType, messages ...string) {
 			if err != nil {
 				return err
 			}
-			return event.Append(ctx, t, row, event.Draft{Type: of, Message: message, Payload: map[string]any{"n": message}})
+			return event.Append(ctx, t, row, event.Draft{Type: of, Message: message,
+				Payload: map[string]any{"n": message}})
 		}))
 	}
 }

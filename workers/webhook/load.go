@@ -27,12 +27,12 @@ type batch struct {
 	due     []delivery
 }
 
-const loadSQL = `SELECT ` + verbs.Columns + `, webhook.secret, webhook.previous_secret,
+const loadSQL = `SELECT ` + rows.WebhookColumns + `, webhook.secret, webhook.previous_secret,
 	platform.voucher(webhook.maker_id, webhook.made_under) FROM webhook
 	JOIN project ON project.id = webhook.project_id AND project.deleted_at IS NULL
 	WHERE webhook.id = $1 AND webhook.deleted_at IS NULL AND webhook.status = 'ACTIVE'`
 
-const dueSQL = `SELECT d.id, d.attempts, ` + rows.EventColumns + ` FROM webhook_delivery d
+const dueSQL = `SELECT ` + rows.EventColumns + `, d.id, d.attempts FROM webhook_delivery d
 	JOIN app_instance_event ON app_instance_event.id = d.event_id
 	WHERE d.webhook_id = $1 AND d.state = 'PENDING' AND d.next_attempt_at <= $2 ORDER BY d.next_attempt_at, d.id LIMIT $3`
 
@@ -44,7 +44,7 @@ func (w *Worker) load(ctx context.Context, id ids.ID) (batch, error) {
 	queries.Queue(loadSQL, id).Query(func(found pgx.Rows) error {
 		_, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (*db.Webhook, error) {
 			var err error
-			out.row, err = verbs.Scan(tail{row, []any{&sealed, &before, &voucher}})
+			out.row, err = rows.Webhook(rows.Also{CollectableRow: row, Into: []any{&sealed, &before, &voucher}})
 			return out.row, err
 		})
 		return err
@@ -86,7 +86,7 @@ func (w *Worker) open(ctx context.Context, out *batch, sealed, before []byte) er
 
 func (w *Worker) scanDue(row pgx.CollectableRow) (delivery, error) {
 	var out delivery
-	stored, err := rows.Event(head{row, []any{&out.id, &out.attempts}})
+	stored, err := rows.Event(rows.Also{CollectableRow: row, Into: []any{&out.id, &out.attempts}})
 	if err != nil {
 		return out, err
 	}
@@ -94,21 +94,3 @@ func (w *Worker) scanDue(row pgx.CollectableRow) (delivery, error) {
 	out.event.Cursor = w.feeds.Cursor(event.PositionOf(out.event))
 	return out, nil
 }
-
-// head is a row whose first columns go elsewhere, and tail one whose last columns do.
-type (
-	head struct {
-		pgx.CollectableRow
-		first []any
-	}
-	tail struct {
-		pgx.CollectableRow
-		last []any
-	}
-)
-
-// Scan implements pgx.CollectableRow.
-func (h head) Scan(into ...any) error { return h.CollectableRow.Scan(append(h.first, into...)...) }
-
-// Scan implements pgx.CollectableRow.
-func (t tail) Scan(into ...any) error { return t.CollectableRow.Scan(append(into, t.last...)...) }

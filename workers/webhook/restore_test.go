@@ -80,7 +80,8 @@ func TestARestoredDatabaseSendsWebhooksNothingTwiceAndLeavesNothingOut(t *testin
 			events := map[string]string{}
 			for _, sent := range to.requests() {
 				message, id := sent.event.Data.Message, sent.event.Data.ID
-				require.True(t, events[message] == "" || events[message] == id, "what the lost future sent is known by its event")
+				require.True(t, events[message] == "" || events[message] == id,
+					"what the lost future sent is known by its event")
 				events[message] = id
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	verbs "github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers/chores"
 )
@@ -120,13 +121,13 @@ func (s *server) finish(ctx context.Context, job *river.Job[serve], sent int) er
 
 // lock locks a webhook; nil for one that was deleted, or whose project was.
 func lock(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Webhook, error) {
-	found, err := t.Query(ctx, `SELECT `+verbs.Columns+` FROM webhook WHERE id = $1 AND deleted_at IS NULL
+	found, err := t.Query(ctx, `SELECT `+rows.WebhookColumns+` FROM webhook WHERE id = $1 AND deleted_at IS NULL
 		AND EXISTS (SELECT FROM project p WHERE p.id = webhook.project_id
 		AND p.deleted_at IS NULL) FOR UPDATE OF webhook`, id)
 	if err != nil {
 		return nil, err
 	}
-	row, err := pgx.CollectExactlyOneRow(found, verbs.Scan)
+	row, err := pgx.CollectExactlyOneRow(found, rows.Webhook)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

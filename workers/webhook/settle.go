@@ -67,8 +67,8 @@ func (w *Worker) write(writes *pgx.Batch, now time.Time, one result) lifecycle.D
 	if one.status != 0 {
 		status = &one.status
 	}
-	writes.Queue(`UPDATE webhook_delivery SET state = $2, attempts = $3, response_status = $4, error = $5, next_attempt_at
-		= $6, delivered_at = $7, updated_at = $8
+	writes.Queue(`UPDATE webhook_delivery SET state = $2, attempts = $3, response_status = $4, error = $5,
+		next_attempt_at = $6, delivered_at = $7, updated_at = $8
 		WHERE id = $1 AND state = 'PENDING' AND attempts = $9`,
 		one.delivery.id, string(state), tries, status, one.text, next, taken, now, one.delivery.attempts)
 	return state
@@ -92,8 +92,8 @@ func standing(writes *pgx.Batch, now time.Time, row *db.Webhook, results []resul
 	if since != nil && now.Sub(*since) > failingFor {
 		status = lifecycle.WebhookFailing
 	}
-	writes.Queue(`UPDATE webhook SET status = $2, failing_since = $3, last_delivered_at = $4, last_error = $5, updated_at
-		= $6 WHERE id = $1`,
+	writes.Queue(`UPDATE webhook SET status = $2, failing_since = $3, last_delivered_at = $4, last_error = $5,
+		updated_at = $6 WHERE id = $1`,
 		row.ID, string(status), since, delivered, last.text, now)
 	if since == nil && row.FailingSince != nil && now.Sub(*row.FailingSince) > recovered {
 		writes.Queue(`UPDATE webhook_delivery SET next_attempt_at = $2 WHERE webhook_id = $1 AND state = 'PENDING'

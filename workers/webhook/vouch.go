@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	verbs "github.com/gpuaas/app-platform/service/webhook"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 // lapsedText is what a webhook shows whose maker may see nothing of what it sends.
@@ -21,7 +21,7 @@ const lapsedText = "its maker (makerId) may not read its events any more: resume
 // now.
 func (w *Worker) scanVouched(row pgx.CollectableRow) (*db.Webhook, error) {
 	var voucher []byte
-	found, err := verbs.Scan(tail{row, []any{&voucher}})
+	found, err := rows.Webhook(rows.Also{CollectableRow: row, Into: []any{&voucher}})
 	if err != nil {
 		return nil, err
 	}

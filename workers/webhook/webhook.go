@@ -120,7 +120,8 @@ func New(ctx context.Context, config Config) (*Worker, error) {
 		DB: config.DB, Hub: config.Hub, Log: config.Log, ID: config.Process, Workers: kinds,
 		Queues: map[string]int{queue: places},
 		Periodic: []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(forgetEvery),
-			func() (river.JobArgs, *river.InsertOpts) { return forget{}, nil }, &river.PeriodicJobOpts{RunOnStart: true})},
+			func() (river.JobArgs, *river.InsertOpts) { return forget{}, nil },
+			&river.PeriodicJobOpts{RunOnStart: true})},
 		Timeout: config.Pace.job(), Rescue: config.Pace.job() + config.Pace.Request,
 	})
 	return w, err

@@ -24,7 +24,8 @@ func TestWhatDoesNotFitIntoTheWindowWaitsInTheFeed(t *testing.T) {
 	to.answers(status(http.StatusInternalServerError))
 	row, _ := l.hook(to.URL)
 	const all, window = 1_050, 1_000
-	l.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type,
+	l.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq,
+		type,
 		message, payload, correlation_id, occurred_at)
 		SELECT 'evt_' || n, $1, $2, $3, 'app', 'apps', n, 'apps.instance.healthy', n::text, '{}', 'c', now()
 		FROM generate_series(1, $4::int) n`,

@@ -12,8 +12,8 @@ var Runbook = runbook.Runbook{
 	Checks: []runbook.Check{
 		{
 			Key: "start",
-			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the instance\n" +
-				"    appctl events tail NAME\n" +
+			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the " +
+				"instance\n    appctl events tail NAME\n" +
 				"    appctl logs NAME/peer/0         # what a peer prints",
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []runbook.Edge{
@@ -50,8 +50,9 @@ var Runbook = runbook.Runbook{
 					Act:   runbook.Calls("addMembers", "decommissionInstance"),
 				},
 				{
-					Key:   "above-maximum",
-					When:  []runbook.Condition{runbook.Is("code", "ABOVE_MAXIMUM", "COUNT_OUT_OF_BOUNDS", "LIMIT_EXCEEDED")},
+					Key: "above-maximum",
+					When: []runbook.Condition{runbook.Is("code", "ABOVE_MAXIMUM", "COUNT_OUT_OF_BOUNDS",
+						"LIMIT_EXCEEDED")},
 					Seen:  "`ABOVE_MAXIMUM`",
 					Means: "an instance has at most 16 peers",
 					Do:    "ask for fewer, or launch another instance",
@@ -59,8 +60,8 @@ var Runbook = runbook.Runbook{
 				},
 				{
 					Key: "peer-lost",
-					When: []runbook.Condition{runbook.Is("member.failure", "INIT_GONE", "OUT_OF_MEMORY", "RESTARTS_SPENT",
-						"REPORTED")},
+					When: []runbook.Condition{runbook.Is("member.failure", "INIT_GONE", "OUT_OF_MEMORY",
+						"RESTARTS_SPENT", "REPORTED")},
 					Seen:  "a peer is FAILED",
 					Means: "its process ended on its node",
 					Do:    "`recoverMember`: its files are still there",

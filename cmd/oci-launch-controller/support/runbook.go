@@ -12,15 +12,15 @@ var Runbook = runbook.Runbook{
 	Checks: []runbook.Check{
 		{
 			Key: "start",
-			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the instance\n" +
-				"    appctl logs NAME/replica/0      # what the container prints\n" +
+			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the " +
+				"instance\n    appctl logs NAME/replica/0      # what the container prints\n" +
 				"    appctl endpoints NAME",
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []runbook.Edge{
 				{
 					Key: "image",
-					When: []runbook.Condition{runbook.Is("code", "IMAGE_MISSING", "ARTIFACT_UNAVAILABLE", "DIGEST_MISMATCH",
-						"ARTIFACT_QUARANTINED")},
+					When: []runbook.Condition{runbook.Is("code", "IMAGE_MISSING", "ARTIFACT_UNAVAILABLE",
+						"DIGEST_MISMATCH", "ARTIFACT_QUARANTINED")},
 					Seen:  "`ARTIFACT_UNAVAILABLE`, `DIGEST_MISMATCH`, `ARTIFACT_QUARANTINED`",
 					Means: "the image does not reach the node",
 					Do:    "the platform's runbook of artifacts, by the same code",
@@ -65,7 +65,8 @@ var Runbook = runbook.Runbook{
 					Seen:  "`READINESS_FAILED`",
 					Means: "the container runs, but its health check does not pass",
 					Do:    "read its logs; correct configuration or image",
-					Act:   runbook.Outside("read its log and repair the app", "decommissionInstance", "upgradeInstance"),
+					Act: runbook.Outside("read its log and repair the app", "decommissionInstance",
+						"upgradeInstance"),
 				},
 				{
 					Key:   "out-of-memory",

@@ -12,8 +12,8 @@ var Runbook = runbook.Runbook{
 	Checks: []runbook.Check{
 		{
 			Key: "start",
-			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the instance\n" +
-				"    appctl logs NAME/server/0       # rke2-server, etcd and the API server\n" +
+			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the " +
+				"instance\n    appctl logs NAME/server/0       # rke2-server, etcd and the API server\n" +
 				"    appctl logs NAME/agent/0        # rke2-agent",
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []runbook.Edge{
@@ -67,8 +67,8 @@ var Runbook = runbook.Runbook{
 				},
 				{
 					Key: "lost",
-					When: []runbook.Condition{runbook.Is("member.failure", "INIT_GONE", "OUT_OF_MEMORY", "RESTARTS_SPENT",
-						"REPORTED")},
+					When: []runbook.Condition{runbook.Is("member.failure", "INIT_GONE", "OUT_OF_MEMORY",
+						"RESTARTS_SPENT", "REPORTED")},
 					Seen:  "a server or an agent is FAILED",
 					Means: "its processes ended on its node",
 					Do:    "`recoverMember`, servers before agents",

@@ -12,8 +12,8 @@ var Runbook = runbook.Runbook{
 	Checks: []runbook.Check{
 		{
 			Key: "start",
-			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the instance\n" +
-				"    appctl action run NAME node.list        # how Slurm sees its nodes\n" +
+			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the " +
+				"instance\n    appctl action run NAME node.list        # how Slurm sees its nodes\n" +
 				"    appctl logs NAME/controller/0   # slurmctld, slurmdbd and the database\n" +
 				"    appctl logs NAME/worker/0       # slurmd\n" +
 				"    appctl logs NAME/login/0        # sshd",
@@ -45,12 +45,13 @@ var Runbook = runbook.Runbook{
 					Act:   runbook.Calls("launchInstance", "addMembers"),
 				},
 				{
-					Key:   "controller-fixed",
-					When:  []runbook.Condition{runbook.Is("code", "CONTROLLER_IS_FIXED", "CLUSTER_NAME_FIXED")},
-					Seen:  "`CONTROLLER_IS_FIXED`, `CLUSTER_NAME_FIXED`",
-					Means: "the controller keeps the queue and the accounts: without a volume in the slot `state` it is only recovered",
-					Do:    "`recoverMember`; for another name launch another cluster",
-					Act:   runbook.Calls("recoverMember", "launchInstance"),
+					Key:  "controller-fixed",
+					When: []runbook.Condition{runbook.Is("code", "CONTROLLER_IS_FIXED", "CLUSTER_NAME_FIXED")},
+					Seen: "`CONTROLLER_IS_FIXED`, `CLUSTER_NAME_FIXED`",
+					Means: "the controller keeps the queue and the accounts: without a volume in the slot `state` it " +
+						"is only recovered",
+					Do:  "`recoverMember`; for another name launch another cluster",
+					Act: runbook.Calls("recoverMember", "launchInstance"),
 				},
 				{
 					Key:   "first-job",
@@ -133,8 +134,8 @@ var Runbook = runbook.Runbook{
 					When:  []runbook.Condition{runbook.Is("code", "OUTPUT_GONE", "OUTPUT_UNREADABLE", "NO_OUTPUT")},
 					Seen:  "`OUTPUT_GONE`, `OUTPUT_UNREADABLE`, `NO_OUTPUT`",
 					Means: "the output does not exist, or the job's user may not read it; the message says why",
-					Do: "read the other stream, or have the job write to a file below its home; with a volume in the slot `home` output " +
-						"outlasts the worker",
+					Do: "read the other stream, or have the job write to a file below its home; with a volume in the " +
+						"slot `home` output outlasts the worker",
 					Act: runbook.Calls("invokeAction"),
 				},
 				{
@@ -163,8 +164,8 @@ var Runbook = runbook.Runbook{
 				},
 				{
 					Key: "worker-lost",
-					When: []runbook.Condition{runbook.Is("member.failure", "INIT_GONE", "OUT_OF_MEMORY", "RESTARTS_SPENT",
-						"REPORTED")},
+					When: []runbook.Condition{runbook.Is("member.failure", "INIT_GONE", "OUT_OF_MEMORY",
+						"RESTARTS_SPENT", "REPORTED")},
 					Seen:  "a worker or the controller is FAILED",
 					Means: "its processes ended on its node",
 					Do:    "`recoverMember`; jobs that ran there are requeued by Slurm",

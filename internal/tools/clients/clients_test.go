@@ -43,7 +43,8 @@ func TestAnOlderPlatformServesWhatItKnows(t *testing.T) {
 		case api.older.same[op.Name]:
 			requireValid(t, older, operationText(op)+fragments(api.doc, op))
 		default:
-			_, problems := gqlparser.LoadQueryWithRules(older, operationText(op)+fragments(api.doc, op), rules.NewDefaultRules())
+			_, problems := gqlparser.LoadQueryWithRules(older, operationText(op)+fragments(api.doc, op),
+				rules.NewDefaultRules())
 			require.NotEmpty(t, problems, op.Name)
 			newer = append(newer, op.Name)
 		}

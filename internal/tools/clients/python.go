@@ -24,7 +24,8 @@ func pythonCodes(root string) (string, error) {
 		codes = append(codes, found[1])
 	}
 	slices.Sort(codes)
-	text := pythonHeader + `"""Every code of an error or a reason of the platform. docs/errors.md says what each means."""` +
+	text := pythonHeader +
+		`"""Every code of an error or a reason of the platform. docs/errors.md says what each means."""` +
 		"\n\nERROR_CODES = frozenset((\n"
 	for _, code := range slices.Compact(codes) {
 		text += fmt.Sprintf("    %q,\n", code)

@@ -35,10 +35,11 @@ func (plainPlugin) GenerateCode(data *codegen.Data) error {
 	}
 	return templates.Render(templates.Options{
 		PackageName: "plain", Filename: plainFile, Template: plainTemplate, GeneratedHeader: true,
-		Packages:   data.Config.Packages,
-		PackageDoc: "// Package plain holds the tables of the queries that graph/plain answers, written from the contract.",
-		Funcs:      template.FuncMap{"join": strings.Join},
-		Data:       slices.SortedFunc(maps.Values(b.tables), byName),
+		Packages: data.Config.Packages,
+		PackageDoc: "// Package plain holds the tables of the queries that graph/plain answers, written from the " +
+			"contract.",
+		Funcs: template.FuncMap{"join": strings.Join},
+		Data:  slices.SortedFunc(maps.Values(b.tables), byName),
 	})
 }
 

@@ -28,8 +28,10 @@ func TestALeafIsWrittenAsItsTypesAre(t *testing.T) {
 		{"String", true, text, "String"}, {"Health", true, word, "String"}, {"String", false, text, "String"},
 		{"String", false, types.NewPointer(word), "OptionalString"},
 		{"String", true, types.NewPointer(text), ""}, // the executor refuses a nil
-		{"Int", true, number, "Int"}, {"Int", false, types.NewPointer(number), "OptionalInt"}, {"Int", true, types.Typ[types.Int64], ""},
-		{"Float", true, types.Typ[types.Float64], "Float"}, {"Float", true, types.Typ[types.Int64], ""}, {"Boolean", true, types.Typ[types.Bool], "Bool"},
+		{"Int", true, number, "Int"}, {"Int", false, types.NewPointer(number), "OptionalInt"},
+		{"Int", true, types.Typ[types.Int64], ""},
+		{"Float", true, types.Typ[types.Float64], "Float"}, {"Float", true, types.Typ[types.Int64], ""},
+		{"Boolean", true, types.Typ[types.Bool], "Bool"},
 		{"DateTime", true, instant, "Time"}, {"DateTime", false, types.NewPointer(instant), "OptionalTime"},
 		{"JSON", false, document, "JSON"}, {"JSON", false, types.NewPointer(document), ""},
 	} {
@@ -39,7 +41,8 @@ func TestALeafIsWrittenAsItsTypesAre(t *testing.T) {
 	required, optional := ast.NonNullNamedType("String", nil), ast.NamedType("String", nil)
 	require.Equal(t, "Strings", writer("String", ast.NonNullListType(required, nil), types.NewSlice(text)))
 	require.Equal(t, "OptionalStrings", writer("String", ast.ListType(required, nil), types.NewSlice(word)))
-	require.Empty(t, writer("String", ast.NonNullListType(optional, nil), types.NewSlice(text)), "an element may be null")
+	require.Empty(t, writer("String", ast.NonNullListType(optional, nil), types.NewSlice(text)),
+		"an element may be null")
 	require.Empty(t, writer("Int", ast.NonNullListType(required, nil), types.NewSlice(number)))
 	require.Empty(t, writer("String", ast.ListType(required, nil), types.NewPointer(types.NewSlice(text))))
 }
@@ -60,12 +63,16 @@ func TestAnInputIsReadWhereJSONReadsItAsTheExecutor(t *testing.T) {
 		goes types.Type
 		want bool
 	}{
-		{text, true}, {word, true}, {types.NewPointer(truth), true}, {types.NewSlice(word), true}, {types.Typ[types.Int], true},
-		{types.Typ[types.Float64], false}, {types.NewSlice(truth), false}, {named("time", "Time", types.NewStruct(nil, nil)), true},
-		{types.NewPointer(named("time", "Time", types.NewStruct(nil, nil))), true}, {named("x", "Pair", types.NewStruct(nil, nil)), false},
+		{text, true}, {word, true}, {types.NewPointer(truth), true}, {types.NewSlice(word), true},
+		{types.Typ[types.Int], true},
+		{types.Typ[types.Float64], false}, {types.NewSlice(truth), false},
+		{named("time", "Time", types.NewStruct(nil, nil)), true},
+		{types.NewPointer(named("time", "Time", types.NewStruct(nil, nil))), true},
+		{named("x", "Pair", types.NewStruct(nil, nil)), false},
 	} {
 		of := &ast.Definition{Kind: ast.InputObject, Fields: ast.FieldList{{Name: "wanted"}}}
-		made := types.NewPointer(named("x", "Input", types.NewStruct([]*types.Var{field("Wanted", one.goes), field("Own", text)}, nil)))
+		made := types.NewPointer(named("x", "Input", types.NewStruct([]*types.Var{field("Wanted", one.goes),
+			field("Own", text)}, nil)))
 		require.Equal(t, one.want, input(of, made) != nil, "%s", one.goes)
 	}
 	of := &ast.Definition{Kind: ast.InputObject, Fields: ast.FieldList{{Name: "other"}}}
@@ -89,7 +96,8 @@ func TestAParameterIsReadByItsType(t *testing.T) {
 		want string
 		of   types.Type
 	}{
-		{named("domain/ids", "ID", text), "ID", nil}, {types.NewPointer(named("domain/ids", "ID", text)), "OptionalID", nil},
+		{named("domain/ids", "ID", text), "ID", nil}, {types.NewPointer(named("domain/ids", "ID", text)),
+			"OptionalID", nil},
 		{text, "Text", nil}, {types.Typ[types.Bool], "Bool", nil}, {types.Typ[types.Int], "", nil},
 		{types.NewPointer(types.Typ[types.Int]), "OptionalInt", nil}, {types.NewPointer(text), "OptionalText", nil},
 		{types.NewSlice(word), "Texts", word}, {types.NewSlice(types.Typ[types.Int]), "", nil},

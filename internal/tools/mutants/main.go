@@ -32,7 +32,8 @@ func run() error {
 	c := mutation.Config{Dir: "."}
 	flag.IntVar(&c.Sample, "sample", 120, "how many mutants to run; 0 for all")
 	flag.Uint64Var(&c.Seed, "seed", 1, "which sample to draw")
-	flag.DurationVar(&c.Timeout, "timeout", 0, "time for the tests of one mutant; ten times the unmutated run by default")
+	flag.DurationVar(&c.Timeout, "timeout", 0,
+		"time for the tests of one mutant; ten times the unmutated run by default")
 	flag.IntVar(&c.Parallel, "parallel", 2, "how many mutants to run at a time")
 	only := flag.String("run", "", "run only the tests that match, as go test -run")
 	short := flag.Bool("short", false, "run the tests with -short")

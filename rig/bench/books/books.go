@@ -67,13 +67,15 @@ func (b *bench) empty(ctx context.Context) error {
 		if _, err := begun.Exec(ctx, `SET LOCAL session_replication_role = replica`); err != nil {
 			return err
 		}
-		_, err := begun.Exec(ctx, `TRUNCATE usage_record, ledger_entry, ledger_tx, billing_line, billing_run, billing_period, billing_look, price_version`)
+		_, err := begun.Exec(ctx,
+			`TRUNCATE usage_record, ledger_entry, ledger_tx, billing_line, billing_run, billing_period, billing_look, price_version`)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("empty the books: %w", err)
 	}
-	return b.set.Admin.QueryRow(ctx, `SELECT tenant_id, id FROM project ORDER BY id LIMIT 1`).Scan(&b.tenant, &b.project)
+	return b.set.Admin.QueryRow(ctx, `SELECT tenant_id, id FROM project ORDER BY id
+		LIMIT 1`).Scan(&b.tenant, &b.project)
 }
 
 // batch is how many records one transaction takes: as many as a page of an adapter's usage has.
@@ -85,8 +87,8 @@ func (b *bench) records(side string, round int) []metering.Record {
 	out := make([]metering.Record, b.Plan.Records)
 	for i := range out {
 		source := fmt.Sprintf("ins_%s_%d_%d", side, round, i%40)
-		out[i] = metering.Record{Source: source, Meter: "tokens", UsageID: fmt.Sprint("record-", i), Basis: metering.App,
-			TenantID:  b.tenant,
+		out[i] = metering.Record{Source: source, Meter: "tokens", UsageID: fmt.Sprint("record-", i),
+			Basis: metering.App, TenantID: b.tenant,
 			ProjectID: b.project, InstanceID: source, MemberID: fmt.Sprint("mem_", i%200), ComponentKey: "server",
 			Session: source, Unit: "token",
 			Quantity: fmt.Sprint(i), From: start.Add(time.Duration(i) * time.Second),
@@ -153,9 +155,8 @@ func values(records []metering.Record) [][]any {
 	rows := make([][]any, len(records))
 	for i := range records {
 		r := &records[i]
-		rows[i] = []any{r.Source, r.Meter, r.UsageID, string(r.Basis), r.TenantID, r.ProjectID, r.InstanceID, r.MemberID,
-			r.ComponentKey, r.Session,
-			r.Unit, r.Quantity, r.From, r.To, string(r.BorneBy), r.Digest()}
+		rows[i] = []any{r.Source, r.Meter, r.UsageID, string(r.Basis), r.TenantID, r.ProjectID, r.InstanceID,
+			r.MemberID, r.ComponentKey, r.Session, r.Unit, r.Quantity, r.From, r.To, string(r.BorneBy), r.Digest()}
 	}
 	return rows
 }
@@ -177,7 +178,8 @@ func (b *bench) copied(ctx context.Context, rows [][]any) error {
 	for first := 0; first < len(rows); first += batch {
 		part := rows[first:min(first+batch, len(rows))]
 		err := pgx.BeginFunc(ctx, conn, func(begun pgx.Tx) error {
-			if _, err := begun.CopyFrom(ctx, pgx.Identifier{"by_hand"}, copiedColumns, pgx.CopyFromRows(part)); err != nil {
+			if _, err := begun.CopyFrom(ctx, pgx.Identifier{"by_hand"}, copiedColumns,
+				pgx.CopyFromRows(part)); err != nil {
 				return err
 			}
 			_, err := begun.Exec(ctx, `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id,

@@ -112,7 +112,8 @@ func (b *bench) planned(ctx context.Context, db *tx.DB) (context.Context, []ids.
 	}
 	found, err := b.set.Admin.Query(ctx, `SELECT i.id FROM instance i WHERE i.project_id = $1 AND i.status = 'RUNNING'
 		AND EXISTS (SELECT FROM allocation a WHERE a.instance_id = i.id)
-		AND NOT EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.ended_at IS NULL) ORDER BY i.id`, b.project)
+		AND NOT EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.ended_at IS NULL)
+		ORDER BY i.id`, b.project)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,7 +15,8 @@ import (
 // transaction: dealt in turn to so many projects, from one on. Each has a node and an allocation of its
 // own. It answers the operations, in order.
 func (s *Set) Backlog(ctx context.Context, n, firstProject, projects int) ([]ids.ID, error) {
-	b := &backlog{size: s.Size, first: firstProject, projects: projects, now: time.Now().UTC().Truncate(time.Microsecond)}
+	b := &backlog{size: s.Size, first: firstProject, projects: projects,
+		now: time.Now().UTC().Truncate(time.Microsecond)}
 	for range n {
 		b.made = append(b.made, accepted{ids.New(ids.Node), ids.New(ids.Allocation), ids.New(ids.Instance),
 			ids.New(ids.Member), ids.New(ids.Operation)})
@@ -61,7 +62,8 @@ func (b *backlog) project(n int) int { return (b.first + n%b.projects) % b.size.
 
 func (b *backlog) tables() []table {
 	config, roles := json.RawMessage(`{"size": 2}`),
-		json.RawMessage(`[{"componentKey":"worker","displayName":"Workers","desired":1,"current":0,"healthy":0,"summary":"0 of 1 active"}]`)
+		json.RawMessage(
+			`[{"componentKey":"worker","displayName":"Workers","desired":1,"current":0,"healthy":0,"summary":"0 of 1 active"}]`)
 	return []table{
 		{"compute_node", []string{"id", "name", "address", "status", "cpus", "memory_mib", "gpus", "gpus_simulated",
 			"isolation", "sealing_key",
@@ -72,9 +74,8 @@ func (b *backlog) tables() []table {
 		{"allocation", []string{"id", "tenant_id", "project_id", "name", "shape", "gpu_count", "status", "node_id",
 			"instance_id", "created_at"},
 			len(b.made), func(n int) []any {
-				return []any{b.made[n].allocation, b.tenant(n), Project(b.project(n)), string(b.made[n].allocation), "BAREMETAL", 8,
-					"READY",
-					b.made[n].node, b.made[n].instance, b.now}
+				return []any{b.made[n].allocation, b.tenant(n), Project(b.project(n)), string(b.made[n].allocation),
+					"BAREMETAL", 8, "READY", b.made[n].node, b.made[n].instance, b.now}
 			}},
 		{"instance", []string{"id", "tenant_id", "project_id", "name", "app_slug", "app_version", "permission_family",
 			"manifest_id", "status",
@@ -82,16 +83,16 @@ func (b *backlog) tables() []table {
 			"correlation_id", "created_at",
 			"updated_at"}, len(b.made), func(n int) []any {
 			one := b.made[n]
-			return []any{one.instance, b.tenant(n), Project(b.project(n)), b.name(n), App, Version, "apps", ID(ids.Manifest, 0),
-				"CREATED",
+			return []any{one.instance, b.tenant(n), Project(b.project(n)), b.name(n), App, Version, "apps",
+				ID(ids.Manifest, 0), "CREATED",
 				"UNKNOWN", 2, config, roles, "BAREMETAL", AdapterName, one.operation, b.name(n), b.now, b.now}
 		}},
 		{"member", []string{"id", "tenant_id", "project_id", "instance_id", "component_key", "ordinal", "status",
 			"allocation_id", "node_id",
 			"correlation_id", "created_at", "updated_at"}, len(b.made), func(n int) []any {
 			one := b.made[n]
-			return []any{one.member, b.tenant(n), Project(b.project(n)), one.instance, "worker", 0, "PENDING", one.allocation,
-				one.node, b.name(n), b.now, b.now}
+			return []any{one.member, b.tenant(n), Project(b.project(n)), one.instance, "worker", 0, "PENDING",
+				one.allocation, one.node, b.name(n), b.now, b.now}
 		}},
 		b.operations(), b.events(),
 	}
@@ -103,8 +104,8 @@ func (b *backlog) operations() table {
 		"requester_name", "correlation_id", "desired_change", "next_run_at", "deadline", "created_at"}, len(b.made),
 		func(n int) []any {
 			project := b.project(n)
-			return []any{b.made[n].operation, b.tenant(n), Project(project), b.made[n].instance, "INSTANCE_CREATE", "PENDING",
-				AdapterName, "USER",
+			return []any{b.made[n].operation, b.tenant(n), Project(project), b.made[n].instance,
+				"INSTANCE_CREATE", "PENDING", AdapterName, "USER",
 				ID(ids.User, project/b.size.Projects), name("Person", project/b.size.Projects), b.name(n),
 				json.RawMessage(`{"components": {"worker": 1}}`),
 				b.now, b.now.Add(backlogDeadline), b.now}
@@ -117,14 +118,15 @@ func (b *backlog) events() table {
 		{"apps.instance.requested", "bench 1.0.0 requested", `{"members": 1, "version": "1.0.0"}`},
 		{"apps.operation.accepted", "launch accepted", `{"kind": "INSTANCE_CREATE"}`},
 	}
-	return table{"app_instance_event", []string{"id", "tenant_id", "project_id", "instance_id", "seq", "type", "app_slug",
-		"permission_family",
-		"operation_id", "message", "payload", "correlation_id", "occurred_at"}, len(told) * len(b.made), func(n int) []any {
-		i, one := n/len(told), told[n%len(told)]
-		return []any{ids.New(ids.Event), b.tenant(i), Project(b.project(i)), b.made[i].instance, 1 + n%len(told), one.kind,
-			App, "apps",
-			b.made[i].operation, one.message, json.RawMessage(one.payload), b.name(i), b.now}
-	}}
+	return table{"app_instance_event", []string{"id", "tenant_id", "project_id", "instance_id", "seq", "type",
+		"app_slug", "permission_family",
+		"operation_id", "message", "payload", "correlation_id", "occurred_at"}, len(told) * len(b.made),
+		func(n int) []any {
+			i, one := n/len(told), told[n%len(told)]
+			return []any{ids.New(ids.Event), b.tenant(i), Project(b.project(i)), b.made[i].instance,
+				1 + n%len(told), one.kind, App, "apps",
+				b.made[i].operation, one.message, json.RawMessage(one.payload), b.name(i), b.now}
+		}}
 }
 
 func (b *backlog) tenant(n int) ids.ID { return b.size.tenantOf(b.project(n)) }

@@ -53,7 +53,8 @@ func (s *Set) Allocations(ctx context.Context, callers []Caller, n int) ([]Free,
 		number := who.Number
 		node := ids.New(ids.Node)
 		made[i] = Free{Allocation: ids.New(ids.Allocation), Project: Project(number), Caller: who}
-		_, err := s.Admin.Exec(ctx, `WITH n AS (INSERT INTO compute_node (id, name, address, status, cpus, memory_mib, gpus,
+		_, err := s.Admin.Exec(ctx, `WITH n AS (INSERT INTO compute_node (id, name, address, status, cpus, memory_mib,
+			gpus,
 			gpus_simulated,
 				isolation, sealing_key, last_seen_at, created_at)
 				VALUES ($1::text, $1::text, '192.0.2.1', 'ONLINE', 8, 16384, 8, true, 'NAMESPACE',
@@ -71,7 +72,8 @@ func (s *Set) Allocations(ctx context.Context, callers []Caller, n int) ([]Free,
 // AdapterAt says where the catalog's adapter is to be found.
 func (s *Set) AdapterAt(ctx context.Context, address string) error {
 	_, err := s.Admin.Exec(ctx,
-		`UPDATE adapter SET url = $2, feed_epoch = '', feed_cursor = '', feed_holder = NULL WHERE name = $1`, AdapterName,
+		`UPDATE adapter SET url = $2, feed_epoch = '', feed_cursor = '', feed_holder = NULL
+			WHERE name = $1`, AdapterName,
 		address)
 	if err != nil {
 		return fmt.Errorf("place the adapter: %w", err)

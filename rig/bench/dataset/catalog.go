@@ -36,17 +36,17 @@ func (s *Set) Catalog(ctx context.Context, n int) (digests []string, err error) 
 		{"app", []string{"id", "slug", "display_name", "permission_family", "created_at"}, 1, func(int) []any {
 			return []any{app, CatalogApp, "Catalog", "apps", now}
 		}},
-		{"manifest", []string{"id", "app_id", "app_slug", "version", "display_name", "summary", "stage", "digest", "document",
-			"adapter_name", "created_at"}, n,
+		{"manifest", []string{"id", "app_id", "app_slug", "version", "display_name", "summary", "stage", "digest",
+			"document", "adapter_name", "created_at"}, n,
 			func(i int) []any {
-				return []any{ids.New(ids.Manifest), app, CatalogApp, fmt.Sprintf("1.0.%d", i), fmt.Sprintf("Catalog %d", i),
-					"An app for measuring.", "DEPRECATED",
+				return []any{ids.New(ids.Manifest), app, CatalogApp, fmt.Sprintf("1.0.%d", i),
+					fmt.Sprintf("Catalog %d", i), "An app for measuring.", "DEPRECATED",
 					digests[i], document, AdapterName, now}
 			}},
 		{"artifact", []string{"id", "name", "media_type", "ref", "digest", "size_bytes", "stage", "created_at"}, n,
 			func(i int) []any {
-				return []any{ids.New(ids.Artifact), CatalogApp, mediaType, "registry.bench/catalog@" + digests[i], digests[i],
-					1_024 + i, "ACTIVE", now}
+				return []any{ids.New(ids.Artifact), CatalogApp, mediaType, "registry.bench/catalog@" + digests[i],
+					digests[i], 1_024 + i, "ACTIVE", now}
 			}},
 	}
 	err = pgx.BeginFunc(ctx, s.Admin, func(t pgx.Tx) error {
@@ -69,7 +69,8 @@ func (s *Set) Catalog(ctx context.Context, n int) (digests []string, err error) 
 
 // ForgetCatalog deletes what Catalog created.
 func (s *Set) ForgetCatalog(ctx context.Context) error {
-	for _, statement := range []string{`DELETE FROM manifest WHERE app_slug = $1`, `DELETE FROM artifact WHERE name = $1`,
+	for _, statement := range []string{`DELETE FROM manifest
+		WHERE app_slug = $1`, `DELETE FROM artifact WHERE name = $1`,
 		`DELETE FROM app WHERE slug = $1`} {
 		if _, err := s.Admin.Exec(ctx, statement, CatalogApp); err != nil {
 			return fmt.Errorf("delete the catalog: %w", err)

@@ -161,7 +161,8 @@ func (s *Set) generate(ctx context.Context, config Config, admin *pgx.Conn, name
 	began, draft := time.Now(), strings.Replace(name, "bench_", "draft_", 1)
 	config.Log.Info("generating the data set", "instances", config.Size.Instances, "events",
 		config.Size.Instances*config.Size.Events)
-	for _, statement := range []string{`DROP DATABASE IF EXISTS ` + draft + ` WITH (FORCE)`, `CREATE DATABASE ` + draft} {
+	for _, statement := range []string{`DROP DATABASE IF EXISTS ` + draft + ` WITH (FORCE)`,
+		`CREATE DATABASE ` + draft} {
 		if _, err := admin.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("make the data set: %w", err)
 		}
@@ -221,7 +222,8 @@ func (s *Set) tidy(ctx context.Context) error {
 var made = map[string]string{
 	"app_instance_event": youngerThan(ids.Event), "operation_step": youngerThan(ids.OperationStep),
 	"operation": youngerThan(ids.Operation),
-	"member":    youngerThan(ids.Member), "instance": youngerThan(ids.Instance), "allocation": youngerThan(ids.Allocation),
+	"member":    youngerThan(ids.Member), "instance": youngerThan(ids.Instance),
+	"allocation":   youngerThan(ids.Allocation),
 	"compute_node": youngerThan(ids.Node),
 }
 

@@ -38,7 +38,8 @@ func (s *Set) Fetch(ctx context.Context, of Blob) (made Fetch, err error) {
 			{`INSERT INTO artifact_part (id, artifact_id, position, role, digest, size_bytes)
 				VALUES ($1, $1, 0, 'BLOB', $2, $3)`,
 				[]any{made.Artifact, of.Digest, of.Size}},
-			{`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence,
+			{`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec,
+				spec_digest, fence,
 				state, timeout_seconds,
 				idempotency_key, created_at) SELECT $1, tenant_id, project_id, instance_id, id, node_id, 'FETCH_ARTIFACT', '{}',
 				'', 1, 'RUNNING', 60, $1, $2
@@ -68,7 +69,8 @@ func (s *Set) ForgetFetch(ctx context.Context, made Fetch) (err error) {
 		{`DELETE FROM node_credential WHERE id = $1`, made.Credential},
 		{`DELETE FROM node_task WHERE id = $1`, made.Task},
 		{`DELETE FROM artifact_part WHERE artifact_id = $1`, made.Artifact},
-		{`DELETE FROM artifact WHERE id = $1`, made.Artifact}, {`DELETE FROM artifact_source WHERE id = $1`, made.source},
+		{`DELETE FROM artifact WHERE id = $1`, made.Artifact}, {`DELETE FROM artifact_source
+			WHERE id = $1`, made.source},
 	} {
 		_, failed := s.Admin.Exec(ctx, one.sql, one.id)
 		err = errors.Join(err, failed)

@@ -68,7 +68,8 @@ func (s Size) catalogue() ([]table, error) {
 			return []any{Project(n), s.tenantOf(n), name("project", n), name("Project", n), at(0)}
 		}},
 		{"person", []string{"id", "tenant_id", "email", "display_name", "created_at"}, s.people(), func(n int) []any {
-			return []any{ID(ids.User, n), ID(ids.Tenant, n%s.Tenants), name("person", n) + "@example.test", name("Person", n), at(0)}
+			return []any{ID(ids.User, n), ID(ids.Tenant, n%s.Tenants), name("person", n) + "@example.test",
+				name("Person", n), at(0)}
 		}},
 		{"role_binding", []string{"id", "user_id", "role", "tenant_id", "project_id", "created_at"},
 			2 * s.projects(), func(n int) []any {
@@ -85,19 +86,21 @@ func (s Size) catalogue() ([]table, error) {
 		{"manifest", []string{"id", "app_id", "app_slug", "version", "display_name", "stage", "digest", "document",
 			"adapter_name", "created_at"}, 1,
 			func(int) []any {
-				return []any{ID(ids.Manifest, 0), ID(ids.App, 0), App, Version, "Bench", "ACTIVE", pinned, document, AdapterName,
-					at(0)}
+				return []any{ID(ids.Manifest, 0), ID(ids.App, 0), App, Version, "Bench", "ACTIVE", pinned, document,
+					AdapterName, at(0)}
 			}},
 		{"artifact", []string{"id", "name", "media_type", "ref", "digest", "size_bytes", "stage", "created_at"}, 1,
 			func(int) []any {
-				return []any{ID(ids.Artifact, 0), "bench", mediaType, artifactRef, artifactDigest, 1_024, "ACTIVE", at(0)}
+				return []any{ID(ids.Artifact, 0), "bench", mediaType, artifactRef, artifactDigest, 1_024,
+					"ACTIVE", at(0)}
 			}},
 		{"manifest_artifact", []string{"id", "manifest_id", "artifact_id"}, 1, func(int) []any {
 			return []any{ID(ids.Manifest, 0), ID(ids.Manifest, 0), ID(ids.Artifact, 0)}
 		}},
-		{"entitlement", []string{"id", "tenant_id", "project_id", "app_slug", "created_at"}, s.projects(), func(n int) []any {
-			return []any{ID(ids.Entitlement, n), s.tenantOf(n), Project(n), App, at(0)}
-		}},
+		{"entitlement", []string{"id", "tenant_id", "project_id", "app_slug", "created_at"}, s.projects(),
+			func(n int) []any {
+				return []any{ID(ids.Entitlement, n), s.tenantOf(n), Project(n), App, at(0)}
+			}},
 	}, nil
 }
 
@@ -117,8 +120,8 @@ func Manifest() map[string]any {
 		"summary":      "An app for measuring.",
 		"artifactKind": "controller", "artifacts": []map[string]any{artifact}, "adapter": AdapterName,
 		"permissionFamily": "apps",
-		"compatibility": map[string]any{"requires_capacity_shape": []string{"baremetal", "gpu_slice"}, "min_gpu_count": 0,
-			"requires_exclusive_node": false, "network_span": "multi_allocation"},
+		"compatibility": map[string]any{"requires_capacity_shape": []string{"baremetal", "gpu_slice"},
+			"min_gpu_count": 0, "requires_exclusive_node": false, "network_span": "multi_allocation"},
 		"components": []map[string]any{{"key": "worker", "displayName": "Workers", "min": 1, "max": 8, "default": 1}},
 		"configSchema": map[string]any{"type": "object",
 			"properties": map[string]any{"size": map[string]any{"type": "integer", "default": 2}}},
@@ -142,8 +145,8 @@ func (s Size) nodes() []table {
 			"instance_id",
 			"created_at"}, s.Instances, func(n int) []any {
 			project := n % s.projects()
-			return []any{ID(ids.Allocation, n), s.tenantOf(project), Project(project), name("alloc", n), "BAREMETAL", 8, "READY",
-				ID(ids.Node, n), Instance(n), at(n)}
+			return []any{ID(ids.Allocation, n), s.tenantOf(project), Project(project), name("alloc", n), "BAREMETAL",
+				8, "READY", ID(ids.Node, n), Instance(n), at(n)}
 		}},
 	}
 }

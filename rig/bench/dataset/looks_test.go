@@ -43,7 +43,8 @@ func TestTheReconcilersLooksReadWhatIsAliveAlone(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- reconcile.New(reconcile.Config{DB: r.db, Client: client, Keys: ring, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+		ended <- reconcile.New(reconcile.Config{DB: r.db, Client: client, Keys: ring,
+			Log: slog.New(slog.DiscardHandler)}).Run(ctx)
 	}()
 	seen := make([]string, len(looks))
 	require.Eventually(t, func() bool {

@@ -28,7 +28,8 @@ func (r *rig) look(sql string, arguments ...any) (found, looked int) {
 	defer conn.Release()
 	for range 2 {
 		var text []byte
-		require.NoError(r, conn.QueryRow(r.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+sql, arguments...).Scan(&text))
+		require.NoError(r, conn.QueryRow(r.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+sql, arguments...).
+			Scan(&text))
 		var answer pages
 		require.NoError(r, json.Unmarshal(text, &answer))
 		found, looked = answer[0].Plan.Rows, answer[0].Plan.Hit+answer[0].Plan.Read
@@ -37,7 +38,8 @@ func (r *rig) look(sql string, arguments ...any) (found, looked int) {
 }
 
 const (
-	pickSQL = `SELECT * FROM platform.pick_node('GPU_SLICE', 1, '', '', NULL, '{}', NULL, '{}', '{NAMESPACE}', false, '', '{}', '{}', $1, 0)`
+	pickSQL = `SELECT * FROM platform.pick_node('GPU_SLICE', 1, '', '', NULL, '{}', NULL, '{}', '{NAMESPACE}', false,
+		'', '{}', '{}', $1, 0)`
 	fitsSQL = `SELECT * FROM platform.capacity_now(NULL, '{}', NULL, '{}', '{NAMESPACE}', false, '', '{}', '{}', '')`
 )
 
@@ -56,7 +58,8 @@ func TestAPlacementReadsNodesAndWhatTheyHoldOnce(t *testing.T) {
 		require.Less(t, looked, most, one.name)
 	}
 	free := dataset.ID(ids.Node, planned.Instances-1)
-	_, err := r.set.Admin.Exec(t.Context(), `UPDATE allocation SET gpu_count = 3, shape = 'GPU_SLICE' WHERE node_id = $1`, free)
+	_, err := r.set.Admin.Exec(t.Context(), `UPDATE allocation SET gpu_count = 3, shape = 'GPU_SLICE'
+		WHERE node_id = $1`, free)
 	require.NoError(t, err)
 	found, looked := r.look(pickSQL, "")
 	require.Equal(t, 1, found)

@@ -42,7 +42,8 @@ var update = flag.Bool("update", false, "write the golden plans")
 var planned = dataset.Size{Name: "plans", Tenants: 25, Projects: 4, Instances: 4_000, Events: 7}
 
 // grow are the tables that have no bound: no query may read one of them whole.
-var grow = regexp.MustCompile(`Seq Scan on (instance|member|operation|operation_step|app_instance_event|node_task|allocation|compute_node)\b`)
+var grow = regexp.MustCompile(
+	`Seq Scan on (instance|member|operation|operation_step|app_instance_event|node_task|allocation|compute_node)\b`)
 
 // plannable is true of statements that PostgreSQL makes a plan for.
 var plannable = regexp.MustCompile(`(?i)^\s*(SELECT|WITH|UPDATE|DELETE)\b`)
@@ -278,7 +279,8 @@ func (r *rig) calls() []call {
 			_, _, err := queue.Claim(ctx, r.db.Worker(), ids.New(ids.Worker), queue.Want{Limit: 16})
 			return err
 		}},
-		{"instances of a project with their last operations", "app_api", list(instance.Filter{LastOperations: true}, first)},
+		{"instances of a project with their last operations", "app_api",
+			list(instance.Filter{LastOperations: true}, first)},
 		{"a later page of them", "app_api", list(instance.Filter{}, later)},
 		{"operations of a project", "app_api", operations(operation.Filter{ProjectID: project})},
 		{"operations of a project that are open", "app_api", operations(operation.Filter{ProjectID: project,
@@ -319,5 +321,6 @@ func (r *rig) golden(name, text string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(r, err)
-	require.Equal(r, string(want), text, "plans differ: read the difference, then run go test ./rig/bench/dataset -update")
+	require.Equal(r, string(want), text,
+		"plans differ: read the difference, then run go test ./rig/bench/dataset -update")
 }

@@ -23,7 +23,8 @@ func (s *Set) Open(ctx context.Context) (open int, err error) {
 // Failed returns the error of one of this run's operations that failed; nil when none did.
 func (s *Set) Failed(ctx context.Context) error {
 	var failed string
-	err := s.Admin.QueryRow(ctx, `SELECT error_code || ': ' || error_message FROM operation WHERE state = 'FAILED' AND `+
+	err := s.Admin.QueryRow(ctx, `SELECT error_code || ': ' || error_message FROM operation WHERE state = 'FAILED'
+		AND `+
 		youngerThan("op")+` LIMIT 1`).Scan(&failed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -69,7 +70,8 @@ const deadName = "bench-dead"
 
 // OnDead has operations wait for an adapter at an address that does not answer.
 func (s *Set) OnDead(ctx context.Context, address string, operations []ids.ID) error {
-	_, err := s.Admin.Exec(ctx, `WITH dead AS (INSERT INTO adapter (id, name, url, created_at) VALUES ($1, $1, $2, now())
+	_, err := s.Admin.Exec(ctx, `WITH dead AS (INSERT INTO adapter (id, name, url, created_at)
+		VALUES ($1, $1, $2, now())
 			ON CONFLICT (name) DO UPDATE SET url = excluded.url, feed_epoch = '', feed_cursor = '', feed_holder = NULL),
 		led AS (UPDATE instance i SET runtime_backend = $1 FROM operation o WHERE o.id = ANY ($3) AND i.id = o.instance_id)
 		UPDATE operation SET adapter_name = $1 WHERE id = ANY ($3)`, deadName, address, operations)
@@ -93,7 +95,8 @@ func (s *Set) Forget(ctx context.Context, operations []ids.ID) error {
 		if _, err := t.Exec(ctx, `SET LOCAL session_replication_role = replica`); err != nil {
 			return err
 		}
-		_, err := t.Exec(ctx, `WITH gone AS (DELETE FROM operation WHERE id = ANY ($1)) DELETE FROM adapter WHERE name = $2`,
+		_, err := t.Exec(ctx, `WITH gone AS (DELETE FROM operation WHERE id = ANY ($1)) DELETE FROM adapter
+			WHERE name = $2`,
 			operations, deadName)
 		return err
 	})
@@ -105,7 +108,8 @@ func (s *Set) Forget(ctx context.Context, operations []ids.ID) error {
 
 // Wake notifies the workers that the queue has something new, as accepting an operation does.
 func (s *Set) Wake(ctx context.Context) error {
-	if _, err := s.Admin.Exec(ctx, `SELECT pg_notify('app_platform_wake', 'bench|' || $1)`, event.QueueTopic); err != nil {
+	if _, err := s.Admin.Exec(ctx, `SELECT pg_notify('app_platform_wake', 'bench|' || $1)`,
+		event.QueueTopic); err != nil {
 		return fmt.Errorf("wake the workers: %w", err)
 	}
 	return nil
@@ -119,7 +123,8 @@ func (s *Set) Ended(ctx context.Context, operation ids.ID, patience time.Duratio
 	defer look.Stop()
 	for {
 		var seconds *float64
-		err := s.Admin.QueryRow(ctx, `SELECT extract(epoch FROM ended_at - created_at)::float8 FROM operation WHERE id = $1`,
+		err := s.Admin.QueryRow(ctx, `SELECT extract(epoch FROM ended_at - created_at)::float8 FROM operation
+			WHERE id = $1`,
 			operation).Scan(&seconds)
 		if err != nil {
 			return 0, fmt.Errorf("wait for %s: %w", operation, err)

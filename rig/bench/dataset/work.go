@@ -9,7 +9,8 @@ import (
 
 // words are the texts of generated messages; their lengths are those of real ones.
 var words = []string{
-	"the adapter works on it", "checking readiness on the nodes", "member joined and answers", "sending it to the adapter",
+	"the adapter works on it", "checking readiness on the nodes", "member joined and answers",
+	"sending it to the adapter",
 	"configuration rendered for 3 members", "waits for the agent of node", "queue accepts work",
 	"3 of 3 members active and healthy",
 }
@@ -33,14 +34,16 @@ func (s Size) work() []table {
 }
 
 func (s Size) instances() table {
-	roles := json.RawMessage(`[{"componentKey":"worker","displayName":"Workers","desired":3,"current":3,"healthy":3,"summary":"3 of 3 active"}]`)
+	roles := json.RawMessage(
+		`[{"componentKey":"worker","displayName":"Workers","desired":3,"current":3,"healthy":3,"summary":"3 of 3 active"}]`)
 	return table{"instance", []string{"id", "tenant_id", "project_id", "name", "app_slug", "app_version",
 		"permission_family",
 		"manifest_id", "status", "health", "health_message", "revision", "config", "roles", "bound_capacity_shape",
 		"runtime_backend",
 		"last_operation_id", "correlation_id", "created_at", "updated_at"}, s.Instances, func(n int) []any {
 		project := n % s.projects()
-		config := json.RawMessage(fmt.Sprintf(`{"size": %d, "partition": "main", "options": {"gres": "gpu:8", "preempt": false}}`, 1+n%8))
+		config := json.RawMessage(fmt.Sprintf(
+			`{"size": %d, "partition": "main", "options": {"gres": "gpu:8", "preempt": false}}`, 1+n%8))
 		return []any{Instance(n), s.tenantOf(project), Project(project), name("workload", n), App, Version, "apps",
 			ID(ids.Manifest, 0),
 			"RUNNING", "HEALTHY", "all members answer", s.Events, config, roles, "BAREMETAL", AdapterName,
@@ -49,15 +52,17 @@ func (s Size) instances() table {
 }
 
 func (s Size) members() table {
-	return table{"member", []string{"id", "tenant_id", "project_id", "instance_id", "component_key", "ordinal", "status",
-		"health",
-		"health_message", "allocation_id", "node_id", "last_operation_id", "correlation_id", "created_at", "updated_at"},
+	return table{"member", []string{"id", "tenant_id", "project_id", "instance_id", "component_key",
+		"ordinal", "status", "health",
+		"health_message", "allocation_id", "node_id", "last_operation_id", "correlation_id", "created_at",
+		"updated_at"},
 		s.Instances * membersEach, func(n int) []any {
 			i := n / membersEach
 			project := i % s.projects()
-			return []any{ID(ids.Member, n), s.tenantOf(project), Project(project), Instance(i), "worker", n % membersEach,
-				"ACTIVE", "HEALTHY",
-				"answers", ID(ids.Allocation, i), ID(ids.Node, i), ID(ids.Operation, i*operationsEach), correlation(i), at(i),
+			return []any{ID(ids.Member, n), s.tenantOf(project), Project(project), Instance(i), "worker",
+				n % membersEach, "ACTIVE", "HEALTHY",
+				"answers", ID(ids.Allocation, i), ID(ids.Node, i), ID(ids.Operation, i*operationsEach),
+				correlation(i), at(i),
 				at(i + 60)}
 		}}
 }
@@ -73,7 +78,8 @@ func (s Size) operations() table {
 			project := i % s.projects()
 			return []any{ID(ids.Operation, n), s.tenantOf(project), Project(project), Instance(i), "INSTANCE_CREATE",
 				"SUCCEEDED", "NORMAL",
-				AdapterName, "finish", 100, "running", "USER", ID(ids.User, project/s.Projects), name("Person", project/s.Projects),
+				AdapterName, "finish", 100, "running", "USER", ID(ids.User, project/s.Projects),
+				name("Person", project/s.Projects),
 				correlation(i),
 				json.RawMessage(`{"components": {"worker": 3}}`), json.RawMessage(`{"rounds": 1, "probes": []}`), 1, 1,
 				at(i), at(i + 3600), at(i), at(i), at(i + 40)}
@@ -94,14 +100,14 @@ func (s Size) steps() table {
 }
 
 func (s Size) events() table {
-	return table{"app_instance_event", []string{"id", "tenant_id", "project_id", "instance_id", "seq", "type", "app_slug",
-		"permission_family", "operation_id", "message", "payload", "correlation_id", "occurred_at"}, s.Instances * s.Events,
+	return table{"app_instance_event", []string{"id", "tenant_id", "project_id", "instance_id", "seq", "type",
+		"app_slug", "permission_family", "operation_id", "message", "payload", "correlation_id", "occurred_at"},
+		s.Instances * s.Events,
 		func(n int) []any {
 			i, seq := n/s.Events, 1+n%s.Events
 			project := i % s.projects()
-			return []any{ID(ids.Event, n), s.tenantOf(project), Project(project), Instance(i), seq, types[n%len(types)], App,
-				"apps",
-				ID(ids.Operation, i*operationsEach), word(n),
+			return []any{ID(ids.Event, n), s.tenantOf(project), Project(project), Instance(i), seq,
+				types[n%len(types)], App, "apps", ID(ids.Operation, i*operationsEach), word(n),
 				json.RawMessage(fmt.Sprintf(`{"phase": "%s", "percent": %d}`, steps[n%stepsEach], n%100)),
 				correlation(i), at(i + seq)}
 		}}

@@ -42,7 +42,8 @@ func measurePolicy(_ context.Context, b *kit.Bench) error {
 		return err
 	}
 	name := fmt.Sprintf("policy of a launch, %d rules on three levels", rules)
-	b.Sheet.Within(name, fmt.Sprintf("%.1f µs", float64(each)/1000), "≤ 20 µs", each <= maxLaunchAsked && rules >= 1_000)
+	b.Sheet.Within(name, fmt.Sprintf("%.1f µs", float64(each)/1000), "≤ 20 µs",
+		each <= maxLaunchAsked && rules >= 1_000)
 	b.Sheet.Told("reading those overlays", kit.Millis(made), "", 0)
 	return nil
 }
@@ -100,7 +101,8 @@ func askLaunch(rules *policy.Effective) (time.Duration, error) {
 		began := threadTime()
 		for range launchesARun {
 			err := policy.Join(rules.App("hello", "x"), rules.Version("hello", "1.4.2", "x"),
-				rules.Mode(lifecycle.ModeTenantDedicated, lifecycle.ControlPlaneProject, "x"), rules.MembersOfInstance(8, "x"),
+				rules.Mode(lifecycle.ModeTenantDedicated, lifecycle.ControlPlaneProject, "x"),
+				rules.MembersOfInstance(8, "x"),
 				rules.Members(80, "x"),
 				rules.Instances(3, "x"), rules.GPUs(64, "x"), rules.HourlyCost(spent, "x"),
 				rules.Source("registry.example/apps/hello@sha256:0", "x"),

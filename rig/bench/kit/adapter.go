@@ -47,7 +47,8 @@ func AdapterMain(ctx context.Context, raw json.RawMessage) (process.Commands, fu
 	}
 	nothing := func(context.Context, *adapter.Run) error { return nil }
 	kit, err := adapter.New(adapter.Config{
-		Name: dataset.AdapterName, Build: "bench", StateDir: config.StateDir, Issuer: config.Issuer, Keys: published{ring},
+		Name: dataset.AdapterName, Build: "bench", StateDir: config.StateDir, Issuer: config.Issuer,
+		Keys: published{ring},
 		Apps: []adapter.App{{Slug: dataset.App, ConfigSchema: schema,
 			Components: []adapter.Component{{Key: "worker", DisplayName: "Workers", Min: 1, Max: 8, Default: 1}},
 			Operations: map[adapter.Kind]adapter.OperationFunc{adapter.InstanceCreate: nothing}}},

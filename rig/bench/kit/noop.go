@@ -124,8 +124,8 @@ func (n *noop) endLocked(status adapter.Status) {
 func (n *noop) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/adapter", n.verified(func(*http.Request, []byte) (int, any) {
-		return http.StatusOK, adapter.Description{ContractVersions: adapter.ContractVersions(), Name: dataset.AdapterName,
-			Build: "bench", Apps: []adapter.AppInfo{}}
+		return http.StatusOK, adapter.Description{ContractVersions: adapter.ContractVersions(),
+			Name: dataset.AdapterName, Build: "bench", Apps: []adapter.AppInfo{}}
 	}))
 	mux.HandleFunc("PUT /v1/operations/{id}", n.verified(n.put))
 	mux.HandleFunc("GET /v1/operations/{id}", n.verified(n.get))

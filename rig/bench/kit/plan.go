@@ -22,21 +22,22 @@ type Plan struct {
 	Pool         int           // database connections of each login role
 	Span         time.Duration // one round of requests
 	Catalog      int           // manifests and artifacts
-	Blob         int64         // bytes of the artifact that is delivered, and of the one over which memory must stay flat
-	Large        int64
-	Members      int             // that each side starts, and commands in each
-	Sockets      []int           // fan-outs
-	Messages     int             // of a round of fan-out, over all sockets
-	Rate         int             // operations a second
-	Operations   int             // of a round of dispatches
-	Backlog      int             // operations of a round of throughput
-	Long         int             // operations over which memory must stay flat
-	Waiting      int             // operations that wait at once, and of a backlog that others live beside
-	Wait         time.Duration   // for which they are watched
-	Records      int             // of usage that a round takes
-	Month        int             // records of the month that is rated
-	Scale        [2]dataset.Size // one ten times the other
-	NoFail       bool
+	// bytes of the artifact that is delivered, and of the one over which memory must stay flat
+	Blob       int64
+	Large      int64
+	Members    int             // that each side starts, and commands in each
+	Sockets    []int           // fan-outs
+	Messages   int             // of a round of fan-out, over all sockets
+	Rate       int             // operations a second
+	Operations int             // of a round of dispatches
+	Backlog    int             // operations of a round of throughput
+	Long       int             // operations over which memory must stay flat
+	Waiting    int             // operations that wait at once, and of a backlog that others live beside
+	Wait       time.Duration   // for which they are watched
+	Records    int             // of usage that a round takes
+	Month      int             // records of the month that is rated
+	Scale      [2]dataset.Size // one ten times the other
+	NoFail     bool
 }
 
 // Full is the plan behind the published figures.
@@ -44,7 +45,8 @@ func Full() Plan {
 	return Plan{
 		Data: ".data/bench", Size: dataset.Full, Durability: postgres.Durable, Rounds: 5, Callers: 64, Connections: 64,
 		Pool: 16,
-		Span: 4 * time.Second, Catalog: 5_000, Blob: 512 << 20, Large: 2 << 30, Members: 30, Sockets: []int{1_000, 10_000},
+		Span: 4 * time.Second, Catalog: 5_000, Blob: 512 << 20, Large: 2 << 30, Members: 30,
+		Sockets:  []int{1_000, 10_000},
 		Messages: 300_000, Rate: 50, Operations: 750,
 		Backlog: 5_000, Long: 100_000, Waiting: 10_000, Wait: 20 * time.Second,
 		Records: 50_000, Month: 500_000,

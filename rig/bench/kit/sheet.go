@@ -38,8 +38,8 @@ func (s *Sheet) Within(name, platform, bar string, met bool) {
 // Bounded notes a figure beside its reference's whose bar is its own: what it may be at most, written by text.
 func (s *Sheet) Bounded(name string, pairs *Pairs, text func(float64) string, most float64) {
 	platform := Median(pairs.Platform)
-	s.Figures = append(s.Figures, figure{name, text(platform), text(Median(pairs.Other)), pairs.Ratio(), "≤ " + text(most),
-		platform <= most})
+	s.Figures = append(s.Figures, figure{name, text(platform), text(Median(pairs.Other)), pairs.Ratio(),
+		"≤ " + text(most), platform <= most})
 }
 
 // Told notes a figure without a bar.

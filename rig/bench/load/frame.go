@@ -57,7 +57,8 @@ func (c *conn) feed(data []byte, message func(number int)) error {
 			case opPing:
 				c.pinged = true
 			}
-			c.text, c.length, c.skip, c.head, c.begin = c.head[0]&0x0f == opText, length, length, c.head[:0], c.begin[:0]
+			c.text, c.length, c.skip, c.head, c.begin = c.head[0]&0x0f == opText, length, length, c.head[:0],
+				c.begin[:0]
 		}
 	}
 	return nil

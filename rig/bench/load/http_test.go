@@ -38,7 +38,8 @@ func TestAnswersWithALengthAndInChunksAreReadToTheirEnd(t *testing.T) {
 	_, err := load.Once(address, []byte(strings.Replace(get, "%s", "refused", 1)))
 	require.ErrorContains(t, err, "status 403: no")
 	result, err := load.HTTP{Address: address, Connections: 2, Requests: func(_, n int) load.Request {
-		return load.Request{Bytes: []byte(strings.Replace(get, "%s", []string{"chunks", "length"}[n%2], 1)), Writes: n%2 == 1}
+		return load.Request{Bytes: []byte(strings.Replace(get, "%s", []string{"chunks", "length"}[n%2], 1)),
+			Writes: n%2 == 1}
 	}}.Run(t.Context(), 100*time.Millisecond)
 	require.NoError(t, err, "an answer in chunks is followed by another on the same connection")
 	require.Positive(t, result.Writes)

@@ -34,7 +34,8 @@ func measureBulkheads(ctx context.Context, b *bench, _ machine) error {
 	}
 	median, other := load.Quantile(beside, 0.5), load.Quantile(alone, 0.5)
 	b.Log.Info("bulkheads", "alone", alone, "beside", beside)
-	b.Sheet.Within(fmt.Sprintf("a launch, accepted to succeeded, beside %d tenants with %d launches each on an adapter that does not answer",
+	b.Sheet.Within(fmt.Sprintf("a launch, accepted to succeeded, beside %d tenants with %d launches each on an "+
+		"adapter that does not answer",
 		tenants, each),
 		fmt.Sprintf("%s, %s at most; alone %s, %s at most", kit.Millis(median), kit.Millis(load.Quantile(beside, 1)),
 			kit.Millis(other), kit.Millis(load.Quantile(alone, 1))),

@@ -84,7 +84,8 @@ func measureDispatch(ctx context.Context, b *bench) error {
 			return fmt.Errorf("platform: %w", err)
 		}
 		ours, theirs = append(ours, mine), append(theirs, other)
-		b.Log.Info("round", "of", "dispatch", "platform", time.Duration(mine.p50), "reference", time.Duration(other.p50))
+		b.Log.Info("round", "of", "dispatch", "platform", time.Duration(mine.p50), "reference",
+			time.Duration(other.p50))
 	}
 	b.reportDispatch(ours, theirs)
 	return nil

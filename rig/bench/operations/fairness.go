@@ -46,7 +46,8 @@ func measureFairness(ctx context.Context, b *bench, _ machine) error {
 	bar := max(time.Duration(lonelyBar*float64(took)), lonelyFloor)
 	b.Sheet.Within(fmt.Sprintf("a tenant's only operation, accepted to succeeded, while another's %d take %s", len(big),
 		took.Round(time.Second)),
-		kit.Millis(load.Quantile(beside, 0.5))+", "+kit.Millis(load.Quantile(beside, 1))+" at most", "≤ "+kit.Millis(bar),
+		kit.Millis(load.Quantile(beside, 0.5))+", "+kit.Millis(load.Quantile(beside, 1))+" at most",
+		"≤ "+kit.Millis(bar),
 		load.Quantile(beside, 0.5) <= bar)
 	b.Sheet.Told("the same without other operations", kit.Millis(load.Quantile(alone, 0.5)), "", 0)
 	return nil

@@ -37,8 +37,8 @@ func measureThroughput(ctx context.Context, b *bench) error {
 				rate.Platform, commits.Platform, log.Platform = append(rate.Platform, out.throughput),
 					append(commits.Platform, out.commits), append(log.Platform, out.synced)
 			} else {
-				rate.Other, commits.Other, log.Other = append(rate.Other, out.throughput), append(commits.Other, out.commits),
-					append(log.Other, out.synced)
+				rate.Other, commits.Other, log.Other = append(rate.Other, out.throughput),
+					append(commits.Other, out.commits), append(log.Other, out.synced)
 			}
 		}
 		b.Log.Info("round", "of", "throughput", "platform", rate.Platform[round], "reference", rate.Other[round])

@@ -36,7 +36,8 @@ func measureWorkers(ctx context.Context, b *bench) error {
 		}
 		loop.Platform, loop.Other = append(loop.Platform, three.throughput), append(loop.Other, hand.throughput)
 		rate.Platform, rate.Other = append(rate.Platform, three.throughput), append(rate.Other, one.throughput)
-		b.Log.Info("round", "of", "workers", "three", three.throughput, "one", one.throughput, "by hand", hand.throughput)
+		b.Log.Info("round", "of", "workers", "three", three.throughput, "one", one.throughput, "by hand",
+			hand.throughput)
 	}
 	var seen kit.Counts
 	if err := adapter.Ask("counts", nil, &seen); err != nil {

@@ -35,9 +35,8 @@ func measureCatalog(ctx context.Context, with *kit.Bench) (err error) {
 		return err
 	}
 	someone := func(id string) target { return target{who: callers[rand.IntN(len(callers))], id: id} }
-	err = b.query(ctx, query{name: "catalog page", document: catalogDocument, path: "/apps/%s/manifests", bar: catalogBar,
-		everybody: true,
-		pick:      func() target { return someone(dataset.CatalogApp) }})
+	err = b.query(ctx, query{name: "catalog page", document: catalogDocument, path: "/apps/%s/manifests",
+		bar: catalogBar, everybody: true, pick: func() target { return someone(dataset.CatalogApp) }})
 	if err != nil {
 		return err
 	}

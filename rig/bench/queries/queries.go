@@ -108,7 +108,8 @@ func listOf(readers *dataset.Readers) query {
 func (b bench) query(ctx context.Context, q query) error {
 	sides := []side{platformSide(q), {name: "reference", role: reference.Role, read: q.plain, write: plainRepair}}
 	if q.frozen {
-		sides = append(sides, side{name: "frozen reference", role: frozen.Role, read: q.plain, write: plainRepair}, b.cold(q))
+		sides = append(sides, side{name: "frozen reference", role: frozen.Role, read: q.plain,
+			write: plainRepair}, b.cold(q))
 	}
 	stop, err := b.open(ctx, sides)
 	defer stop()
@@ -142,7 +143,8 @@ func platformSide(q query) side {
 func (b bench) cold(q query) side {
 	config := b.Platform()
 	config.KeepNothing = true
-	return side{name: "platform, nothing kept", role: platform.Role, read: q.graphql, write: graphqlRepair, config: config}
+	return side{name: "platform, nothing kept", role: platform.Role, read: q.graphql, write: graphqlRepair,
+		config: config}
 }
 
 // note writes what the sides came to into the sheet.
@@ -152,7 +154,8 @@ func (b bench) note(q query, came []came) {
 		came[1].rate(), rates, q.bar)
 	b.Sheet.Told(q.name+", p99 under that load", came[0].p99(), came[1].p99(), p99)
 	if q.writes {
-		b.Sheet.Told(q.name+", median of a write among it", came[0].write(), came[1].write(), came[0].writesBeside(came[1]))
+		b.Sheet.Told(q.name+", median of a write among it", came[0].write(), came[1].write(),
+			came[0].writesBeside(came[1]))
 	}
 	if !q.frozen {
 		return
@@ -162,7 +165,8 @@ func (b bench) note(q query, came []came) {
 	b.Sheet.AtMost(q.name+", p99 beside the frozen reference", came[0].p99(), came[2].p99(), p99, 1)
 	b.Sheet.Told(q.name+", answers from memory", came[0].hitRate(), "", 0)
 	rates, _ = came[3].beside(came[2])
-	b.Sheet.Told(q.name+", requests/s with nothing kept, beside the frozen reference", came[3].rate(), came[2].rate(), rates)
+	b.Sheet.Told(q.name+", requests/s with nothing kept, beside the frozen reference", came[3].rate(),
+		came[2].rate(), rates)
 }
 
 // graphql is a request as a client of the API sends it.

@@ -73,7 +73,8 @@ func write(ctx context.Context, t pgx.Tx, in Launch, who *caller, f facts) (ids.
 	batch := &pgx.Batch{}
 	batch.Queue(`INSERT INTO idempotency (id, input_digest, result, tenant_id, project_id, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6)`,
-		in.Key, []byte(in.Key), json.RawMessage(`{"Instance":"`+string(instance)+`","Operation":"`+string(operation)+`"}`),
+		in.Key, []byte(in.Key),
+		json.RawMessage(`{"Instance":"`+string(instance)+`","Operation":"`+string(operation)+`"}`),
 		f.tenant, in.Project, now)
 	batch.Queue(`INSERT INTO instance (id, tenant_id, project_id, name, app_slug, app_version, permission_family,
 		manifest_id, status, health, revision,
@@ -81,14 +82,16 @@ func write(ctx context.Context, t pgx.Tx, in Launch, who *caller, f facts) (ids.
 		VALUES ($1, $2, $3, $4, 'bench', '1.0.0', 'apps', $5, 'CREATED', 'UNKNOWN', 2, '{"size": 2}', $6, 'BAREMETAL', $7,
 		$8, $9, $10, $10)`,
 		instance, f.tenant, in.Project, in.Name, f.manifest,
-		json.RawMessage(`[{"componentKey":"worker","displayName":"Workers","desired":1,"current":0,"healthy":0,"summary":"0 of 1 active"}]`),
+		json.RawMessage(
+			`[{"componentKey":"worker","displayName":"Workers","desired":1,"current":0,"healthy":0,"summary":"0 of 1 active"}]`),
 		f.adapter, operation, in.Name, now)
 	batch.Queue(`INSERT INTO member (id, tenant_id, project_id, instance_id, component_key, ordinal, status,
 		allocation_id, node_id, correlation_id,
 		created_at, updated_at) VALUES ($1, $2, $3, $4, 'worker', 0, 'PENDING', $5, $6, $7, $8, $8)`,
 		ids.New(ids.Member), f.tenant, in.Project, instance, in.Allocation, f.node, in.Name, now)
 	batch.Queue(`UPDATE allocation SET instance_id = $1 WHERE id = $2`, instance, in.Allocation)
-	batch.Queue(`INSERT INTO operation (id, tenant_id, project_id, instance_id, kind, state, adapter_name, requester_kind,
+	batch.Queue(`INSERT INTO operation (id, tenant_id, project_id, instance_id, kind, state, adapter_name,
+		requester_kind,
 		requester_id, requester_name,
 		correlation_id, desired_change, next_run_at, deadline, created_at)
 		VALUES ($1, $2, $3, $4, 'INSTANCE_CREATE', 'PENDING', $5, 'USER', $6, $7, $8, '{"components":{"worker":1}}', $9, $10,

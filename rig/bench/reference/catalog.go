@@ -67,8 +67,8 @@ func (l *releases) scan(rows pgx.Rows) error {
 	for rows.Next() {
 		var n release
 		var created time.Time
-		if err := rows.Scan(&n.ID, &n.AppSlug, &n.Version, &n.DisplayName, &n.Summary, &n.Stage, &n.Digest, &n.ArtifactKind,
-			&created); err != nil {
+		if err := rows.Scan(&n.ID, &n.AppSlug, &n.Version, &n.DisplayName, &n.Summary, &n.Stage, &n.Digest,
+			&n.ArtifactKind, &created); err != nil {
 			return err
 		}
 		n.CreatedAt = stamp(created)

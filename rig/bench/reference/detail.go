@@ -136,9 +136,10 @@ func queueDetail(batch *pgx.Batch, id string, into **instance) {
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var created, updated time.Time
-				if err := rows.Scan(&read.ID, &read.Name, &read.ProjectID, &read.AppSlug, &read.AppVersion, &read.Status,
-					&read.Health,
-					&read.HealthMessage, &read.Revision, (*[]byte)(&read.Config), &read.BoundCapacityShape, &read.RuntimeBackend,
+				if err := rows.Scan(&read.ID, &read.Name, &read.ProjectID, &read.AppSlug, &read.AppVersion,
+					&read.Status, &read.Health,
+					&read.HealthMessage, &read.Revision, (*[]byte)(&read.Config), &read.BoundCapacityShape,
+					&read.RuntimeBackend,
 					&read.CorrelationID,
 					&created, &updated, (*[]byte)(&read.Roles)); err != nil {
 					return err
@@ -185,8 +186,8 @@ func queueOperation(batch *pgx.Batch, id string, into **operation) {
 		for rows.Next() {
 			var created time.Time
 			var started, ended *time.Time
-			if err := rows.Scan(&read.ID, &read.Kind, &read.State, &read.Phase, &read.Percent, &read.Message, &created, &started,
-				&ended); err != nil {
+			if err := rows.Scan(&read.ID, &read.Kind, &read.State, &read.Phase, &read.Percent, &read.Message,
+				&created, &started, &ended); err != nil {
 				return err
 			}
 			read.CreatedAt, read.StartedAt, read.EndedAt = stamp(created), stampOf(started), stampOf(ended)

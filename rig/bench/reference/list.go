@@ -89,7 +89,8 @@ func (l *list) scan(rows pgx.Rows) error {
 		}
 		n.CreatedAt, n.UpdatedAt, n.ReleasedAt = stamp(created), stamp(updated), stampOf(released)
 		if operation.id != nil {
-			n.LastOperation = &brief{*operation.id, *operation.kind, *operation.state, *operation.percent, *operation.message}
+			n.LastOperation = &brief{*operation.id, *operation.kind, *operation.state, *operation.percent,
+				*operation.message}
 		}
 		l.Edges = append(l.Edges, listEdge{Cursor: page.Cursor("instances", n.ID), Node: n})
 	}

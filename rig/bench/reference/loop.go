@@ -47,7 +47,8 @@ func startLoop(ctx context.Context, config Config, ring *token.Keyring) (*loop, 
 	}
 	l := &loop{pool: pool, ring: ring, client: adapterclient.New(ring, dial.Loopback()), worker: ids.New(ids.Worker),
 		wake: make(chan struct{}, 1), slots: make(chan struct{}, concurrency), at: make(map[ids.ID]int64)}
-	if err := pool.QueryRow(ctx, `SELECT name, url FROM adapter LIMIT 1`).Scan(&l.target.Name, &l.target.URL); err != nil {
+	if err := pool.QueryRow(ctx, `SELECT name, url FROM adapter
+		LIMIT 1`).Scan(&l.target.Name, &l.target.URL); err != nil {
 		return nil, fmt.Errorf("find the adapter: %w", err)
 	}
 	ctx, l.cancel = context.WithCancel(ctx)

@@ -50,7 +50,8 @@ func setRepair(r *http.Request, t pgx.Tx, id string, policy repairPolicy, change
 	if !enter(batch, r, &who) {
 		return errNotFound
 	}
-	batch.Queue(`SELECT tenant_id, project_id, repair FROM instance WHERE id = $1 AND released_at IS NULL FOR UPDATE`, id).
+	batch.Queue(`SELECT tenant_id, project_id, repair FROM instance WHERE id = $1 AND released_at IS NULL
+		FOR UPDATE`, id).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&tenant, &project, &before) })
 	if err := t.SendBatch(r.Context(), batch).Close(); errors.Is(err, pgx.ErrNoRows) {
 		return errNotFound

@@ -67,15 +67,20 @@ func (l *loop) prepare(ctx context.Context, w *work) error {
 			if i == 0 {
 				state = "RUNNING"
 			}
-			batch.Queue(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt,
+			batch.Queue(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state,
+				attempt,
 				started_at)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, 1, now())`, ids.New(ids.OperationStep), w.tenant, w.project, w.operation, name, i, state)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, 1,
+				now())`, ids.New(ids.OperationStep), w.tenant, w.project, w.operation, name, i, state)
 		}
-		batch.Queue(`UPDATE operation SET phase = 'prepare', message = 'checking allocations and nodes', dispatch_attempt = 1
+		batch.Queue(`UPDATE operation SET phase = 'prepare', message = 'checking allocations and nodes',
+			dispatch_attempt = 1
 			WHERE id = $1`, w.operation)
-		batch.Queue(`UPDATE instance SET status = 'STARTING', revision = revision + 2, updated_at = now() WHERE id = $1`,
+		batch.Queue(`UPDATE instance SET status = 'STARTING', revision = revision + 2, updated_at = now()
+			WHERE id = $1`,
 			w.instance)
-		batch.Queue(`UPDATE member SET status = 'JOINING', updated_at = now(), last_operation_id = $2 WHERE instance_id = $1
+		batch.Queue(`UPDATE member SET status = 'JOINING', updated_at = now(), last_operation_id = $2
+			WHERE instance_id = $1
 			AND status = 'PENDING'`,
 			w.instance, w.operation)
 		w.event(batch, 3, "apps.operation.started", "a worker began", `{"kind":"INSTANCE_CREATE"}`)
@@ -89,16 +94,16 @@ func (l *loop) lock(ctx context.Context, t pgx.Tx, w *work) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT name, config FROM instance WHERE id = $1 FOR UPDATE`, w.instance).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&w.name, &w.config) })
-	batch.Queue(`SELECT 1 FROM operation WHERE id = $1 AND claimed_by = $2 AND ended_at IS NULL FOR UPDATE`, w.operation,
+	batch.Queue(`SELECT 1 FROM operation WHERE id = $1 AND claimed_by = $2 AND ended_at IS NULL
+		FOR UPDATE`, w.operation,
 		l.worker).
 		QueryRow(func(row pgx.Row) error { var one int; return row.Scan(&one) })
 	batch.Queue(`SELECT m.id, n.id, n.name, n.address, n.sealing_key, a.id, n.gpus, n.cpus, n.memory_mib FROM member m
 		JOIN compute_node n ON n.id = m.node_id JOIN allocation a ON a.id = m.allocation_id
 		WHERE m.instance_id = $1`, w.instance).
 		QueryRow(func(row pgx.Row) error {
-			return row.Scan(&w.member, &w.node.ID, &w.node.Name, &w.node.Address, &w.node.SealingKey, &w.node.AllocationID,
-				&w.node.GPUs,
-				&w.node.CPUs, &w.node.MemoryMiB)
+			return row.Scan(&w.member, &w.node.ID, &w.node.Name, &w.node.Address, &w.node.SealingKey,
+				&w.node.AllocationID, &w.node.GPUs, &w.node.CPUs, &w.node.MemoryMiB)
 		})
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("lock %s: %w", w.operation, err)
@@ -130,7 +135,8 @@ func (l *loop) dispatch(ctx context.Context, w *work) error {
 func (l *loop) park(ctx context.Context, w *work) error {
 	return pgx.BeginFunc(ctx, l.pool, func(t pgx.Tx) error {
 		batch := &pgx.Batch{}
-		batch.Queue(`SELECT 1 FROM operation WHERE id = $1 AND claimed_by = $2 AND ended_at IS NULL FOR UPDATE`, w.operation,
+		batch.Queue(`SELECT 1 FROM operation WHERE id = $1 AND claimed_by = $2 AND ended_at IS NULL
+			FOR UPDATE`, w.operation,
 			l.worker)
 		w.step(batch, 0, "SUCCEEDED")
 		w.step(batch, 1, "RUNNING")
@@ -195,7 +201,8 @@ func (l *loop) finish(ctx context.Context, w *work) error {
 		batch.Queue(`UPDATE operation SET state = 'SUCCEEDED', outcome = 'NORMAL', evidence = '{"rounds": 0}', message
 			= 'running', phase = 'done', percent = 100,
 			claimed_by = NULL, ended_at = now() WHERE id = $1`, w.operation)
-		batch.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = now() WHERE instance_id = $1 AND status = 'JOINING'`,
+		batch.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = now() WHERE instance_id = $1
+			AND status = 'JOINING'`,
 			w.instance)
 		batch.Queue(`UPDATE instance SET status = 'RUNNING', revision = revision + 3, updated_at = now(),
 			roles = '[{"componentKey":"worker","displayName":"Workers","desired":1,"current":1,"healthy":0,"summary":"1 of 1 active"}]' WHERE id = $1`, w.instance)

@@ -25,11 +25,12 @@ var Subjects = []kit.Subject{{Name: "relay", Measure: measure}}
 
 // The bars, and how much is sent.
 const (
-	rateBar    = 0.7
-	slowerBar  = time.Millisecond // at the median, of a round trip
-	besideBar  = 0.5              // of a stream beside ten that nobody reads: there are more streams on the same two cores
-	streamBar  = 160 << 10        // bytes of the server's memory for an open stream
-	streams    = 1_000            // as many as a tenant may have
+	rateBar   = 0.7
+	slowerBar = time.Millisecond // at the median, of a round trip
+	// of a stream beside ten that no one reads: there are more streams on the same two cores
+	besideBar  = 0.5
+	streamBar  = 160 << 10 // bytes of the server's memory for an open stream
+	streams    = 1_000     // as many as a tenant may have
 	trips      = 2_000
 	tripBytes  = 64
 	slowReader = 10

@@ -57,7 +57,8 @@ func targets(run *adapter.Run) []adapter.Member {
 // ending what a full disk left of the one before, and ends with a mark, so that a torn one is known.
 func effect(ctx context.Context, run *adapter.Run, member adapter.Member) error {
 	line := run.Dispatch().OperationID + " " + string(run.Dispatch().Kind)
-	script := fmt.Sprintf(`mkdir -p "$GPUAAS_MEMBER_ROOT/srv" && printf '\n%%s %%s .\n' "%s" "$(date +%%s%%3N)" >> "$GPUAAS_MEMBER_ROOT/srv/ledger"`, line)
+	script := fmt.Sprintf(
+		`mkdir -p "$GPUAAS_MEMBER_ROOT/srv" && printf '\n%%s %%s .\n' "%s" "$(date +%%s%%3N)" >> "$GPUAAS_MEMBER_ROOT/srv/ledger"`, line)
 	_, err := run.Do(ctx, member, "effect", adapter.RunCommand{Command: []string{"sh", "-c", script}})
 	return err
 }
@@ -150,7 +151,8 @@ func observe(ctx context.Context, call *adapter.Call) (adapter.Observation, erro
 		result, err := call.Try(ctx, member, "look", adapter.RunCommand{Command: []string{"sh", "-c",
 			`test -s "$GPUAAS_MEMBER_ROOT/srv/ledger"`}})
 		if err != nil || result.State != adapter.TaskSucceeded {
-			one.Health, one.Message, seen.Health = adapter.HealthUnknown, "its ledger cannot be read", adapter.HealthUnknown
+			one.Health, one.Message, seen.Health = adapter.HealthUnknown, "its ledger cannot be read",
+				adapter.HealthUnknown
 		}
 		seen.Members = append(seen.Members, one)
 	}

@@ -160,7 +160,8 @@ func commandLine(t *testing.T, server, project string) func(args ...string) stri
 	return func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "../../../bin/appctl", args...)
-		cmd.Env = append(os.Environ(), "APPCTL_SERVER="+server, "APPCTL_PROJECT="+project, "HOME="+home, "XDG_CONFIG_HOME="+home)
+		cmd.Env = append(os.Environ(), "APPCTL_SERVER="+server, "APPCTL_PROJECT="+project, "HOME="+home,
+			"XDG_CONFIG_HOME="+home)
 		var complaints bytes.Buffer
 		cmd.Stderr = &complaints
 		out, err := cmd.Output()

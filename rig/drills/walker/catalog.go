@@ -111,7 +111,8 @@ func (w *Walker) accounts(ctx context.Context, about *Subject, into runbook.Fact
 	}
 	for _, edge := range answer.ServiceAccounts.Edges {
 		for _, key := range edge.Node.Keys {
-			if key.ExpiresAt != nil && key.RevokedAt == nil && key.ReplacedBy == nil && time.Now().Before(*key.ExpiresAt) {
+			if key.ExpiresAt != nil && key.RevokedAt == nil && key.ReplacedBy == nil && time.Now().
+				Before(*key.ExpiresAt) {
 				into.Add("key.days", days(*key.ExpiresAt))
 			}
 		}

@@ -112,7 +112,8 @@ func (w *Walker) warnings(path string) (found []string, err error) {
 		}
 		text := lines.Text()
 		if json.Unmarshal(lines.Bytes(), &line) == nil {
-			if line.Level == "INFO" || line.Level == "DEBUG" || time.Since(line.Time) > recent || line.Time.Before(w.Since) {
+			if line.Level == "INFO" || line.Level == "DEBUG" || time.Since(line.Time) > recent ||
+				line.Time.Before(w.Since) {
 				continue
 			}
 			text = strings.TrimSpace(line.Msg + " " + line.Error)

@@ -60,7 +60,8 @@ func write(name, archive string, programs []string) error {
 func layerOf(programs []string) ([]byte, error) {
 	var out bytes.Buffer
 	into := tar.NewWriter(&out)
-	for _, dir := range []string{"dev/", "etc/", "proc/", "sys/", "tmp/", "usr/", "usr/local/", "usr/local/bin/", "var/"} {
+	for _, dir := range []string{"dev/", "etc/", "proc/", "sys/", "tmp/", "usr/", "usr/local/",
+		"usr/local/bin/", "var/"} {
 		if err := into.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755}); err != nil {
 			return nil, err
 		}

@@ -157,8 +157,10 @@ func (s settings) roles(ctx context.Context, api apiClient) {
 				"verbs": []string{"get", "list", "watch"}},
 		}},
 		"clusterrolebindings": {"metadata": meta,
-			"roleRef":  map[string]string{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": controllerUser},
-			"subjects": []any{map[string]string{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": controllerUser}}},
+			"roleRef": map[string]string{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+				"name": controllerUser},
+			"subjects": []any{map[string]string{"apiGroup": "rbac.authorization.k8s.io", "kind": "User",
+				"name": controllerUser}}},
 	} {
 		_ = until(ctx, path, func(ctx context.Context) error {
 			_, err := api.do(ctx, http.MethodPost, group+path, object)

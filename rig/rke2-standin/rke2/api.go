@@ -112,7 +112,8 @@ func (a apiClient) vouch(ctx context.Context, node, password string) error {
 	}
 	if string(secret.Data.Hash) != digest(password) {
 		return fmt.Errorf("Node password rejected, duplicate hostname or contents of '%s' may not match server "+
-			"node-passwd entry, try enabling a unique node name with the --with-node-id flag: %s", nodePasswordPath, node)
+			"node-passwd entry, try enabling a unique node name with the --with-node-id flag: %s",
+			nodePasswordPath, node)
 	}
 	return nil
 }

@@ -62,7 +62,8 @@ state = %q
 	if err := write(config, []byte(text), 0o600); err != nil {
 		return err
 	}
-	err = keep(ctx, "containerd", s.path("agent/containerd/containerd.log"), []string{"PATH=" + s.path("bin") + ":" + os.Getenv("PATH")}, program("containerd"),
+	err = keep(ctx, "containerd", s.path("agent/containerd/containerd.log"),
+		[]string{"PATH=" + s.path("bin") + ":" + os.Getenv("PATH")}, program("containerd"),
 		"-c", config, "-a", runDir+"/containerd.sock", "--log-level", "warn")
 	if err != nil {
 		return err
@@ -76,8 +77,8 @@ state = %q
 	for _, dir := range []string{program("images"), s.path("agent/images")} {
 		paths, _ := filepath.Glob(dir + "/*.tar")
 		for _, path := range paths {
-			out, err := exec.CommandContext(ctx, program("ctr"), "-a", runDir+"/containerd.sock", "-n", "k8s.io", "images",
-				"import", "--local", path).CombinedOutput()
+			out, err := exec.CommandContext(ctx, program("ctr"), "-a", runDir+"/containerd.sock",
+				"-n", "k8s.io", "images", "import", "--local", path).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("import %s: %w: %s", filepath.Base(path), err, strings.TrimSpace(string(out)))
 			}
@@ -126,7 +127,8 @@ func (s settings) registries() error {
 				fmt.Fprintf(&text, "  [host.%q.header]\n    authorization = %q\n", endpoint, "Basic "+basic)
 			}
 		}
-		if err := write(s.path("agent/etc/containerd/certs.d", host, "hosts.toml"), []byte(text.String()), 0o600); err != nil {
+		if err := write(s.path("agent/etc/containerd/certs.d", host, "hosts.toml"), []byte(text.String()),
+			0o600); err != nil {
 			return err
 		}
 	}

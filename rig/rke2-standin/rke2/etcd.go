@@ -109,9 +109,11 @@ func (s settings) etcdConfig(name, cluster, state string) error {
 		"listen-metrics-urls":         "http://127.0.0.1:2381",
 		"heartbeat-interval":          500, "election-timeout": 5000, "snapshot-count": 10000, "log-level": "warn",
 		"client-transport-security": map[string]any{"cert-file": tls + "/server-client.crt",
-			"key-file": tls + "/server-client.key", "client-cert-auth": true, "trusted-ca-file": tls + "/server-ca.crt"},
+			"key-file": tls + "/server-client.key", "client-cert-auth": true,
+			"trusted-ca-file": tls + "/server-ca.crt"},
 		"peer-transport-security": map[string]any{"cert-file": tls + "/peer-server-client.crt",
-			"key-file": tls + "/peer-server-client.key", "client-cert-auth": true, "trusted-ca-file": tls + "/peer-ca.crt"},
+			"key-file": tls + "/peer-server-client.key", "client-cert-auth": true,
+			"trusted-ca-file": tls + "/peer-ca.crt"},
 	}
 	raw, err := yaml.Marshal(config)
 	if err != nil {
@@ -295,8 +297,9 @@ func reset(ctx context.Context, s settings) error {
 	if err := write(s.resetFlag(), nil, 0o600); err != nil {
 		return err
 	}
-	fmt.Fprintln(os.Stderr, "Managed etcd cluster membership has been reset, restart without --cluster-reset flag now. "+
-		"Backup and delete ${datadir}/server/db on each peer etcd server and rejoin the nodes")
+	fmt.Fprintln(os.Stderr,
+		"Managed etcd cluster membership has been reset, restart without --cluster-reset flag now. "+
+			"Backup and delete ${datadir}/server/db on each peer etcd server and rejoin the nodes")
 	return nil
 }
 

@@ -15,7 +15,8 @@ const kubeletDir = "/var/lib/kubelet"
 // kubelet starts the kubelet. A node of the lab may have no cgroups of version 2 and no iptables, so that the kubelet
 // does without them, and it keeps no part of the node for anybody.
 func (s settings) kubelet(ctx context.Context) error {
-	raw, err := kubeconfig("https://127.0.0.1:"+proxyPort, s.path("agent/server-ca.crt"), s.path("agent/client-kubelet"))
+	raw, err := kubeconfig("https://127.0.0.1:"+proxyPort, s.path("agent/server-ca.crt"),
+		s.path("agent/client-kubelet"))
 	if err != nil {
 		return err
 	}
@@ -28,10 +29,12 @@ func (s settings) kubelet(ctx context.Context) error {
 	config, err := yaml.Marshal(map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 		"authentication": map[string]any{"anonymous": map[string]any{"enabled": false},
-			"webhook": map[string]any{"enabled": true}, "x509": map[string]any{"clientCAFile": s.path("agent/client-ca.crt")}},
+			"webhook": map[string]any{"enabled": true},
+			"x509":    map[string]any{"clientCAFile": s.path("agent/client-ca.crt")}},
 		"authorization": map[string]any{"mode": "Webhook"},
 		"tlsCertFile":   s.path("agent/serving-kubelet.crt"), "tlsPrivateKeyFile": s.path("agent/serving-kubelet.key"),
-		"staticPodPath": s.path("agent/pod-manifests"), "containerRuntimeEndpoint": "unix://" + runDir + "/containerd.sock",
+		"staticPodPath": s.path("agent/pod-manifests"), "containerRuntimeEndpoint": "unix://" + runDir +
+			"/containerd.sock",
 		"clusterDomain": "cluster.local", "resolvConf": s.value("resolv-conf", "/etc/resolv.conf"),
 		"failCgroupV1": false, "cgroupDriver": "cgroupfs", "cgroupsPerQOS": false, "enforceNodeAllocatable": []string{},
 		"makeIPTablesUtilChains": false, "localStorageCapacityIsolation": false, "failSwapOn": false, "oomScoreAdj": 0,
@@ -47,7 +50,8 @@ func (s settings) kubelet(ctx context.Context) error {
 	if err := write(s.path("agent/etc/kubelet.yaml"), config, 0o600); err != nil {
 		return err
 	}
-	args := []string{"--config=" + s.path("agent/etc/kubelet.yaml"), "--kubeconfig=" + s.path("agent/kubelet.kubeconfig"),
+	args := []string{"--config=" + s.path("agent/etc/kubelet.yaml"),
+		"--kubeconfig=" + s.path("agent/kubelet.kubeconfig"),
 		"--root-dir=" + kubeletDir, "--hostname-override=" + s.nodeName(), "--node-ip=" + s.nodeIP(), "--v=0"}
 	if labels := s.values["node-label"]; len(labels) > 0 {
 		args = append(args, "--node-labels="+strings.Join(labels, ","))
@@ -58,5 +62,6 @@ func (s settings) kubelet(ctx context.Context) error {
 	for _, arg := range s.values["kubelet-arg"] {
 		args = append(args, "--"+arg)
 	}
-	return keep(ctx, "kubelet", s.path("agent/logs/kubelet.log"), []string{releaseVar + "=" + version}, filepath.Clean(program("kube")), args...)
+	return keep(ctx, "kubelet", s.path("agent/logs/kubelet.log"), []string{releaseVar + "=" + version},
+		filepath.Clean(program("kube")), args...)
 }

@@ -160,8 +160,8 @@ func (s settings) tokens() error {
 		return errors.New("the stand-in needs --token or --token-file")
 	}
 	head := "K10" + digest(string(ca)) + "::"
-	for path, token := range map[string]string{"server/token": "server:" + servers, "server/node-token": "server:" + servers,
-		"server/agent-token": "node:" + agents} {
+	for path, token := range map[string]string{"server/token": "server:" + servers,
+		"server/node-token": "server:" + servers, "server/agent-token": "node:" + agents} {
 		if err := write(s.path(path), []byte(head+token+"\n"), 0o600); err != nil {
 			return err
 		}

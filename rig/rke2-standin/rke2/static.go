@@ -30,12 +30,15 @@ func (s settings) staticPods() error {
 			"--client-ca-file=" + tls + "/client-ca.crt", "--enable-admission-plugins=NodeRestriction",
 			"--etcd-servers=https://127.0.0.1:2379", "--etcd-cafile=" + tls + "/etcd/server-ca.crt",
 			"--etcd-certfile=" + tls + "/etcd/client.crt", "--etcd-keyfile=" + tls + "/etcd/client.key",
-			"--kubelet-certificate-authority=" + rootCA, "--kubelet-client-certificate=" + tls + "/client-kube-apiserver.crt",
-			"--kubelet-client-key=" + tls + "/client-kube-apiserver.key", "--kubelet-preferred-address-types=InternalIP",
+			"--kubelet-certificate-authority=" + rootCA, "--kubelet-client-certificate=" + tls +
+				"/client-kube-apiserver.crt",
+			"--kubelet-client-key=" + tls + "/client-kube-apiserver.key",
+			"--kubelet-preferred-address-types=InternalIP",
 			"--tls-cert-file=" + tls + "/serving-kube-apiserver.crt",
 			"--tls-private-key-file=" + tls + "/serving-kube-apiserver.key",
 			"--service-account-issuer=https://kubernetes.default.svc." + cidr["cluster-domain"],
-			"--service-account-key-file=" + tls + "/service.key", "--service-account-signing-key-file=" + tls + "/service.key",
+			"--service-account-key-file=" + tls + "/service.key", "--service-account-signing-key-file=" +
+				tls + "/service.key",
 			"--service-cluster-ip-range=" + cidr["service-cidr"], "--anonymous-auth=false", "--profiling=false",
 			"--requestheader-client-ca-file=" + tls + "/request-header-ca.crt",
 			"--requestheader-allowed-names=system:auth-proxy", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
@@ -102,7 +105,8 @@ func (s settings) endStatic() error {
 		line, _ := os.ReadFile(dir + "/cmdline") // one that has ended has none
 		name, _, _ := strings.Cut(string(line), "\x00")
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && slices.Contains([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}, name) {
+		if err == nil && slices.Contains([]string{"etcd", "kube-apiserver", "kube-controller-manager",
+			"kube-scheduler"}, name) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -147,7 +151,8 @@ func (s settings) staticPod(name, command string, args, more []string) map[strin
 		"spec": map[string]any{
 			"hostNetwork": true, "priorityClassName": "system-cluster-critical", "volumes": volumes,
 			"containers": []any{map[string]any{
-				"name": name, "image": coreImage, "imagePullPolicy": "Never", "command": append([]string{command}, args...),
+				"name": name, "image": coreImage, "imagePullPolicy": "Never",
+				"command":      append([]string{command}, args...),
 				"env":          []any{map[string]any{"name": releaseVar, "value": version}},
 				"volumeMounts": mounts, "securityContext": map[string]any{"privileged": false},
 			}},

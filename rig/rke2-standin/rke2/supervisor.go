@@ -168,7 +168,8 @@ func (s *supervisor) signs(kind string) http.HandlerFunc {
 		by, what := "client-ca", request{name: "system:node:" + name, groups: []string{"system:nodes"}, asks: true}
 		switch kind {
 		case "serving-kubelet":
-			by, what = "server-ca", request{name: name, hosts: []string{name, ip, "127.0.0.1", "localhost"}, serves: true}
+			by, what = "server-ca", request{name: name, hosts: []string{name, ip, "127.0.0.1", "localhost"},
+				serves: true}
 		case "client-rke2-controller":
 			what = request{name: controllerUser, asks: true}
 		}

@@ -25,5 +25,6 @@ func TestAVersionIsPublishedOnceAndPinsWhatItNames(t *testing.T) {
 	made, err := document.Publish(version, []Pin{{"image", MediaType, "r@sha256:1", "sha256:1"}})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"version":"1.0.0-local.0123456789ab","artifacts":[{"name":"image",
-		"mediaType":"application/vnd.oci.image.manifest.v1+json","ref":"r@sha256:1","digest":"sha256:1"}]}`, string(made))
+		"mediaType":"application/vnd.oci.image.manifest.v1+json","ref":"r@sha256:1","digest":"sha256:1"}]}`,
+		string(made))
 }

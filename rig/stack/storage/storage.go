@@ -31,19 +31,22 @@ const own = "volumes"
 // machine, and returns how the node mounts what is shared.
 func Prepare(installation, state string) (lab.Bind, error) {
 	shared := filepath.Join(installation, "storage", Shared)
-	return lab.Bind{Source: shared, Target: sharedPath}, errors.Join(os.MkdirAll(shared, 0o700), os.MkdirAll(filepath.Join(state, own), 0o700))
+	return lab.Bind{Source: shared, Target: sharedPath}, errors.Join(os.MkdirAll(shared, 0o700),
+		os.MkdirAll(filepath.Join(state, own), 0o700))
 }
 
 // Flags returns the flags of a node's agent, which sees the node's state at a path.
 func Flags(state string) []string {
-	return []string{"--storage", Shared + "=shared:" + sharedPath, "--storage", Local + "=local:" + filepath.Join(state, own)}
+	return []string{"--storage", Shared + "=shared:" + sharedPath, "--storage",
+		Local + "=local:" + filepath.Join(state, own)}
 }
 
 // classes are the storage classes of a demonstration.
 var classes = []gql.CreateStorageClassInput{
 	{Name: Shared, Kind: gql.StorageKindShared, Title: "Shared file system",
 		Description: "Files that members on all nodes share."},
-	{Name: Local, Kind: gql.StorageKindLocal, Title: "A node's own disk", Description: "Fast, of a fixed size, and lost with its node."},
+	{Name: Local, Kind: gql.StorageKindLocal, Title: "A node's own disk",
+		Description: "Fast, of a fixed size, and lost with its node."},
 }
 
 // Seed returns what makes the storage classes of a demonstration that are not there.
@@ -54,7 +57,9 @@ func Seed(operator graphql.Client) func(context.Context) error {
 			return err
 		}
 		for _, class := range classes {
-			if slices.ContainsFunc(known.StorageClasses, func(c gql.StorageClass) bool { return c.Name == class.Name }) {
+			if slices.ContainsFunc(known.StorageClasses, func(c gql.StorageClass) bool {
+				return c.Name == class.Name
+			}) {
 				continue
 			}
 			if _, err := gql.CreateStorageClass(ctx, operator, class); err != nil {

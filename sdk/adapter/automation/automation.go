@@ -69,7 +69,8 @@ func (a *Account) For(instanceID string) (*client.Client, error) {
 // adapter then leaves the instance to people.
 func Unchosen(err error) bool {
 	var refused *client.Error
-	return errors.As(err, &refused) && (refused.Code == client.CodeFailedPrecondition || refused.Code == client.CodeNotFound)
+	return errors.As(err, &refused) && (refused.Code == client.CodeFailedPrecondition ||
+		refused.Code == client.CodeNotFound)
 }
 
 // Forget drops the token of an instance, after a call with it was refused: another account may be chosen meanwhile.

@@ -186,7 +186,9 @@ func serve(ctx context.Context, spec Spec, o options, stderr io.Writer) error {
 		return err
 	}
 	log.Info("listening", "address", listener.Addr().String(), "platform", o.platform, "revision", revision())
-	return beside(ctx, spec, account, log, func(ctx context.Context) error { return serveHTTP(ctx, kit, listener, log) })
+	return beside(ctx, spec, account, log, func(ctx context.Context) error {
+		return serveHTTP(ctx, kit, listener, log)
+	})
 }
 
 func newKit(spec Spec, o options, log *slog.Logger) (*adapter.Kit, error) {
@@ -212,7 +214,8 @@ func serveHTTP(ctx context.Context, kit *adapter.Kit, listener net.Listener, log
 	mux.Handle("/", kit.Handler())
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(),
+			slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(limit(listener, maxConnections)) }()

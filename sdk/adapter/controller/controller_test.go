@@ -56,7 +56,8 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"no directory": {[]string{"--platform-url", "http://p"}, 2, "--state-dir"},
 		"unknown flag": {[]string{"--nonsense"}, 2, "nonsense"},
 		"argument":     {[]string{"--platform-url", "http://p", "--state-dir", dir, "more"}, 2, `"more"`},
-		"bad level":    {[]string{"--platform-url", "http://p", "--state-dir", dir, "--log-level", "loud"}, 1, "--log-level"},
+		"bad level": {[]string{"--platform-url", "http://p", "--state-dir", dir, "--log-level", "loud"},
+			1, "--log-level"},
 		"bad address": {[]string{"--platform-url", "http://p", "--state-dir", t.TempDir(), "--listen", "nowhere:x"}, 1,
 			"--listen"},
 		// Each case that opens its journal has a directory of its own: a program that another test starts may keep the
@@ -91,8 +92,9 @@ func TestTheVersionsAreToldApart(t *testing.T) {
 func TestAnAccountThatCannotBeReadIsNamed(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
-	require.Equal(t, 1, controller.Run(context.Background(), spec(), []string{"--platform-url", "http://p", "--state-dir",
-		t.TempDir(), "--service-account-file", "/nowhere"}, io.Discard, &stderr))
+	require.Equal(t, 1, controller.Run(context.Background(), spec(),
+		[]string{"--platform-url", "http://p", "--state-dir",
+			t.TempDir(), "--service-account-file", "/nowhere"}, io.Discard, &stderr))
 	require.Contains(t, stderr.String(), "--service-account-file")
 }
 
@@ -102,7 +104,8 @@ func TestEvidenceIsPrinted(t *testing.T) {
 	its.Conformance, its.Tenancy = []byte("whole"), []byte("part")
 	for kind, want := range map[string]string{"conformance": "whole", "tenancy": "part"} {
 		var stdout bytes.Buffer
-		require.Zero(t, controller.Run(context.Background(), its, []string{"--print-evidence", kind}, &stdout, io.Discard))
+		require.Zero(t, controller.Run(context.Background(), its, []string{"--print-evidence", kind}, &stdout,
+			io.Discard))
 		require.Equal(t, want, stdout.String())
 	}
 	require.Equal(t, 2, controller.Run(context.Background(), its, []string{"--print-evidence", "lint"}, io.Discard,

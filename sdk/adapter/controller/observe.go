@@ -47,7 +47,8 @@ func byComponent(members []adapter.Member, observed []adapter.MemberObservation,
 		}
 		delete(of, member.ComponentKey)
 		health, summary := whole(part, what)
-		list = append(list, adapter.RoleObservation{ComponentKey: member.ComponentKey, Health: health, Summary: summary})
+		list = append(list, adapter.RoleObservation{ComponentKey: member.ComponentKey, Health: health,
+			Summary: summary})
 	}
 	return list
 }

@@ -17,7 +17,7 @@ func printVersion(spec Spec, out io.Writer) error {
 	if err := json.Unmarshal(spec.Manifest, &document); err != nil {
 		return fmt.Errorf("the manifest: %w", err)
 	}
-	_, err := fmt.Fprintf(out, "%s %s\napp %s %s\ncontract %s\n", spec.Name, cmp.Or(spec.Build, revision()), document.App,
-		cmp.Or(document.Version, "without a version"), strings.Join(adapter.ContractVersions(), " "))
+	_, err := fmt.Fprintf(out, "%s %s\napp %s %s\ncontract %s\n", spec.Name, cmp.Or(spec.Build, revision()),
+		document.App, cmp.Or(document.Version, "without a version"), strings.Join(adapter.ContractVersions(), " "))
 	return err
 }

@@ -128,12 +128,14 @@ func actionError(err error) error {
 			Message: "the idempotency key was used with another input", Path: "idempotencyKey"}
 	case errors.As(err, &platform):
 		return unprocessable{contract.ErrorBody{Code: contract.CodePlatform,
-			Message: wire.Clip(platform.Code+": "+platform.Message, contract.MaxMessage), Retryable: platform.Retryable}}
+			Message:   wire.Clip(platform.Code+": "+platform.Message, contract.MaxMessage),
+			Retryable: platform.Retryable}}
 	case errors.As(err, &failed):
 		return unprocessable{contract.ErrorBody{Code: failed.Code, Message: wire.Clip(failed.Message,
 			contract.MaxMessage), Retryable: failed.Retryable}}
 	case errors.Is(err, context.DeadlineExceeded):
-		return contract.ErrorBody{Code: contract.CodeUnavailable, Message: "the action did not end in time", Retryable: true}
+		return contract.ErrorBody{Code: contract.CodeUnavailable, Message: "the action did not end in time",
+			Retryable: true}
 	}
 	return refused(err)
 }

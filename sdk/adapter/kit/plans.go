@@ -97,7 +97,8 @@ func (k *Kit) planned(ctx context.Context, app *compiledApp, body contract.PlanR
 func choice(ctx context.Context, app *compiledApp, call *PlanCall) (contract.PlanAnswer, error) {
 	chosen, err := app.Leaving(ctx, call, call.Request.Choose.Count)
 	answer := contract.PlanAnswer{
-		Verdict: contract.VerdictSafe, Reasons: []contract.PlanReason{}, WorkLost: []contract.Work{}, Chosen: []string{},
+		Verdict: contract.VerdictSafe, Reasons: []contract.PlanReason{}, WorkLost: []contract.Work{},
+		Chosen: []string{},
 	}
 	for _, member := range chosen {
 		answer.Chosen = append(answer.Chosen, member.ID)

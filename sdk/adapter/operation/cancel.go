@@ -60,7 +60,8 @@ func cancelOutcome(op *operation) contract.CancelResult {
 	case op.status.State == contract.StateCanceled:
 		return contract.CancelResult{Outcome: contract.CancelDone, Message: "the operation was stopped"}
 	case op.status.State.Terminal():
-		return contract.CancelResult{Outcome: contract.CancelTooLate, Message: "the operation has " + string(op.status.State)}
+		return contract.CancelResult{Outcome: contract.CancelTooLate,
+			Message: "the operation has " + string(op.status.State)}
 	case op.committed:
 		return contract.CancelResult{Outcome: contract.CancelTooLate,
 			Message: "the operation can no longer be stopped safely"}

@@ -88,7 +88,8 @@ func New(options Options) *Engine {
 // when the engine is not running.
 func (e *Engine) Serve(ctx context.Context, next func(context.Context) error) error {
 	if !e.enter() {
-		return contract.ErrorBody{Code: contract.CodeUnavailable, Message: "the adapter is not running", Retryable: true}
+		return contract.ErrorBody{Code: contract.CodeUnavailable, Message: "the adapter is not running",
+			Retryable: true}
 	}
 	defer e.runs.Done()
 	ctx, cancel := context.WithCancel(ctx)

@@ -171,7 +171,9 @@ func (e *Engine) finish(ctx context.Context, run *Run, err error) {
 		}
 	default:
 		failure := operationError(deadlineFirst(cause, err))
-		change = func(s *contract.Status) { s.State, s.Error, s.Message = contract.StateFailed, failure, failure.Message }
+		change = func(s *contract.Status) {
+			s.State, s.Error, s.Message = contract.StateFailed, failure, failure.Message
+		}
 	}
 	if !e.end(run, func(s *contract.Status) {
 		change(s)

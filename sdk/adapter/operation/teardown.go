@@ -32,7 +32,8 @@ func (r *Run) Teardown(ctx context.Context, members []contract.Member) error {
 		defer mu.Unlock()
 		if r.Force() && IsUnreachable(err) {
 			passed = append(passed, member.ID)
-			return r.Member(member.ID, contract.MemberRemoved, contract.HealthUnknown, map[string]any{"tornDown": false})
+			return r.Member(member.ID, contract.MemberRemoved, contract.HealthUnknown,
+				map[string]any{"tornDown": false})
 		}
 		left[member.ID] = len(residue.Processes) + len(residue.Mounts) + residue.Files
 		return err

@@ -58,8 +58,8 @@ func (e *Engine) stillborn(op *operation, dispatch contract.Dispatch, hash strin
 	status := contract.Status{OperationID: op.id, Attempt: dispatch.Attempt, State: contract.StateCanceled,
 		Phase:   "canceled",
 		Message: "it was canceled before its dispatch arrived", Members: []contract.MemberUpdate{},
-		Error: &contract.OperationError{Code: contract.CodeCanceled, Message: "it was canceled before its dispatch arrived",
-			Owner: contract.OwnerUser, Retryable: true}}
+		Error: &contract.OperationError{Code: contract.CodeCanceled,
+			Message: "it was canceled before its dispatch arrived", Owner: contract.OwnerUser, Retryable: true}}
 	err := e.recordLocked(op, journal.Record{Dispatch: &dispatch, Hash: hash, Generation: dispatch.Attempt,
 		Status: &status, Mark: e.feed.Mark(), Canceled: true, Stillborn: true}, true)
 	if err == nil {

@@ -47,7 +47,8 @@ func TestTheDigestRestsOnOutcomesAlone(t *testing.T) {
 		Results: []Result{{ID: "b.b", Outcome: Passed, Seconds: 1}, {ID: "a.a", Outcome: Skipped, Reason: "x"}},
 		Started: time.Now(),
 	}
-	two := Report{Results: []Result{{ID: "a.a", Outcome: Skipped, Reason: "y"}, {ID: "b.b", Outcome: Passed, Seconds: 2}}}
+	two := Report{Results: []Result{{ID: "a.a", Outcome: Skipped, Reason: "y"},
+		{ID: "b.b", Outcome: Passed, Seconds: 2}}}
 	require.NoError(t, one.seal())
 	require.NoError(t, two.seal())
 	require.Equal(t, one.Digest, two.Digest)

@@ -55,7 +55,8 @@ func (t *tiny) observe(r *http.Request, _ []byte) reply {
 		key := "look." + rand.Text()
 		err := t.look(r.Context(), access, member.ID, key, adapter.TaskResidue, adapter.ResidueQuery{})
 		if err != nil && t.broken("tenancy.token") {
-			err = t.look(r.Context(), t.kept(held.instance.ID), member.ID, key, adapter.TaskResidue, adapter.ResidueQuery{})
+			err = t.look(r.Context(), t.kept(held.instance.ID), member.ID, key, adapter.TaskResidue,
+				adapter.ResidueQuery{})
 		}
 		one := adapter.MemberObservation{ID: member.ID, Health: adapter.Healthy}
 		if err != nil && !t.broken("observe.honest") {
@@ -138,7 +139,8 @@ func (t *tiny) act(r *http.Request, body []byte) reply {
 		return refuse(http.StatusNotFound, "NOT_FOUND", "", "no such action")
 	case (!isText || text == "" || len(input) != 1) && !t.broken("action.input"):
 		return refuse(
-			http.StatusUnprocessableEntity, "INVALID_ARGUMENT", "input.text", "text is missing, or something else is there",
+			http.StatusUnprocessableEntity, "INVALID_ARGUMENT", "input.text",
+			"text is missing, or something else is there",
 		)
 	}
 	t.disk.mu.Lock()
@@ -186,8 +188,9 @@ func (t *tiny) usage(r *http.Request, _ []byte) reply {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for n := after; n < len(held.members) && len(page.Records) < 1; n++ {
 		record := adapter.UsageRecord{
-			ID: held.instance.ID + "." + held.members[n].ID + nonceOr(t.broken("usage.stable")), Dimension: "unit.seconds",
-			Quantity: "60.5", From: began, To: began.Add(time.Minute), MemberID: held.members[n].ID,
+			ID:        held.instance.ID + "." + held.members[n].ID + nonceOr(t.broken("usage.stable")),
+			Dimension: "unit.seconds",
+			Quantity:  "60.5", From: began, To: began.Add(time.Minute), MemberID: held.members[n].ID,
 		}
 		if t.broken("crash.usage") && t.incarnation > 1 { // its ids are of the process that counts
 			record.ID += fmt.Sprint(".", t.incarnation)

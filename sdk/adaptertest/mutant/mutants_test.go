@@ -91,7 +91,8 @@ var more = map[string]string{
 func TestAFaultIsCaughtWhenItsGroupAloneIsRun(t *testing.T) {
 	t.Parallel()
 	for fault, only := range map[string]string{
-		"secret.log": "secret.log", "secret.failure": "secret.log", "drain.waits": "drain", "upgrade.changes": "upgrade",
+		"secret.log": "secret.log", "secret.failure": "secret.log", "drain.waits": "drain",
+		"upgrade.changes": "upgrade",
 		"remove.headless": "remove",
 	} {
 		t.Run(fault, func(t *testing.T) {
@@ -172,16 +173,19 @@ func usual() []string {
 	return []string{
 		"describe.stable", "dispatch.idempotent", "dispatch.concurrent", "dispatch.mismatch", "dispatch.lost_reply",
 		"attempt.stale",
-		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.tombstone", "cancel.race",
+		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.tombstone",
+		"cancel.race",
 		"deadline.near",
 		"body.config",
-		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "observe.patient", "action.idempotent",
+		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "observe.patient",
+		"action.idempotent",
 		"usage.cursor",
 		"usage.stable", "usage.skips", "crash.usage", "describe.fields", "status.fields", "status.words",
 		"plan.harmless", "answer.schema", "observe.words", "drain.asks", "drain.waits", "drain.each", "upgrade.changes",
 		"upgrade.looks", "remove.headless", "recover.each", "describe.manifest",
 		"add.undone", "drain.canceled", "remove.several",
-		"force.redispatch", "decommission.clean", "decommission.config", "crash.resumes", "crash.once", "secret.answers",
+		"force.redispatch", "decommission.clean", "decommission.config", "crash.resumes", "crash.once",
+		"secret.answers",
 	}
 }
 

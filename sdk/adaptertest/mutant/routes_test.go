@@ -103,11 +103,12 @@ func (t *tiny) describe(*http.Request, []byte) reply {
 		Name: "tiny.note", DisplayName: "Note", PermissionKey: "apps.queue.submit", Risk: adapter.RiskWrite,
 		InputSchema: json.RawMessage(noteInput), OutputSchema: json.RawMessage(noteOutput),
 	}
-	d := adapter.Description{ContractVersions: []string{"1.1", "1.0"}, Name: name, Build: "test", Apps: []adapter.AppInfo{{
-		Slug: name, Operations: adapter.Kinds(), ConfigSchema: json.RawMessage(configSchema),
-		Components:      []adapter.Component{{Key: "unit", DisplayName: "Unit", Min: 1, Max: 4, Default: 2}},
-		UsageDimensions: []adapter.UsageDimension{{Name: "unit.seconds", Unit: "second"}},
-	}}}
+	d := adapter.Description{ContractVersions: []string{"1.1", "1.0"}, Name: name, Build: "test",
+		Apps: []adapter.AppInfo{{
+			Slug: name, Operations: adapter.Kinds(), ConfigSchema: json.RawMessage(configSchema),
+			Components:      []adapter.Component{{Key: "unit", DisplayName: "Unit", Min: 1, Max: 4, Default: 2}},
+			UsageDimensions: []adapter.UsageDimension{{Name: "unit.seconds", Unit: "second"}},
+		}}}
 	switch {
 	case t.broken("describe.valid"):
 		d.Apps[0].Components[0].Default = 9
@@ -206,7 +207,8 @@ func (t *tiny) page(after uint64, same bool) (adapter.OperationsPage, <-chan str
 		list = list[:most]
 		last = list[most-1].version
 	}
-	page := adapter.OperationsPage{Epoch: epoch, Cursor: fmt.Sprintf("%s:%d", epoch, last), Operations: []adapter.Status{}}
+	page := adapter.OperationsPage{Epoch: epoch, Cursor: fmt.Sprintf("%s:%d", epoch, last),
+		Operations: []adapter.Status{}}
 	for _, held := range list {
 		page.Operations = append(page.Operations, held.status)
 	}
@@ -250,7 +252,8 @@ func (t *tiny) wrong(d adapter.Dispatch, id string) string {
 	more := len(config) > 1 || (len(config) == 1 && (!sized || size < 1 || size > 9))
 	for field, bad := range map[string]bool{
 		"operationId": d.OperationID == "" || (d.OperationID != id && !t.broken("body.id")),
-		"kind":        d.Kind == "", "attempt": d.Attempt < 1, "deadline": d.Deadline.IsZero() && !t.broken("body.missing"),
+		"kind":        d.Kind == "", "attempt": d.Attempt < 1, "deadline": d.Deadline.IsZero() &&
+			!t.broken("body.missing"),
 		"instance.id": d.Instance.ID == "", "platform.graphqlUrl": d.Platform.GraphQLURL == "",
 		"platform.token": d.Platform.Token == "",
 		"instance.app":   d.Instance.App == "" || (d.Instance.App != name && !t.broken("body.app")),

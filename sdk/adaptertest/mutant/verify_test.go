@@ -95,7 +95,8 @@ func (t *tiny) fits(c adapter.RequestClaims, r *http.Request, body []byte) bool 
 		"target": c.Target == target || (t.broken("signature.query") && c.Target == r.URL.Path) ||
 			(t.broken("signature.target") && c.Target == adapter.AdapterPath) ||
 			(t.broken("tenancy.instance") && bothBelow("/v1/instances/", c.Target, target)) ||
-			(t.broken("tenancy.operation") && r.Method != http.MethodPut && bothBelow("/v1/operations/", c.Target, target)),
+			(t.broken("tenancy.operation") && r.Method != http.MethodPut &&
+				bothBelow("/v1/operations/", c.Target, target)),
 	}
 	for claim, good := range right {
 		if !good && !t.broken("signature."+claim) {

@@ -98,7 +98,8 @@ func (r *run) work() error {
 				r.d.Members[0].ID,
 				"again",
 				adapter.TaskStartProcess,
-				adapter.StartProcess{Name: "again", Command: []string{"sleep", "60"}, Restart: adapter.Restart{Policy: "never"}},
+				adapter.StartProcess{Name: "again", Command: []string{"sleep", "60"},
+					Restart: adapter.Restart{Policy: "never"}},
 			)
 		}
 		return each(r.d.Targets, r.bring)
@@ -257,7 +258,8 @@ func (t *tiny) bury(id string, attempt int) reply {
 	if !t.broken("cancel.tombstone") {
 		t.disk.tombstones[id] = max(attempt, t.disk.tombstones[id])
 	}
-	return reply{http.StatusOK, adapter.CancelResult{Outcome: adapter.CancelUnknown, Tombstone: true, Message: "so it is"}}
+	return reply{http.StatusOK, adapter.CancelResult{Outcome: adapter.CancelUnknown, Tombstone: true,
+		Message: "so it is"}}
 }
 
 func (t *tiny) cancelRoute(req *http.Request, body []byte) reply {

@@ -34,7 +34,8 @@ func TestAnswersAreShapedByTheSDLInTheOrderAsked(t *testing.T) {
 	t.Parallel()
 	server := clienttest.New(t, schemaFiles)
 	server.Handle("app", func(call clienttest.Call) (any, error) {
-		return clienttest.Object{"slug": call.Args["slug"], "activeManifest": clienttest.Object{"version": "1.0.0"}}, nil
+		return clienttest.Object{"slug": call.Args["slug"],
+			"activeManifest": clienttest.Object{"version": "1.0.0"}}, nil
 	})
 	answer := post(
 		t,

@@ -74,7 +74,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	data, path, err := s.execute(r, ready)
 	if err != nil {
 		s.answer(
-			w, http.StatusOK, Object{"data": nil, "errors": []Object{envelope(err, path, r.Header.Get("X-Correlation-Id"))}},
+			w, http.StatusOK, Object{"data": nil, "errors": []Object{envelope(err, path,
+				r.Header.Get("X-Correlation-Id"))}},
 		)
 		return
 	}
@@ -113,7 +114,8 @@ func (s *Server) execute(r *http.Request, ready *prepared) (*ordered, []any, err
 	}
 	data := &ordered{}
 	for _, field := range s.collect(ready.operation.SelectionSet, root) {
-		call := Call{Context: r.Context(), Field: field.Name, Args: field.ArgumentMap(ready.variables), Header: r.Header}
+		call := Call{Context: r.Context(), Field: field.Name, Args: field.ArgumentMap(ready.variables),
+			Header: r.Header}
 		value, err := s.resolve(call)
 		if err == nil {
 			value, err = s.shape(field, value)

@@ -48,7 +48,8 @@ func (v *Volume) Download(ctx context.Context, path, to string) error {
 
 // part is where a file waits until all of it is there. Another file, or the same with other bytes, waits elsewhere.
 func (v *Volume) part(path, to string, info Info) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", v.Client.Server(), v.ID, path, info.Tag, info.Size))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%d", v.Client.Server(), v.ID, path, info.Tag,
+		info.Size))
 	return filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"."+hex.EncodeToString(sum[:6])+".part")
 }
 

@@ -197,6 +197,6 @@ func passing(err error) bool {
 
 // broken is the error of a connection that broke off.
 func broken(err error) error {
-	return &client.Error{Code: client.CodeUnavailable, Message: "the connection broke off: " + err.Error(), Retryable: true,
-		Err: err}
+	return &client.Error{Code: client.CodeUnavailable, Message: "the connection broke off: " + err.Error(),
+		Retryable: true, Err: err}
 }

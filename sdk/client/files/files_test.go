@@ -136,7 +136,8 @@ func TestAnUploadGoesOnWhereItWasCut(t *testing.T) {
 	n.cut = map[int]int{1: 1_000, 2: 0, 3: 5_000}
 	require.NoError(t, n.volume.Upload(t.Context(), file, "x", 0o600))
 	require.True(t, bytes.Equal(content, n.content))
-	require.Equal(t, []string{"", "bytes 1000-1048575/1048576", "bytes 1000-1048575/1048576", "bytes 6000-1048575/1048576"},
+	require.Equal(t, []string{"", "bytes 1000-1048575/1048576", "bytes 1000-1048575/1048576",
+		"bytes 6000-1048575/1048576"},
 		n.ranges)
 }
 

@@ -30,7 +30,8 @@ func (v *Volume) Upload(ctx context.Context, file *os.File, path string, mode os
 			return false, err
 		}
 		moved, last = from > last && last >= 0, from
-		return moved, v.bring(ctx, file, path, mode, digest, volumefiles.Part{From: from, Length: size - from, Total: size})
+		return moved, v.bring(ctx, file, path, mode, digest, volumefiles.Part{From: from, Length: size - from,
+			Total: size})
 	})
 }
 

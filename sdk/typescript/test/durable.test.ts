@@ -5,7 +5,7 @@ import builtin, * as fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import * as os from "node:os";
 import * as path from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import type { Status } from "../src/contract.js";
 import { Feed } from "../src/feed.js";
 import { Lines, lock } from "../src/files.js";
@@ -13,7 +13,12 @@ import { Instances } from "../src/instances.js";
 import { Journal } from "../src/operation.js";
 import { dispatch } from "./sample.js";
 
-const folder = (): string => fs.mkdtempSync(path.join(os.tmpdir(), "counter-"));
+/** folder makes a folder that is deleted when the test that asked for it has ended. */
+const folder = (): string => {
+  const made = fs.mkdtempSync(path.join(os.tmpdir(), "counter-"));
+  after(() => fs.rmSync(made, { recursive: true, force: true }));
+  return made;
+};
 const never = new AbortController().signal;
 const status = (id: string, state: Status["state"]): Status => ({ operationId: id, attempt: 1, state, phase: "", percent: 0, message: "", members: [] });
 

@@ -3,14 +3,19 @@ import assert from "node:assert/strict";
 import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { App, every, Interrupted, Keys, pause, seal, TimedOut, UsageLog, within, type UsageRecord } from "../src/index.js";
 import { clip } from "../src/contract.js";
 import { Log, mask } from "../src/log.js";
 import { using } from "../src/scope.js";
 import { open } from "../src/seal.js";
 
-const folder = (): string => fs.mkdtempSync(path.join(os.tmpdir(), "parts-"));
+/** folder makes a folder that is deleted when the test that asked for it has ended. */
+const folder = (): string => {
+  const made = fs.mkdtempSync(path.join(os.tmpdir(), "parts-"));
+  after(() => fs.rmSync(made, { recursive: true, force: true }));
+  return made;
+};
 
 test("a box of libsodium's is opened, and its own kind is written", () => {
   const key = Buffer.from(Array.from({ length: 32 }, (_, n) => n));

@@ -172,7 +172,8 @@ func (c *counter) slice(ctx context.Context, in slice) error {
 	}
 	all := len(sums)
 	sums = slices.DeleteFunc(sums, func(s *sum) bool { return s.over })
-	if err := c.feed(ctx, sums, func(s *sum) { c.engine.AddTotal(&s.Record, s.seconds) }); err != nil || len(sums) == all {
+	if err := c.feed(ctx, sums, func(s *sum) { c.engine.AddTotal(&s.Record, s.seconds) }); err != nil ||
+		len(sums) == all {
 		return err
 	}
 	if sums, err = tx.Collect(ctx, c.Tx, scanSum, aloneSQL, args...); err != nil {
@@ -208,12 +209,13 @@ func (c *counter) describe(ctx context.Context, sums []*sum) error {
 	var r rating.Record
 	tag, err := pgx.ForEachRow(rows, []any{&n, &r.Source, &r.ID, &r.Project, &r.Meter, &r.Basis, &r.Unit, &r.SKU,
 		&r.Region,
-		&r.Borne, &r.Session, &r.Instance, &r.Allocation, &r.Member, &r.Component, &r.Operation, &r.Volume}, func() error {
-		into := &sums[n].Record
-		r.From, r.To, r.Quantity = into.From, into.To, into.Quantity
-		*into = r
-		return nil
-	})
+		&r.Borne, &r.Session, &r.Instance, &r.Allocation, &r.Member, &r.Component, &r.Operation, &r.Volume},
+		func() error {
+			into := &sums[n].Record
+			r.From, r.To, r.Quantity = into.From, into.To, into.Quantity
+			*into = r
+			return nil
+		})
 	if err == nil && tag.RowsAffected() != int64(len(sums)) {
 		err = fmt.Errorf("%d of %d records were found again", tag.RowsAffected(), len(sums))
 	}

@@ -109,9 +109,10 @@ func document(s *billing.Statement) string {
 	}
 	encoded, err := json.MarshalIndent(map[string]any{"tenantId": s.TenantID, "projectId": s.ProjectID,
 		"periodId": s.Period.ID,
-		"from":     stamp(s.Period.StartsAt), "to": stamp(s.Period.EndsAt), "final": s.Final, "currency": s.Period.Currency,
-		"lines":   lines,
-		"charges": minor(s, s.Charges), "credits": minor(s, s.Credits), "total": minor(s,
+		"from":     stamp(s.Period.StartsAt), "to": stamp(s.Period.EndsAt), "final": s.Final,
+		"currency": s.Period.Currency,
+		"lines":    lines,
+		"charges":  minor(s, s.Charges), "credits": minor(s, s.Credits), "total": minor(s,
 			s.Total), "unpriced": s.Unpriced}, "", "  ")
 	if err != nil {
 		panic(err) // text always encodes
@@ -126,8 +127,8 @@ var lineHeading = []string{"key", "project_id", "from", "to", "correction", "met
 func lineRows(s *billing.Statement) (out [][]string) {
 	for _, line := range s.Lines {
 		l := shown(s, line)
-		out = append(out, []string{l.Key, l.Project, l.From, l.To, fmt.Sprint(l.Correction), l.Meter, l.Unit, l.SKU, l.Region,
-			orEmpty(l.Price), l.Quantity, l.Billed, l.Currency, orEmpty(l.Amount)})
+		out = append(out, []string{l.Key, l.Project, l.From, l.To, fmt.Sprint(l.Correction), l.Meter, l.Unit,
+			l.SKU, l.Region, orEmpty(l.Price), l.Quantity, l.Billed, l.Currency, orEmpty(l.Amount)})
 	}
 	return out
 }
@@ -139,9 +140,11 @@ func charges(s *billing.Statement) (out []focus.Charge) {
 		charge := focus.Charge{Tenant: string(s.TenantID), TenantName: called(s, s.TenantID), Project: l.Project,
 			ProjectName: called(s, line.ProjectID), Currency: l.Currency,
 			PeriodStart: stamp(s.Period.StartsAt),
-			PeriodEnd:   stamp(s.Period.EndsAt), Start: l.From, End: l.To, Cost: orEmpty(l.Amount), Correction: l.Correction,
-			Meter: l.Meter,
-			Unit:  l.Unit, SKU: l.SKU, Region: l.Region, Price: orEmpty(l.Price), Consumed: l.Quantity, Quantity: l.Billed}
+			PeriodEnd:   stamp(s.Period.EndsAt), Start: l.From, End: l.To, Cost: orEmpty(l.Amount),
+			Correction: l.Correction,
+			Meter:      l.Meter,
+			Unit:       l.Unit, SKU: l.SKU, Region: l.Region, Price: orEmpty(l.Price), Consumed: l.Quantity,
+			Quantity: l.Billed}
 		if s.Final {
 			charge.Invoice = string(s.Period.ID)
 		}

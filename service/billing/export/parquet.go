@@ -33,9 +33,10 @@ func text(name string, of func(l *billing.Line) string) column {
 }
 
 func instant(name string, of func(l *billing.Line) time.Time) column {
-	return column{name, parquet.Timestamp(parquet.Microsecond), func(_ *billing.Statement, l *billing.Line) parquet.Value {
-		return parquet.Int64Value(of(l).UnixMicro())
-	}}
+	return column{name, parquet.Timestamp(parquet.Microsecond),
+		func(_ *billing.Statement, l *billing.Line) parquet.Value {
+			return parquet.Int64Value(of(l).UnixMicro())
+		}}
 }
 
 func decimal(name string, of func(l *billing.Line) money.Decimal) column {

@@ -110,7 +110,8 @@ func Line(ctx context.Context, db *tx.DB, q Question) (out *Explanation, err err
 // require refuses a caller without the keys on the project.
 func require(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	var tenant *ids.ID
-	if err := t.QueryRow(ctx, `SELECT (SELECT tenant_id FROM project WHERE id = $1)`, project).Scan(&tenant); err != nil {
+	if err := t.QueryRow(ctx, `SELECT (SELECT tenant_id FROM project
+		WHERE id = $1)`, project).Scan(&tenant); err != nil {
 		return fmt.Errorf("read project %s: %w", project, err)
 	}
 	if tenant == nil {
@@ -162,7 +163,8 @@ func (e *Explanation) shares(of []rating.Share) {
 	for _, share := range of[:min(len(of), maxShares)] {
 		e.Shares = append(e.Shares, &Share{InstanceID: named[ids.ID](share.Instance),
 			AllocationID: named[ids.ID](share.Allocation), MemberID: named[ids.ID](share.Member),
-			OperationID: named[ids.ID](share.Operation), VolumeID: named[ids.ID](share.Volume), ComponentKey: named[string](share.Component), Quantity: share.Quantity,
+			OperationID: named[ids.ID](share.Operation), VolumeID: named[ids.ID](share.Volume),
+			ComponentKey: named[string](share.Component), Quantity: share.Quantity,
 			Billed: share.Billed, Amount: share.Amount})
 	}
 }
@@ -198,8 +200,8 @@ func (e *Explanation) bookings(ctx context.Context, t *tx.Tx) error {
 
 func scanBooking(row pgx.CollectableRow) (*Booking, error) {
 	b := &Booking{}
-	return b, row.Scan(&b.ID, &b.Correction, &b.RunID, &b.StatementID, &b.Quantity, &b.Billed, &b.Amount, &b.EffectiveAt,
-		&b.BookedAt)
+	return b, row.Scan(&b.ID, &b.Correction, &b.RunID, &b.StatementID, &b.Quantity, &b.Billed, &b.Amount,
+		&b.EffectiveAt, &b.BookedAt)
 }
 
 // records reads the usage that the line counts: what was used while its price applied, as the last run saw both.

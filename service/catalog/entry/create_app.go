@@ -32,7 +32,8 @@ type made struct {
 // CreateAppInput is the input for a new app.
 type CreateAppInput struct {
 	Slug, DisplayName, Summary, PermissionFamily, IdempotencyKey string
-	PublisherProjectID                                           *ids.ID `json:",omitempty"` // nil for the platform alone
+	// nil for the platform alone
+	PublisherProjectID *ids.ID `json:",omitempty"`
 	// System marks an app that the operator runs for the platform.
 	System bool `json:",omitempty"`
 }

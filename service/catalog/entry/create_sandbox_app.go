@@ -63,7 +63,8 @@ func createSandboxApp(ctx context.Context, t *tx.Tx, in CreateSandboxAppInput) (
 		return nil, err
 	}
 	row, err := t.App.Create().SetID(made.ID).SetSlug(in.Slug).SetDisplayName(in.DisplayName).SetSummary(in.Summary).
-		SetPermissionFamily(in.PermissionFamily).SetPublisherTenantID(place.TenantID).SetPublisherProjectID(place.ProjectID).
+		SetPermissionFamily(in.PermissionFamily).SetPublisherTenantID(place.TenantID).
+		SetPublisherProjectID(place.ProjectID).
 		SetSandbox(true).SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "app_slug_key") {
 		return nil, fault.New(fault.Conflict, "the name %q is taken", in.Slug).At("input.slug").Retry(false)

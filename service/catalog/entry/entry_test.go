@@ -36,7 +36,8 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	kit := platformtest.New(t)
-	b := &bench{Kit: kit, verbs: &entry.Service{DB: kit.DB}, catalog: &catalog.Service{DB: kit.DB}, tenant: kit.Tenant()}
+	b := &bench{Kit: kit, verbs: &entry.Service{DB: kit.DB}, catalog: &catalog.Service{DB: kit.DB},
+		tenant: kit.Tenant()}
 	b.project = kit.Project(b.tenant)
 	_, credential := kit.ServiceAccount(b.project, authz.SandboxManage, authz.ManifestRead, authz.ManifestPublish,
 		authz.ManifestPromote, authz.ManifestSmoke, authz.ArtifactRead, authz.AppsCatalogRead, authz.AppsInstanceCreate)
@@ -123,7 +124,8 @@ func TestNothingOfASandboxIsAnotherTenants(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	app, version, _ := b.published(t, lifecycle.StageActive)
-	for name, as := range map[string]context.Context{"publisher": b.publisher, "sibling": b.sibling, "staff": b.operator} {
+	for name, as := range map[string]context.Context{"publisher": b.publisher, "sibling": b.sibling,
+		"staff": b.operator} {
 		seen, err := b.catalog.App(as, app.Slug)
 		require.NoError(t, err, name)
 		require.True(t, seen.Sandbox)
@@ -172,10 +174,11 @@ func TestOnlyTheSandboxsProjectLaunchesTheApp(t *testing.T) {
 		"staff, who see it, in their project": {b.As(staff), theirs, fault.FailedPrecondition},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b.SQL(`INSERT INTO entitlement (id, tenant_id, project_id, app_slug, created_at) VALUES ($1, $2, $3, $4, now())
+			b.SQL(`INSERT INTO entitlement (id, tenant_id, project_id, app_slug, created_at)
+				VALUES ($1, $2, $3, $4, now())
 				ON CONFLICT DO NOTHING`, "etl_"+string(c.project.ID)[4:], c.project.TenantID, c.project.ID, app.Slug)
-			_, err := launches.Launch(c.as, instance.LaunchInput{ProjectID: c.project.ID, AppSlug: app.Slug, Name: "mine",
-				AllocationIDs: []ids.ID{ids.New(ids.Allocation)}, DeadlineSeconds: 600,
+			_, err := launches.Launch(c.as, instance.LaunchInput{ProjectID: c.project.ID, AppSlug: app.Slug,
+				Name: "mine", AllocationIDs: []ids.ID{ids.New(ids.Allocation)}, DeadlineSeconds: 600,
 				OperatingMode:     lifecycle.ModeTenantDedicated,
 				ControlPlaneScope: lifecycle.ControlPlaneProject, IdempotencyKey: "k"})
 			platformtest.Refused(t, err, c.code, "input.appSlug")

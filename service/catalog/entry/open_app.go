@@ -148,7 +148,8 @@ func trusted(ctx context.Context, t *tx.Tx, app *db.App, versions []*db.Manifest
 }
 
 // lacksOnboarding is what of onboarding the versions lack, where the app's terms require it for what every tenant gets.
-func lacksOnboarding(ctx context.Context, t *tx.Tx, app *db.App, versions []*db.Manifest) (lacking []string, err error) {
+func lacksOnboarding(ctx context.Context, t *tx.Tx, app *db.App, versions []*db.Manifest) (lacking []string,
+	err error) {
 	terms, err := rollout.TermsOf(app.PromotionTerms)
 	if err != nil {
 		return nil, fmt.Errorf("read the terms of app %s: %w", app.Slug, err)

@@ -24,8 +24,8 @@ func TestASystemAppIsInTheCatalogOfTheStaffAlone(t *testing.T) {
 	app, err := b.verbs.CreateApp(b.operator, in)
 	require.NoError(t, err)
 	require.True(t, app.System)
-	version := b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0", b.Adapter("https://adapter.test", nil),
-		b.Artifact(lifecycle.StageActive)))
+	version := b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0",
+		b.Adapter("https://adapter.test", nil), b.Artifact(lifecycle.StageActive)))
 	require.True(t, b.Ent.Manifest.GetX(t.Context(), version.ID).System, "a version carries its app's word")
 
 	own := b.Tenant()
@@ -41,8 +41,11 @@ func TestASystemAppIsInTheCatalogOfTheStaffAlone(t *testing.T) {
 			require.NoError(t, err)
 			return len(all.Rows) > 0
 		}, false},
-		"a tenant's versions": {func() bool { _, err := b.catalog.Manifest(b.stranger, version.ID); return err == nil }, false},
-		"the staff":           {func() bool { _, err := b.catalog.Manifest(b.operator, version.ID); return err == nil }, true},
+		"a tenant's versions": {func() bool {
+			_, err := b.catalog.Manifest(b.stranger, version.ID)
+			return err == nil
+		}, false},
+		"the staff": {func() bool { _, err := b.catalog.Manifest(b.operator, version.ID); return err == nil }, true},
 		"the platform's tenant": {func() bool {
 			_, err := b.catalog.App(b.With(robot), app.Slug)
 			require.NoError(t, err)
@@ -64,6 +67,7 @@ func TestASystemAppIsInTheCatalogOfTheStaffAlone(t *testing.T) {
 	_, err = rights.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: b.project.ID, AppSlug: app.Slug})
 	platformtest.Refused(t, err, fault.FailedPrecondition, "appSlug")
 	require.Zero(t, b.Count("entitlement", ""))
-	_, err = rights.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: b.Project(own).ID, AppSlug: app.Slug})
+	_, err = rights.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: b.Project(own).ID,
+		AppSlug: app.Slug})
 	require.NoError(t, err)
 }

@@ -21,7 +21,15 @@ const (
 // owned is a row with the publisher whose keys say what of it is shown.
 type owned[T any] struct {
 	tenant, project *ids.ID
-	row             T
+	row             *T
+}
+
+// ownedBy returns the scan function of a row's columns and then its publisher's tenant and project.
+func ownedBy[T any](scan func(pgx.CollectableRow) (*T, error)) func(pgx.CollectableRow) (owned[T], error) {
+	return func(row pgx.CollectableRow) (one owned[T], err error) {
+		one.row, err = scan(rows.Also{CollectableRow: row, Into: []any{&one.tenant, &one.project}})
+		return one, err
+	}
 }
 
 // object is what the publisher's keys are requested on.
@@ -29,30 +37,16 @@ func (o owned[T]) object() authz.Object {
 	return authz.Object{TenantID: rows.Value(o.tenant), ProjectID: rows.Value(o.project)}
 }
 
-// ReportColumns are what [ScanReport] reads of promotion_evidence e: all but the bytes.
-const ReportColumns = `e.id, e.manifest_id, e.tenant_id, e.kind, e.digest, e.summary, e.passed, e.submitted_by, e.runner_id, e.created_at`
-
-// ScanReport reads a row of [ReportColumns].
-func ScanReport(row pgx.CollectableRow) (*db.PromotionEvidence, error) {
-	x := new(db.PromotionEvidence)
-	return x, row.Scan(reportInto(x)...)
-}
-
-func reportInto(x *db.PromotionEvidence) []any {
-	return []any{(*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest,
-		(*[]byte)(&x.Summary),
-		&x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt}
-}
-
 // EvidenceOf reads the newest 50 reports of several manifests at once, newest first, without their bytes. Those of apps
 // on whose publisher the caller does not hold manifest.read are left out.
 func (s *Service) EvidenceOf(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*db.PromotionEvidence, error) {
-	var found []owned[*db.PromotionEvidence]
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanOwnedReport, `SELECT a.publisher_tenant_id, a.publisher_project_id,
-		`+ReportColumns+`
+	var found []owned[db.PromotionEvidence]
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, ownedBy(rows.PromotionEvidence), `SELECT
+		`+rows.PromotionEvidenceColumns+`, a.publisher_tenant_id, a.publisher_project_id
 		FROM manifest m JOIN app a ON a.id = m.app_id
-		JOIN LATERAL (SELECT * FROM promotion_evidence p WHERE p.manifest_id = m.id ORDER BY p.id DESC LIMIT $2) e ON true
-		WHERE m.id = ANY ($1) ORDER BY e.id DESC`, manifests, maxReports))
+		JOIN LATERAL (SELECT * FROM promotion_evidence p WHERE p.manifest_id = m.id ORDER BY p.id DESC LIMIT $2)
+			promotion_evidence ON true
+		WHERE m.id = ANY ($1) ORDER BY promotion_evidence.id DESC`, manifests, maxReports))
 	if err != nil {
 		return nil, err
 	}
@@ -65,24 +59,16 @@ func (s *Service) EvidenceOf(ctx context.Context, manifests []ids.ID) (map[ids.I
 	return out, nil
 }
 
-func scanOwnedReport(row pgx.CollectableRow) (owned[*db.PromotionEvidence], error) {
-	x := new(db.PromotionEvidence)
-	one := owned[*db.PromotionEvidence]{row: x}
-	return one, row.Scan(append([]any{&one.tenant, &one.project}, reportInto(x)...)...)
-}
-
 // HistoryOf reads the newest 100 steps of several artifacts and manifests at once, newest first. Key: manifest.read or
 // artifact.read in any scope. Who took a step and why is for those alone who hold one of them on the publisher.
 func (s *Service) HistoryOf(ctx context.Context, objects []ids.ID) (map[ids.ID][]*db.Promotion, error) {
-	var found []owned[*db.Promotion]
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanStep, `SELECT coalesce(a.publisher_tenant_id, f.tenant_id),
-		coalesce(a.publisher_project_id, f.project_id),
-		p.id, p.object_id, p.tenant_id, p.from_stage, p.to_stage, p.canary_percent, p.reason, p.actor_kind, p.actor_id,
-		p.actor_name, p.created_at, p.override
+	var found []owned[db.Promotion]
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, ownedBy(rows.Promotion), `SELECT `+rows.PromotionColumns+`,
+		coalesce(a.publisher_tenant_id, f.tenant_id), coalesce(a.publisher_project_id, f.project_id)
 		FROM unnest($1::text[]) o (id)
-		JOIN LATERAL (SELECT * FROM promotion s WHERE s.object_id = o.id ORDER BY s.id DESC LIMIT $2) p ON true
+		JOIN LATERAL (SELECT * FROM promotion s WHERE s.object_id = o.id ORDER BY s.id DESC LIMIT $2) promotion ON true
 		LEFT JOIN manifest m ON m.id = o.id LEFT JOIN app a ON a.id = m.app_id LEFT JOIN artifact f ON f.id = o.id
-		ORDER BY p.id DESC`, objects, maxSteps))
+		ORDER BY promotion.id DESC`, objects, maxSteps))
 	if err != nil {
 		return nil, err
 	}
@@ -98,12 +84,4 @@ func (s *Service) HistoryOf(ctx context.Context, objects []ids.ID) (map[ids.ID][
 		out[one.row.ObjectID] = append(out[one.row.ObjectID], one.row)
 	}
 	return out, nil
-}
-
-func scanStep(row pgx.CollectableRow) (owned[*db.Promotion], error) {
-	x := new(db.Promotion)
-	one := owned[*db.Promotion]{row: x}
-	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ObjectID), &x.TenantID,
-		(*string)(&x.FromStage), (*string)(&x.ToStage),
-		&x.CanaryPercent, &x.Reason, &x.ActorKind, &x.ActorID, &x.ActorName, &x.CreatedAt, &x.Override)
 }

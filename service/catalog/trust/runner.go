@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/evidence"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -17,6 +15,7 @@ import (
 	dbrunner "github.com/gpuaas/app-platform/ent/generated/db/evidencerunner"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -62,8 +61,8 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 		if err != nil {
 			return fmt.Errorf("register a runner: %w", err)
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.RunnerManage, ObjectID: out.ID, Reason: in.Reason,
-			After: map[string]any{"name": in.Name, "publicKey": in.PublicKey}})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.RunnerManage, ObjectID: out.ID,
+			Reason: in.Reason, After: map[string]any{"name": in.Name, "publicKey": in.PublicKey}})
 	})
 	return out, err
 }
@@ -100,8 +99,8 @@ func (s *Service) RevokeRunner(ctx context.Context, id ids.ID, reason string) (o
 
 // Runners lists the runners, revoked ones too, by name. Key: manifest.read anywhere.
 func (s *Service) Runners(ctx context.Context) (out []*db.EvidenceRunner, err error) {
-	actor, err := s.DB.Read(ctx, tx.Rows(&out, scanRunner, `SELECT id, name, public_key, created_by, revoked_at,
-		revoke_reason, created_at FROM evidence_runner ORDER BY name LIMIT $1`, 10*maxRunners))
+	actor, err := s.DB.Read(ctx, tx.Rows(&out, rows.EvidenceRunner, `SELECT `+rows.EvidenceRunnerColumns+`
+		FROM evidence_runner ORDER BY name LIMIT $1`, 10*maxRunners))
 	if err != nil {
 		return nil, err
 	}
@@ -109,11 +108,6 @@ func (s *Service) Runners(ctx context.Context) (out []*db.EvidenceRunner, err er
 		return nil, err
 	}
 	return out, nil
-}
-
-func scanRunner(row pgx.CollectableRow) (*db.EvidenceRunner, error) {
-	x := new(db.EvidenceRunner)
-	return x, row.Scan((*string)(&x.ID), &x.Name, &x.PublicKey, &x.CreatedBy, &x.RevokedAt, &x.RevokeReason, &x.CreatedAt)
 }
 
 // SignedBy returns the runner whose signature a report has; empty for an unsigned one. SIGNATURE_UNTRUSTED at

@@ -13,16 +13,18 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 // SmokesOf reads the newest 50 reports of smokes of several artifacts at once, newest first, without their bytes. Those
 // of artifacts on whose owner the caller does not hold artifact.read are left out.
 func (s *Service) SmokesOf(ctx context.Context, artifacts []ids.ID) (map[ids.ID][]*db.ArtifactSmoke, error) {
-	var found []owned[*db.ArtifactSmoke]
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanSmoke, `SELECT s.id, s.artifact_id, f.tenant_id, s.digest, s.summary,
-		s.passed, s.submitted_by, s.runner_id, s.created_at, f.project_id FROM artifact f
-		JOIN LATERAL (SELECT * FROM artifact_smoke o WHERE o.artifact_id = f.id ORDER BY o.id DESC LIMIT $2) s ON true
-		WHERE f.id = ANY ($1) ORDER BY s.id DESC`, artifacts, maxSmokes))
+	var found []owned[db.ArtifactSmoke]
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, ownedBy(rows.ArtifactSmoke), `SELECT
+		`+rows.ArtifactSmokeColumns+`, f.tenant_id, f.project_id FROM artifact f
+		JOIN LATERAL (SELECT * FROM artifact_smoke o WHERE o.artifact_id = f.id ORDER BY o.id DESC LIMIT $2)
+			artifact_smoke ON true
+		WHERE f.id = ANY ($1) ORDER BY artifact_smoke.id DESC`, artifacts, maxSmokes))
 	if err != nil {
 		return nil, err
 	}
@@ -33,15 +35,6 @@ func (s *Service) SmokesOf(ctx context.Context, artifacts []ids.ID) (map[ids.ID]
 		}
 	}
 	return out, nil
-}
-
-func scanSmoke(row pgx.CollectableRow) (owned[*db.ArtifactSmoke], error) {
-	x := new(db.ArtifactSmoke)
-	one := owned[*db.ArtifactSmoke]{row: x}
-	err := row.Scan((*string)(&x.ID), (*string)(&x.ArtifactID), &x.TenantID, &x.Digest, (*[]byte)(&x.Summary),
-		&x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt, &one.project)
-	one.tenant = x.TenantID
-	return one, err
 }
 
 // Smoked reads whether artifacts have a smoke of their kind that counts. Key: artifact.read in any scope.
@@ -82,6 +75,7 @@ func (p Pin) LacksSmoke() string {
 	if p.Smoked || p.Platform && p.Stage == lifecycle.StageActive {
 		return ""
 	}
-	return fmt.Sprintf("artifact %s (%s) has no passed report of a smoke of its kind (%s) that a registered runner signed",
+	return fmt.Sprintf(
+		"artifact %s (%s) has no passed report of a smoke of its kind (%s) that a registered runner signed",
 		p.Name, p.Digest, strings.Join(evidence.SmokeChecks(p.Kind), ", "))
 }

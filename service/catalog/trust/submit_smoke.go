@@ -102,14 +102,15 @@ func submitSmoke(ctx context.Context, t *tx.Tx, in SmokeInput, said *evidence.Sm
 	}
 	made, err := t.ArtifactSmoke.Create().SetID(ids.New(ids.ArtifactSmoke)).SetArtifactID(row.ID).
 		SetNillableTenantID(row.TenantID).SetDigest(in.Digest).SetReport([]byte(in.Report)).SetSummary(encoded).
-		SetPassed(len(said.Missing()) == 0).SetSubmittedBy(string(t.Actor.ID)).SetRunnerID(string(runner)).SetCreatedAt(t.Now).
+		SetPassed(len(said.Missing()) == 0).SetSubmittedBy(string(t.Actor.ID)).SetRunnerID(string(runner)).
+		SetCreatedAt(t.Now).
 		Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("store the report: %w", err)
 	}
 	return made, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ArtifactPublish, Object: object,
-		ObjectID: row.ID, After: map[string]any{"id": made.ID, "digest": in.Digest, "passed": made.Passed, "runner": runner,
-			"missing": said.Missing()}})
+		ObjectID: row.ID, After: map[string]any{"id": made.ID, "digest": in.Digest, "passed": made.Passed,
+			"runner": runner, "missing": said.Missing()}})
 }
 
 // smokedArtifact locks the artifact, authorised. What the caller may only see is not locked: row-level security would

@@ -32,7 +32,8 @@ func (in TermsInput) check() error {
 		path       string
 		value, max int
 	}{
-		{"input.minLaunches", in.MinLaunches, rollout.MaxLaunches}, {"input.minMinutes", in.MinMinutes, rollout.MaxMinutes},
+		{"input.minLaunches", in.MinLaunches, rollout.MaxLaunches},
+		{"input.minMinutes", in.MinMinutes, rollout.MaxMinutes},
 		{"input.graceHours", in.GraceHours, rollout.MaxHours},
 	} {
 		if one.value < 0 || one.value > one.max {
@@ -49,7 +50,8 @@ func (s *Service) SetTerms(ctx context.Context, in TermsInput) (out *db.App, err
 		return nil, err
 	}
 	wanted := rollout.Terms{
-		MinLaunches: in.MinLaunches, MinMinutes: in.MinMinutes, GraceHours: in.GraceHours, SecondApprover: in.SecondApprover,
+		MinLaunches: in.MinLaunches, MinMinutes: in.MinMinutes, GraceHours: in.GraceHours,
+		SecondApprover:  in.SecondApprover,
 		SmokedArtifacts: in.SmokedArtifacts, RequireOnboarding: in.RequireOnboarding,
 	}
 	encoded, err := json.Marshal(wanted)
@@ -71,9 +73,9 @@ func (s *Service) SetTerms(ctx context.Context, in TermsInput) (out *db.App, err
 		if out, err = row.Update().SetPromotionTerms(encoded).Save(ctx); err != nil {
 			return fmt.Errorf("set the terms of app %s: %w", in.AppSlug, err)
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.AppManage, ObjectID: row.ID, Reason: in.Reason,
-			Before: map[string]any{"terms": json.RawMessage(row.PromotionTerms)},
-			After:  map[string]any{"app": in.AppSlug, "terms": wanted}})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.AppManage, ObjectID: row.ID,
+			Reason: in.Reason, Before: map[string]any{"terms": json.RawMessage(row.PromotionTerms)},
+			After: map[string]any{"app": in.AppSlug, "terms": wanted}})
 	})
 	return out, err
 }

@@ -23,7 +23,8 @@ func onceAgain(ctx context.Context, t *tx.Tx, locked *change.Locked) error {
 	var first ids.ID
 	var state lifecycle.OperationState
 	err := t.QueryRow(ctx, `SELECT id, state FROM operation WHERE instance_id = $1 AND retry_of = $2
-		AND state NOT IN ('FAILED', 'CANCELED') ORDER BY id LIMIT 1`, locked.Instance.ID, locked.Asked.RetryOf).Scan(&first, &state)
+		AND state NOT IN ('FAILED', 'CANCELED') ORDER BY id
+		LIMIT 1`, locked.Instance.ID, locked.Asked.RetryOf).Scan(&first, &state)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil

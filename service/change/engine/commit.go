@@ -171,7 +171,8 @@ func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) 
 // wakeShared wakes the nodes of the control planes that the launched instance's project is attached to: they let its
 // members in.
 func wakeShared(ctx context.Context, t *tx.Tx, launched *db.Instance) error {
-	found, err := t.Query(ctx, `SELECT instance_id FROM control_plane_share WHERE project_id = $1 AND status = 'ATTACHED'
+	found, err := t.Query(ctx, `SELECT instance_id FROM control_plane_share WHERE project_id = $1
+		AND status = 'ATTACHED'
 		AND ended_at IS NULL`,
 		launched.ProjectID)
 	if err != nil {

@@ -66,9 +66,8 @@ func tooDear(v *verdict.Verdicts) error {
 		cost = cost.Add(line.Hourly.Amount)
 	}
 	if cost.Cmp(money.Shift(int64(*v.HourlyLimitMicros), microPlaces)) > 0 {
-		return fault.New(fault.LimitExceeded, "its capacity costs %s an hour, and this change may cost at most %d millionths",
-			cost,
-			*v.HourlyLimitMicros)
+		return fault.New(fault.LimitExceeded,
+			"its capacity costs %s an hour, and this change may cost at most %d millionths", cost, *v.HourlyLimitMicros)
 	}
 	return nil
 }

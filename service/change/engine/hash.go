@@ -225,7 +225,8 @@ func instanceBasisOf(v *verdict.Verdicts) (instanceBasis, error) {
 		return instanceBasis{}, err
 	}
 	return instanceBasis{
-		ID: v.Instance.ID, Status: v.Instance.Status, Version: *version, Generation: v.Instance.Generation, Wanted: v.Wanted,
+		ID: v.Instance.ID, Status: v.Instance.Status, Version: *version, Generation: v.Instance.Generation,
+		Wanted: v.Wanted,
 	}, nil
 }
 
@@ -241,7 +242,8 @@ func memberBasisOf(v *verdict.Verdicts) []memberBasis {
 	list := []memberBasis{}
 	for _, member := range v.Members {
 		list = append(list, memberBasis{
-			ID: member.ID, Status: member.Status, Cordoned: member.Cordoned, Healthy: member.Health == lifecycle.HealthHealthy,
+			ID: member.ID, Status: member.Status, Cordoned: member.Cordoned,
+			Healthy:    member.Health == lifecycle.HealthHealthy,
 			Allocation: member.AllocationID, Node: member.NodeID, NodeStatus: v.NodeStatus(member.NodeID),
 		})
 	}

@@ -31,7 +31,8 @@ func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, events i
 		return err
 	}
 	create := t.Instance.Create().SetID(v.Minted.Instance).SetTenantID(draft.TenantID).SetProjectID(draft.ProjectID).
-		SetName(draft.Name).SetAppSlug(draft.AppSlug).SetAppVersion(v.To.Version).SetPermissionFamily(draft.PermissionFamily).
+		SetName(draft.Name).SetAppSlug(draft.AppSlug).SetAppVersion(v.To.Version).
+		SetPermissionFamily(draft.PermissionFamily).
 		SetManifestID(v.To.ManifestID).SetStatus(draft.Status).SetConfig(v.To.Config).SetRoles(roles).
 		SetBoundCapacityShape(v.Afterwards()[0].Shape).SetRuntimeBackend(v.Target.AdapterName).SetSmoke(draft.Smoke).
 		SetOperatingMode(draft.OperatingMode).SetControlPlaneScope(draft.ControlPlaneScope).
@@ -76,9 +77,11 @@ func intentOf(launch *change.Launch) (json.RawMessage, error) {
 // firstGeneration records what the instance runs, for a rollback to return to.
 func firstGeneration(t *tx.Tx, v *verdict.Verdicts, op *db.Operation) {
 	row := v.Instance
-	t.Last().Queue(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version,
+	t.Last().Queue(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id,
+		app_version,
 		config, operation_id, created_at) VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8, $9)`,
-		ids.New(ids.Generation), row.TenantID, row.ProjectID, row.ID, v.To.ManifestID, v.To.Version, []byte(v.To.Config), op.ID,
+		ids.New(ids.Generation), row.TenantID, row.ProjectID, row.ID, v.To.ManifestID, v.To.Version,
+		[]byte(v.To.Config), op.ID,
 		t.Now)
 }
 

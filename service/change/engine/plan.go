@@ -202,7 +202,8 @@ func (p *previewed) plan() (*change.Plan, error) {
 		return nil, err
 	}
 	out := &change.Plan{
-		Hash: hash, Kind: p.Kind, InstanceID: p.Instance.ID, Allowed: p.Refused() == nil, Members: plannedMembers(p.Verdicts),
+		Hash: hash, Kind: p.Kind, InstanceID: p.Instance.ID, Allowed: p.Refused() == nil,
+		Members:  plannedMembers(p.Verdicts),
 		WorkLost: []*operation.Work{}, Verdicts: []*change.Verdict{}, SupersedesIDs: []ids.ID{},
 		Reversible: p.Rule.Reversible, Reversal: p.Rule.Reversal, Change: shown, Impact: p.impact,
 		Force: p.Force, KeepFailed: p.Conditions.KeepFailed, DeadlineSeconds: p.Conditions.DeadlineSeconds,
@@ -281,8 +282,9 @@ func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
 	for _, seat := range v.Seats {
 		walls := v.WallsOf(seat)
 		coming := &change.PlannedMember{
-			ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd, Profile: walls.Profile, IsolationClass: walls.Class,
-			Volumes: volume.Of(v.Bound, seat.ComponentKey),
+			ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd, Profile: walls.Profile,
+			IsolationClass: walls.Class,
+			Volumes:        volume.Of(v.Bound, seat.ComponentKey),
 		}
 		coming.Reachable = v.Reachable(seat.Allocation.NodeID)
 		if !slices.Contains(v.Created, seat.Allocation) {

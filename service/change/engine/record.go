@@ -28,23 +28,27 @@ func accepted(v *verdict.Verdicts, t *tx.Tx) []event.Draft {
 		})
 	}
 	return append(drafts, event.Draft{
-		Type: lifecycle.EventOperationAccepted, OperationID: v.Minted.Operation, MemberID: v.MemberID, CorrelationID: t.Request.CorrelationID,
-		Message: v.Rule.Noun + " accepted",
-		Payload: map[string]any{"kind": v.Kind, "deadline": due(v, t), "force": v.Force, "targets": v.Targets()},
+		Type: lifecycle.EventOperationAccepted, OperationID: v.Minted.Operation, MemberID: v.MemberID,
+		CorrelationID: t.Request.CorrelationID,
+		Message:       v.Rule.Noun + " accepted",
+		Payload:       map[string]any{"kind": v.Kind, "deadline": due(v, t), "force": v.Force, "targets": v.Targets()},
 	})
 }
 
 // requested returns the timeline's events of capacity that was placed for the change.
 func requested(v *verdict.Verdicts, t *tx.Tx) (drafts []event.Draft) {
 	for _, allocation := range v.Created {
-		payload := map[string]any{"allocation": allocation.ID, "createdBy": v.Minted.Operation, "shape": allocation.Shape,
+		payload := map[string]any{"allocation": allocation.ID, "createdBy": v.Minted.Operation,
+			"shape":    allocation.Shape,
 			"gpuCount": allocation.GpuCount, "sku": allocation.Sku, "region": allocation.Region}
 		drafts = append(drafts, event.Draft{
-			Type: lifecycle.EventAllocationRequested, OperationID: v.Minted.Operation, CorrelationID: t.Request.CorrelationID,
-			Message: "allocation " + allocation.Name + " requested", Payload: payload,
+			Type: lifecycle.EventAllocationRequested, OperationID: v.Minted.Operation,
+			CorrelationID: t.Request.CorrelationID,
+			Message:       "allocation " + allocation.Name + " requested", Payload: payload,
 		}, event.Draft{
-			Type: lifecycle.EventAllocationReady, OperationID: v.Minted.Operation, CorrelationID: t.Request.CorrelationID,
-			Message: "allocation " + allocation.Name + " is ready", Payload: payload,
+			Type: lifecycle.EventAllocationReady, OperationID: v.Minted.Operation,
+			CorrelationID: t.Request.CorrelationID,
+			Message:       "allocation " + allocation.Name + " is ready", Payload: payload,
 		})
 	}
 	return drafts
@@ -103,7 +107,8 @@ func record(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation
 		return err
 	}
 	entry := audit.Entry{
-		Action: v.Verb(), Key: key, Object: v.Object(), ObjectID: v.SubjectID(), Reason: v.Asked.Reason, After: after(v, op),
+		Action: v.Verb(), Key: key, Object: v.Object(), ObjectID: v.SubjectID(), Reason: v.Asked.Reason,
+		After: after(v, op),
 	}
 	if before != nil {
 		entry.Before = before

@@ -84,7 +84,8 @@ func (v *Verdicts) within(key string, more int, path string) error {
 	return fault.New(fault.LimitExceeded, "component %q may have %d to %d members, and this would make %d", key,
 		component.Min, component.Max, after).
 		With(fault.Reason{Code: fault.CountOutOfBounds,
-			Message: "must stay from " + strconv.Itoa(component.Min) + " to " + strconv.Itoa(component.Max), Path: path})
+			Message: "must stay from " + strconv.Itoa(component.Min) + " to " + strconv.Itoa(component.Max),
+			Path:    path})
 }
 
 // Shape returns what compatibility judges of an allocation on a node, nil for one that is not known, under policy.

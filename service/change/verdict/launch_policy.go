@@ -45,7 +45,8 @@ func (v *Verdicts) launchPermitted(ctx context.Context, t *tx.Tx) error {
 	answers := []error{
 		rules.App(app, "input.appSlug"), rules.Version(app, version, "input.version"),
 		rules.Mode(v.Launch.OperatingMode, v.Launch.ControlPlaneScope, "input.operatingMode"),
-		rules.MembersOfInstance(members, "input.components"), rules.Members(v.usage.Members+members, "input.components"),
+		rules.MembersOfInstance(members, "input.components"),
+		rules.Members(v.usage.Members+members, "input.components"),
 		rules.Instances(v.usage.Instances+1, "input.projectId"),
 		rules.GPUs(v.usage.GPUs, v.capacityPath()), rules.HourlyCost(v.usage.Spending, v.capacityPath()),
 	}

@@ -143,7 +143,8 @@ func (v *Verdicts) create(ctx context.Context, t *tx.Tx, want capacity.Want, cou
 
 // nextOrdinal returns the number of the component's next member, above all that were ever used.
 func nextOrdinal(ctx context.Context, t *tx.Tx, instanceID ids.ID, key string) (next int, err error) {
-	err = t.QueryRow(ctx, `SELECT coalesce(max(ordinal) + 1, 0) FROM member WHERE instance_id = $1 AND component_key = $2`,
+	err = t.QueryRow(ctx, `SELECT coalesce(max(ordinal) + 1, 0) FROM member WHERE instance_id = $1
+		AND component_key = $2`,
 		instanceID, key).Scan(&next)
 	if err != nil {
 		return 0, fmt.Errorf("number the members of %s: %w", instanceID, err)

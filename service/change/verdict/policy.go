@@ -81,12 +81,14 @@ func (v *Verdicts) membersPermitted(usage *overlay.Usage) error {
 	var answers []error
 	if v.Kind == lifecycle.MembersAdd {
 		answers = append(answers, rules.App(v.Instance.AppSlug, "input.instanceId"),
-			rules.MembersOfInstance(len(v.Members)+v.Count, "input.count"), rules.Members(usage.Members+v.Count, "input.count"))
+			rules.MembersOfInstance(len(v.Members)+v.Count, "input.count"),
+			rules.Members(usage.Members+v.Count, "input.count"))
 	}
 	answers = append(answers, wallsPermitted(rules, v.Manifest, v.SubjectPath())...)
 	answers = append(answers, v.placesPermitted()...)
 	if len(v.Created) > 0 {
-		answers = append(answers, rules.GPUs(usage.GPUs, "input.intent"), rules.HourlyCost(usage.Spending, "input.intent"))
+		answers = append(answers, rules.GPUs(usage.GPUs, "input.intent"),
+			rules.HourlyCost(usage.Spending, "input.intent"))
 	}
 	return policy.Join(answers...)
 }

@@ -78,7 +78,8 @@ func (v *Verdicts) candidates() (list []scaling.Candidate, inTheWay *db.Operatio
 			continue
 		}
 		list = append(list, scaling.Candidate{
-			ID: member.ID, Index: member.Ordinal, Status: member.Status, Health: member.Health, Cordoned: member.Cordoned,
+			ID: member.ID, Index: member.Ordinal, Status: member.Status, Health: member.Health,
+			Cordoned: member.Cordoned,
 		})
 	}
 	return list, inTheWay
@@ -87,7 +88,8 @@ func (v *Verdicts) candidates() (list []scaling.Candidate, inTheWay *db.Operatio
 // Choosable returns the members among whom the app's adapter chooses those that leave; empty when it does not choose,
 // or there is nothing to choose.
 func (v *Verdicts) Choosable() (may []ids.ID) {
-	if v.Scale == nil || v.Kind != lifecycle.MemberRemove || v.Refused() != nil || !change.Described(v.Adapter, v.Instance.AppSlug).ChoosesLeaving {
+	if v.Scale == nil || v.Kind != lifecycle.MemberRemove || v.Refused() != nil ||
+		!change.Described(v.Adapter, v.Instance.AppSlug).ChoosesLeaving {
 		return nil
 	}
 	candidates, _ := v.candidates()

@@ -207,7 +207,8 @@ func (v *Verdicts) ApplyAdapterAnswer(answer *adapter.PlanAnswer) {
 func reasonsOf(answer *adapter.PlanAnswer) []fault.Reason {
 	var reasons []fault.Reason
 	for _, reason := range answer.Reasons[:min(len(answer.Reasons), fault.MaxReasons)] {
-		reasons = append(reasons, fault.Reason{Code: fault.Code(reason.Code), Message: reason.Message, Path: reason.Path})
+		reasons = append(reasons, fault.Reason{Code: fault.Code(reason.Code), Message: reason.Message,
+			Path: reason.Path})
 	}
 	return reasons
 }

@@ -36,7 +36,8 @@ func (v *Verdicts) chooseManifest(ctx context.Context, t *tx.Tx) error {
 		found, err := t.Manifest.Query().Where(dbmanifest.AppSlug(v.Instance.AppSlug), dbmanifest.Version(v.Version)).
 			Only(ctx)
 		if db.IsNotFound(err) {
-			return fault.New(fault.NotFound, "app %q has no version %q", v.Instance.AppSlug, v.Version).At("input.version")
+			return fault.New(fault.NotFound, "app %q has no version %q", v.Instance.AppSlug, v.Version).
+				At("input.version")
 		}
 		if err != nil {
 			return fmt.Errorf("load a manifest: %w", err)
@@ -80,7 +81,8 @@ func (v *Verdicts) lead(stored *db.Manifest, config []byte) error {
 	v.To = &operation.Version{ManifestID: stored.ID, Version: stored.Version, Config: config}
 	if v.Kind == lifecycle.InstanceUpgrade && v.misfit == nil && stored.ID == v.Stored.ID &&
 		sameJSON(config, v.Instance.Config) {
-		return fault.New(fault.FailedPrecondition, "the instance runs version %s with this config already", stored.Version).
+		return fault.New(fault.FailedPrecondition, "the instance runs version %s with this config already",
+			stored.Version).
 			At("input.version")
 	}
 	return nil
@@ -119,7 +121,8 @@ func (v *Verdicts) chooseGeneration(ctx context.Context, t *tx.Tx) error {
 		number--
 	}
 	if number == v.Instance.Generation && !torn {
-		return fault.New(fault.FailedPrecondition, "the instance runs generation %d already", number).At("input.generation")
+		return fault.New(fault.FailedPrecondition, "the instance runs generation %d already", number).
+			At("input.generation")
 	}
 	if number < 1 && v.Generation == nil {
 		return fault.New(fault.FailedPrecondition, "generation %d is the first one: nothing earlier to roll back to",
@@ -169,12 +172,13 @@ func torn(ctx context.Context, t *tx.Tx, instanceID ids.ID) (bool, error) {
 // versionFits checks the instance as it is against the version that the change leads to.
 func (v *Verdicts) versionFits() error {
 	if v.Target.AdapterName != v.Instance.RuntimeBackend {
-		return fault.New(fault.Incompatible, "version %s is run by adapter %q, and the instance by %q", v.Target.Version,
-			v.Target.AdapterName, v.Instance.RuntimeBackend).
+		return fault.New(fault.Incompatible, "version %s is run by adapter %q, and the instance by %q",
+			v.Target.Version, v.Target.AdapterName, v.Instance.RuntimeBackend).
 			At("input.version")
 	}
 	if v.Next.PermissionFamily != v.Instance.PermissionFamily {
-		return fault.New(fault.Incompatible, "version %s has another permission family", v.Target.Version).At("input.version")
+		return fault.New(fault.Incompatible, "version %s has another permission family", v.Target.Version).
+			At("input.version")
 	}
 	if reasons := v.countsFit(); len(reasons) > 0 {
 		return fault.New(fault.Incompatible, "the instance's members do not fit version %s", v.Target.Version).

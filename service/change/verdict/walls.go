@@ -64,17 +64,17 @@ func (v *Verdicts) walled(want capacity.Want) capacity.Want {
 // rebuilt under it.
 func (v *Verdicts) rebuilt() (reasons []fault.Reason) {
 	want := v.Next.Walls(nil)
+	add := func(member *db.Member, code fault.Code, wall string, is, needs any) {
+		reasons = append(reasons, fault.Reason{Code: code, Path: "input.version", Message: fmt.Sprintf(
+			"%s %d has the %s %s, and the version needs %s: launch it as another instance",
+			member.ComponentKey, member.Ordinal, wall, is, needs)})
+	}
 	for _, member := range v.Members {
-		name := fmt.Sprintf("%s %d", member.ComponentKey, member.Ordinal)
 		if member.Profile != want.Profile {
-			reasons = append(reasons, fault.Reason{Code: fault.ProfileUnavailable, Path: "input.version", Message: fmt.Sprintf(
-				"%s has the profile %s, and the version needs %s: launch it as another instance", name, member.Profile,
-				want.Profile)})
+			add(member, fault.ProfileUnavailable, "profile", member.Profile, want.Profile)
 		}
 		if class := member.IsolationClass; class != nil && isolation.Stronger(*class, want.Class) != *class {
-			reasons = append(reasons, fault.Reason{Code: fault.ClassUnavailable, Path: "input.version", Message: fmt.Sprintf(
-				"%s has the isolation class %s, and the version needs %s: launch it as another instance", name, *class,
-				want.Class)})
+			add(member, fault.ClassUnavailable, "isolation class", *class, want.Class)
 		}
 	}
 	return reasons

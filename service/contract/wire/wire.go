@@ -46,7 +46,8 @@ func Pinned(instance *adapter.Instance, m *manifest.Manifest) {
 	instance.RuntimeProfile = m.RuntimeProfile
 	instance.Artifacts = make([]adapter.Artifact, len(m.Artifacts))
 	for i, artifact := range m.Artifacts {
-		instance.Artifacts[i] = adapter.Artifact{Name: artifact.Name, Digest: artifact.Digest, MediaType: artifact.MediaType}
+		instance.Artifacts[i] = adapter.Artifact{Name: artifact.Name, Digest: artifact.Digest,
+			MediaType: artifact.MediaType}
 	}
 }
 

@@ -22,8 +22,9 @@ func Chosen(ctx context.Context, t *tx.Tx, id ids.ID, in authz.Object, path stri
 	row, err := t.ServiceAccount.Query().Where(dbaccount.ID(id), dbaccount.ProjectID(in.ProjectID),
 		dbaccount.DeletedAtIsNil()).Only(ctx)
 	if db.IsNotFound(err) {
-		return nil, fault.New(fault.NotFound, "the project has no service account %.40q: choose one of its own that is not "+
-			"deleted, or create one", id).At(path)
+		return nil, fault.New(fault.NotFound,
+			"the project has no service account %.40q: choose one of its own that is not "+
+				"deleted, or create one", id).At(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load service account %s: %w", id, err)

@@ -33,8 +33,10 @@ func Place(ctx context.Context, t *tx.Tx, draft Draft) (*db.Allocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	create := t.Allocation.Create().SetID(draft.ID).SetTenantID(draft.Project.TenantID).SetProjectID(draft.Project.ID).SetName(draft.name()).
-		SetShape(draft.Want.Shape).SetSku(at.sku).SetRegion(at.region).SetStatus(lifecycle.AllocationReady).SetNodeID(at.node).
+	create := t.Allocation.Create().SetID(draft.ID).SetTenantID(draft.Project.TenantID).SetProjectID(draft.Project.ID).
+		SetName(draft.name()).
+		SetShape(draft.Want.Shape).SetSku(at.sku).SetRegion(at.region).SetStatus(lifecycle.AllocationReady).
+		SetNodeID(at.node).
 		SetDevices(at.devices).SetSchedulerType(draft.SchedulerType).SetCreatedAt(t.Now)
 	draft.share(create, at)
 	if draft.Want.Class != "" {
@@ -77,7 +79,8 @@ func (d *Draft) pick(ctx context.Context, t *tx.Tx) (*place, error) {
 	err := t.QueryRow(ctx, `SELECT node_id, node_gpus, node_region, node_sku, node_cpus, node_memory_mib, held_devices
 		FROM platform.pick_node($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
 		$11, $12, $13, $14, $15)`, d.Want.Shape, wanted, d.Want.SKU, d.Want.Region, skus.Only,
-		skus.Not, regions.Only, regions.Not, classes, walls.Demanding(), d.Want.Profile, storages, kinds, d.Lodging.Node,
+		skus.Not, regions.Only, regions.Not, classes, walls.Demanding(), d.Want.Profile, storages, kinds,
+		d.Lodging.Node,
 		wanted*d.Lodging.Together).
 		Scan(&at.node, &at.gpus, &at.region, &at.sku, &at.cpus, &at.memoryMiB, &at.devices)
 	if errors.Is(err, pgx.ErrNoRows) {

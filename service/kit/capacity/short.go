@@ -42,7 +42,8 @@ func (d *Draft) free(ctx context.Context, t *tx.Tx, walls isolation.Want, classe
 	skus, regions := d.Policy.SKUs(), d.Policy.Regions()
 	storages, kinds := lodging.columns()
 	list, err := tx.Collect(ctx, t, pgx.RowToStructByPos[free], `SELECT region, sku, share, whole
-		FROM platform.capacity_now($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, skus.Only, skus.Not, regions.Only, regions.Not,
+		FROM platform.capacity_now($1, $2, $3, $4, $5, $6, $7, $8, $9,
+		$10)`, skus.Only, skus.Not, regions.Only, regions.Not,
 		classes, walls.Demanding(), d.Want.Profile, storages, kinds, lodging.Node)
 	if err != nil {
 		return nil, fmt.Errorf("find free capacity: %w", err)

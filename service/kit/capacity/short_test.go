@@ -19,8 +19,10 @@ func TestAShortageSaysWhatIsShortAndWhatWouldFit(t *testing.T) {
 		short, fits string
 	}{
 		"another region": {Want{Shape: lifecycle.ShapeGPUSlice, GPUCount: &four, SKU: "large", Region: "eu"}, there,
-			"a share of 4 GPUs of SKU large in region eu is requested, and the largest share that is free on one node is 2 GPUs",
-			"would fit now: GPU_SLICE of 2 GPUs of SKU large in region eu; GPU_SLICE of 8 GPUs or 1 BAREMETAL of SKU large in region us"},
+			"a share of 4 GPUs of SKU large in region eu is requested, and the largest share that is free on one " +
+				"node is 2 GPUs",
+			"would fit now: GPU_SLICE of 2 GPUs of SKU large in region eu; GPU_SLICE of 8 GPUs or 1 BAREMETAL of SKU " +
+				"large in region us"},
 		"no such SKU": {Want{Shape: lifecycle.ShapeGPUSlice, GPUCount: &four, SKU: "tiny"}, there[:1],
 			"a share of 4 GPUs of SKU tiny is requested, and no such GPU is free",
 			"would fit now: GPU_SLICE of 2 GPUs of SKU large in region eu"},

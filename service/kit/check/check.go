@@ -23,7 +23,8 @@ type Input struct{ reasons []fault.Reason }
 
 // Bad notes that the field at path is wrong.
 func (in *Input) Bad(path, format string, args ...any) {
-	in.reasons = append(in.reasons, fault.Reason{Code: fault.BadValue, Message: fmt.Sprintf(format, args...), Path: path})
+	in.reasons = append(in.reasons, fault.Reason{Code: fault.BadValue, Message: fmt.Sprintf(format, args...),
+		Path: path})
 }
 
 // Slug wants 2 to 40 lower-case letters, digits and hyphens, starting with a letter.

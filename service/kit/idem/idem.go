@@ -68,7 +68,8 @@ func recall(ctx context.Context, t *tx.Tx, id string, input, result any) error {
 	var stored, known []byte
 	err := t.QueryRow(ctx, `SELECT input_digest, result FROM idempotency WHERE id = $1`, id).Scan(&known, &stored)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return fault.New(fault.Conflict, "the same idempotency key is in use by another call").At("input.idempotencyKey")
+		return fault.New(fault.Conflict, "the same idempotency key is in use by another call").
+			At("input.idempotencyKey")
 	}
 	if err != nil {
 		return fmt.Errorf("read an idempotency key: %w", err)

@@ -163,8 +163,8 @@ func TestOfTwoAtOnceOneWinsAndTheOtherGetsTheSame(t *testing.T) {
 				if err == nil && !repeats[i] { // the winner holds its transaction open until a rival waits
 					require.Eventually(t, func() bool {
 						return b.Count("pg_locks",
-							"NOT granted AND locktype = 'transactionid' AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = "+
-								"current_database())") > 0
+							"NOT granted AND locktype = 'transactionid' AND pid IN (SELECT pid FROM pg_stat_activity "+
+								"WHERE datname = current_database())") > 0
 					}, patience, tick)
 				}
 				return err

@@ -108,8 +108,8 @@ func Load(ctx context.Context, t *tx.Tx, id ids.ID, tenantID *ids.ID, ref string
 // one reads at most one source with its keys; nil when no row matches.
 func one(ctx context.Context, t *tx.Tx, query string, args ...any) (*Source, error) {
 	out := &Source{}
-	err := t.QueryRow(ctx, query, args...).Scan(&out.ID, &out.TenantID, (*string)(&out.Kind), &out.Location, &out.Region,
-		(*string)(&out.Policy), &out.CredentialUser, &out.Sealed)
+	err := t.QueryRow(ctx, query, args...).Scan(&out.ID, &out.TenantID, (*string)(&out.Kind), &out.Location,
+		&out.Region, (*string)(&out.Policy), &out.CredentialUser, &out.Sealed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -117,7 +117,8 @@ func one(ctx context.Context, t *tx.Tx, query string, args ...any) (*Source, err
 		return nil, fmt.Errorf("load an artifact source: %w", err)
 	}
 	found, err := t.Query(ctx, `SELECT id, name, public_key FROM signer_key WHERE source_id = $1 AND revoked_at IS NULL
-		AND valid_from <= $2 AND (valid_until IS NULL OR valid_until > $2) ORDER BY id LIMIT $3`, out.ID, t.Now, MaxKeys)
+		AND valid_from <= $2 AND (valid_until IS NULL OR valid_until > $2) ORDER BY id
+		LIMIT $3`, out.ID, t.Now, MaxKeys)
 	if err != nil {
 		return nil, fmt.Errorf("load the keys of %s: %w", out.ID, err)
 	}

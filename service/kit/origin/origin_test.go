@@ -95,9 +95,11 @@ func TestWhatNoSourceCoversIsUnknown(t *testing.T) {
 		"https://u@files.test/pub/x",
 		"https://files.test/pub/../x", "https://files.test/pub/%2e%2e/x", "https://files.test/pub//x",
 		"https://files.test/pub/%2Fx", "https://files.test/pub/%61",
-		"https://files.test/pub/x?y", "https://files.test/pub/x#y", `https://files.test/pub\x`, "https://files.test/pub/%5cx",
+		"https://files.test/pub/x?y", "https://files.test/pub/x#y", `https://files.test/pub\x`,
+		"https://files.test/pub/%5cx",
 		"https://files.test:443/pub/x",
-		"https://files.test/pub/%252e", "https://files.test/pub/%", "https://files.test/pub/%4", "https://files.test/pub/a b",
+		"https://files.test/pub/%252e", "https://files.test/pub/%", "https://files.test/pub/%4",
+		"https://files.test/pub/a b",
 		"https://files.test/pub/%00", "HTTPS://files.test/pub/x",
 	} {
 		_, err := find(kit, as, ours, ref)
@@ -141,7 +143,8 @@ func TestACredentialOpensForItsSourceAndForNoOther(t *testing.T) {
 	vault, err := custody.Open(t.Context(), "", t.TempDir())
 	require.NoError(t, err)
 	ours, theirs := kit.Tenant(), kit.Tenant()
-	open, sealed := kit.Source(nil, lifecycle.SourceOCI, "open.test"), kit.Source(ours, lifecycle.SourceOCI, "sealed.test")
+	open, sealed := kit.Source(nil, lifecycle.SourceOCI, "open.test"),
+		kit.Source(ours, lifecycle.SourceOCI, "sealed.test")
 	value, err := vault.Seal(t.Context(), []byte("hunter2"), origin.Associated(sealed.ID))
 	require.NoError(t, err)
 	kit.SQL(`UPDATE artifact_source SET credential_user = 'robot', credential = $2 WHERE id = $1`, sealed.ID, value)

@@ -45,7 +45,8 @@ func Level(row pgx.CollectableRow) (policy.Level, error) {
 func LevelOf(id ids.ID, scope lifecycle.PolicyScope, document []byte) (policy.Level, error) {
 	parsed, err := policy.Parse(scope, document)
 	if err != nil {
-		return policy.Level{}, fmt.Errorf("read overlay %s: %s", id, err) // ours to mend, and no fault of the caller's input
+		// ours to mend, and no fault of the caller's input
+		return policy.Level{}, fmt.Errorf("read overlay %s: %s", id, err)
 	}
 	return policy.Level{Scope: scope, OverlayID: &id, Document: parsed}, nil
 }

@@ -57,7 +57,8 @@ func TestTheFirstRowsAskedForHaveBounds(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add(page.Cursor("things", "x", 1))
-	for _, text := range []string{`["things","x",null]`, `["things",{},1]`, `[`, `["things","x",1e99]`, `{"0":"things"}`} {
+	for _, text := range []string{`["things","x",null]`, `["things",{},1]`, `[`, `["things","x",1e99]`,
+		`{"0":"things"}`} {
 		f.Add(base64.RawURLEncoding.EncodeToString([]byte(text)))
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {

@@ -46,7 +46,8 @@ func Admit(ctx context.Context, t *tx.Tx, ask Ask) error {
 	if t.Actor.Kind == authz.KindServiceAccount {
 		account = t.Actor.ID
 	}
-	found, err := t.Query(ctx, `SELECT budget_id, budget_scope, budget_currency, budget_amount, budget_spent, budget_held,
+	found, err := t.Query(ctx, `SELECT budget_id, budget_scope, budget_currency, budget_amount, budget_spent,
+		budget_held,
 		budget_unpriced
 		FROM platform.budgets_over($1, $2, $3, $4, $5,
 		$6)`, ask.TenantID, ask.ProjectID, ask.InstanceID, account, ask.More,
@@ -85,7 +86,8 @@ func (o *over) refusal() string {
 			o.scope.Noun(), o.id, o.amount, o.currency,
 			o.spent, o.held) + remedy
 	case o.unpriced > 0:
-		return fmt.Sprintf("the %s's budget %s is in %s, and %d allocations have no price in it: an operator sets one (appctl prices add)", o.scope.Noun(), o.id,
+		return fmt.Sprintf("the %s's budget %s is in %s, and %d allocations have no price in it: an operator sets "+
+			"one (appctl prices add)", o.scope.Noun(), o.id,
 			o.currency, o.unpriced)
 	}
 	return ""

@@ -33,6 +33,7 @@ func RunsIn(app *db.App, tenantID ids.ID, own *ids.ID, path string) error {
 	if !app.System || own != nil && *own == tenantID {
 		return nil
 	}
-	return fault.New(fault.FailedPrecondition, "app %q is a system app: it runs in projects of the platform's own tenant "+
-		"alone", app.Slug).At(path)
+	return fault.New(fault.FailedPrecondition,
+		"app %q is a system app: it runs in projects of the platform's own tenant "+
+			"alone", app.Slug).At(path)
 }

@@ -56,7 +56,8 @@ const pricesSQL = `SELECT n, price_id, price_currency, price_hourly, price_terms
 // Read reads what an hour of each kind of capacity costs, and what the dimensions of an app do, by name: in one
 // statement, and in none when nothing is wanted.
 func Read(ctx context.Context, t *tx.Tx, by Payer, kinds []Capacity, dimensions []string) (*Prices, error) {
-	out := &Prices{Capacity: make(map[Capacity]Hourly, len(kinds)), Dimensions: make(map[string]Metered, len(dimensions))}
+	out := &Prices{Capacity: make(map[Capacity]Hourly, len(kinds)),
+		Dimensions: make(map[string]Metered, len(dimensions))}
 	if len(kinds)+len(dimensions) == 0 {
 		return out, nil
 	}

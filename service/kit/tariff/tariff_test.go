@@ -27,12 +27,12 @@ func book(k *platformtest.Kit, payer tariff.Payer, seed uint64) (prices []rating
 	pick := func(words ...string) string { return words[dice.IntN(len(words))] }
 	shelves := map[string]bool{}
 	for i := range 40 {
-		p := rating.Price{Meter: pick("capacity", "gpu_seconds", "node_seconds", "tokens"), SKU: pick("", "small", "large"),
-			Region:   pick("", "north"),
+		p := rating.Price{Meter: pick("capacity", "gpu_seconds", "node_seconds", "tokens"),
+			SKU: pick("", "small", "large"), Region: pick("", "north"),
 			Currency: pick("EUR", "USD"), Scope: rating.Scope(pick("PLATFORM", "TENANT", "PROJECT")),
 			From: time.Now().Add(-2 * time.Hour).UTC().Truncate(time.Second),
-			Terms: rating.Terms{Measure: rating.Measure(pick("QUANTITY", "TIME")), Per: money.Must(pick("1", "7", "3600")),
-				Tiers: []rating.Tier{{Price: money.Int(int64(i + 1))}}}}
+			Terms: rating.Terms{Measure: rating.Measure(pick("QUANTITY", "TIME")),
+				Per: money.Must(pick("1", "7", "3600")), Tiers: []rating.Tier{{Price: money.Int(int64(i + 1))}}}}
 		var tenant, project *ids.ID
 		switch p.Scope {
 		case rating.Tenant:
@@ -47,12 +47,14 @@ func book(k *platformtest.Kit, payer tariff.Payer, seed uint64) (prices []rating
 		}
 		p.ID = fmt.Sprintf("prc_%02d", i)
 		p.Origin = p.ID
-		k.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, tenant_id, project_id, valid_from,
+		k.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, tenant_id, project_id,
+			valid_from,
 			version, terms, hash, reason, created_by)
 			VALUES ($1, $1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, '', 'a test',
 			'')`, p.ID, p.Meter, p.SKU, p.Region, p.Currency, string(p.Scope),
-			tenant, project, p.From, fmt.Sprintf(`{"measure":%q,"per":"%s","tiers":[{"price":"%s"}],"minimum":"0","roundUpTo":"0"}`, string(p.Measure), p.Per,
-				p.Tiers[0].Price))
+			tenant, project, p.From,
+			fmt.Sprintf(`{"measure":%q,"per":"%s","tiers":[{"price":"%s"}],"minimum":"0","roundUpTo":"0"}`,
+				string(p.Measure), p.Per, p.Tiers[0].Price))
 		prices = append(prices, p)
 	}
 	return prices
@@ -138,7 +140,8 @@ func TestWhatHasNoPriceIsInNoSum(t *testing.T) {
 	}))
 	total := cost.Totals[0]
 	require.Equal(t, []string{"EUR", "1.5", "1", "-0.5", "0.5"},
-		[]string{total.Currency, total.Before.String(), total.After.String(), total.Delta.String(), total.Left.String()})
+		[]string{total.Currency, total.Before.String(), total.After.String(), total.Delta.String(),
+			total.Left.String()})
 	require.Equal(t, 1, cost.Unpriced)
 	require.Len(t, cost.Usage, 2, "what is priced nowhere is left out")
 	require.Equal(t, []any{"tokens", "1000", "2"}, []any{cost.Usage[0].Dimension, cost.Usage[0].Price.Per.String(),

@@ -45,7 +45,8 @@ type Checkpoint struct {
 func form(x *db.AuditEntry) auditchain.Entry {
 	return auditchain.Entry{
 		ID: string(x.ID), TenantID: (*string)(x.TenantID), ProjectID: (*string)(x.ProjectID), ActorKind: x.ActorKind,
-		ActorID: x.ActorID, ActorName: x.ActorName, PermissionKey: x.PermissionKey, Action: x.Action, Allowed: x.Allowed,
+		ActorID: x.ActorID, ActorName: x.ActorName, PermissionKey: x.PermissionKey, Action: x.Action,
+		Allowed:  x.Allowed,
 		ObjectID: x.ObjectID, Before: x.Before, After: x.After, Reason: x.Reason, Code: x.Code, Repeats: x.Repeats,
 		CorrelationID: x.CorrelationID, Origin: x.Origin, BreakGlass: x.BreakGlass, CreatedAt: x.CreatedAt,
 	}
@@ -64,8 +65,8 @@ const linkSQL = `SELECT l.seq, l.entry_id, l.leaf, l.link, l.sealed_at, e.id IS 
 func scanLink(row pgx.CollectableRow) (*Link, error) {
 	x, l, there := new(db.AuditEntry), new(Link), false
 	var leaf, link []byte
-	err := row.Scan(&l.Seq, &x.ID, &leaf, &link, &l.SealedAt, &there, &x.TenantID, &x.ProjectID, &x.ActorKind, &x.ActorID,
-		&x.ActorName,
+	err := row.Scan(&l.Seq, &x.ID, &leaf, &link, &l.SealedAt, &there, &x.TenantID, &x.ProjectID, &x.ActorKind,
+		&x.ActorID, &x.ActorName,
 		&x.PermissionKey, &x.Action, &x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats,
 		&x.CorrelationID,
 		&x.Origin, &x.CreatedAt, &x.BreakGlass, &x.TraceID, &x.InstanceID, &x.AppSlug)

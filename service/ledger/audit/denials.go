@@ -69,7 +69,8 @@ func (d *Denials) clear() {
 // Denied takes a refusal; it never blocks and never touches the database.
 func (d *Denials) Denied(denial tx.Denial) {
 	key := same{
-		action: denial.Action, key: denial.Key, object: denial.ObjectID, code: denial.Code, origin: denial.Request.Origin,
+		action: denial.Action, key: denial.Key, object: denial.ObjectID, code: denial.Code,
+		origin: denial.Request.Origin,
 		tenant: string(denial.TenantID), project: string(denial.Project),
 	}
 	if denial.Actor != nil {
@@ -227,7 +228,8 @@ func (d *Denials) oneByOne(ctx context.Context, pool *pgxpool.Pool, taken map[sa
 			return err
 		}
 		if err != nil {
-			slog.Error("a refusal cannot be written to the audit", "error", err, "action", denial.Action, "code", denial.Code)
+			slog.Error("a refusal cannot be written to the audit", "error", err, "action", denial.Action, "code",
+				denial.Code)
 		}
 		delete(taken, key)
 	}
@@ -258,6 +260,7 @@ func (c *counted) queue(batch *pgx.Batch) {
 		after = severalObjects
 	}
 	batch.Queue(insert, ids.New(ids.Audit), c.TenantID, c.Project, kind, id, name, c.Key, c.Action,
-		false, c.ObjectID, nil, after, c.Reason, c.Code, c.repeats, c.Request.CorrelationID, c.Request.Origin, c.At, false,
+		false, c.ObjectID, nil, after, c.Reason, c.Code, c.repeats, c.Request.CorrelationID, c.Request.Origin,
+		c.At, false,
 		c.Request.TraceID, c.Instance, c.AppSlug)
 }

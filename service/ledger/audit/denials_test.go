@@ -131,7 +131,9 @@ func TestWhatIsPendingIsWrittenSoonAndAtTheEnd(t *testing.T) {
 	stop := writer(denials, kit.DB.Worker())
 	defer func() { _ = stop() }()
 	denials.Denied(refusal("prj_soon"))
-	require.Eventually(t, func() bool { return kit.Count("audit_entry", "object_id = 'prj_soon'") == 1 }, patience, tick)
+	require.Eventually(t, func() bool {
+		return kit.Count("audit_entry", "object_id = 'prj_soon'") == 1
+	}, patience, tick)
 	denials.Denied(refusal("prj_last"))
 	require.NoError(t, stop())
 	require.Equal(t, 1, kit.Count("audit_entry", "object_id = 'prj_last'"))
@@ -153,7 +155,9 @@ func TestRefusalsOutlastADatabaseThatIsAway(t *testing.T) {
 
 	stop := writer(denials, pool)
 	defer func() { _ = stop() }()
-	require.Never(t, func() bool { return kit.Count("audit_entry", "") > 0 }, 500*time.Millisecond, 100*time.Millisecond)
+	require.Never(t, func() bool {
+		return kit.Count("audit_entry", "") > 0
+	}, 500*time.Millisecond, 100*time.Millisecond)
 	kit.SQL(`GRANT CONNECT ON DATABASE ` + database + ` TO app_worker`)
 	require.Eventually(t, func() bool { // although no other refusal comes to wake the writer
 		return kit.Count("audit_entry", "object_id = 'prj_kept' AND repeats = 2") == 1

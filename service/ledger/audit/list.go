@@ -11,19 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
-
-const columns = `id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, allowed, object_id,
-	before, after, reason, code, repeats, correlation_id, origin, created_at, break_glass,
-	trace_id, instance_id, app_slug`
-
-func scan(row pgx.CollectableRow) (*db.AuditEntry, error) {
-	x := new(db.AuditEntry)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ActorKind, &x.ActorID, &x.ActorName, &x.PermissionKey,
-		&x.Action,
-		&x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats, &x.CorrelationID, &x.Origin,
-		&x.CreatedAt, &x.BreakGlass, &x.TraceID, &x.InstanceID, &x.AppSlug)
-}
 
 // maxKinds bounds a filter by actor.
 const maxKinds = 8
@@ -48,7 +37,8 @@ func List(ctx context.Context, d *tx.DB, projectID ids.ID, kinds []string, args 
 	var found []*db.AuditEntry
 	actor, err := d.Read(ctx,
 		tx.Row(&tenant, pgx.RowToAddrOf[ids.ID], `SELECT tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Rows(&found, scan, `SELECT `+columns+` FROM audit_entry WHERE project_id = $1 AND id < $2
+		tx.Rows(&found, rows.AuditEntry, `SELECT `+rows.AuditEntryColumns+`
+			FROM audit_entry WHERE project_id = $1 AND id < $2
 			AND (cardinality($4::text[]) = 0 OR actor_kind = ANY ($4)) ORDER BY id DESC LIMIT $3`,
 			projectID, after, args.First+1, kinds))
 	if err != nil {
@@ -66,7 +56,8 @@ func List(ctx context.Context, d *tx.DB, projectID ids.ID, kinds []string, args 
 // Get reads one entry. Key: audit.read on its project, or where it has none its tenant or the platform.
 func Get(ctx context.Context, d *tx.DB, id ids.ID) (*db.AuditEntry, error) {
 	var row *db.AuditEntry
-	actor, err := d.Read(ctx, tx.Row(&row, scan, `SELECT `+columns+` FROM audit_entry WHERE id = $1`, id))
+	actor, err := d.Read(ctx, tx.Row(&row, rows.AuditEntry, `SELECT `+rows.AuditEntryColumns+`
+		FROM audit_entry WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ func attempt(ctx context.Context, kit *platformtest.Kit, project *db.Project, ke
 		if err := audit.Require(t, "test", key, object, project.ID); err != nil {
 			return err
 		}
-		return errors.Join(audit.Write(ctx, t, audit.Entry{Action: "test", Key: key, Object: object, ObjectID: project.ID,
-			Before: map[string]any{"n": 1}, After: map[string]any{"n": 2}, Reason: reason}), fail)
+		return errors.Join(audit.Write(ctx, t, audit.Entry{Action: "test", Key: key, Object: object,
+			ObjectID: project.ID, Before: map[string]any{"n": 1}, After: map[string]any{"n": 2}, Reason: reason}), fail)
 	})
 }
 

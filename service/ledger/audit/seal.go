@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/auditchain"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 // Bounds of sealing: entries in one transaction; links, and time while there are new ones, between two
@@ -73,10 +74,10 @@ const headSQL = `SELECT l.seq, l.link, coalesce(e.xid, 0), coalesce(e.id, '')
 
 // waitingSQL are entries that no transaction that still runs could precede. Numbers beyond every transaction's
 // are those of a database before this one.
-const waitingSQL = `SELECT ` + columns + ` FROM audit_entry e WHERE (xid, id) > ($1, $2)
+const waitingSQL = `SELECT ` + rows.AuditEntryColumns + ` FROM audit_entry WHERE (xid, id) > ($1, $2)
 	AND NOT (xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 	AND xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
-	AND NOT EXISTS (SELECT FROM audit_link l WHERE l.entry_id = e.id) ORDER BY xid, id LIMIT $3`
+	AND NOT EXISTS (SELECT FROM audit_link l WHERE l.entry_id = audit_entry.id) ORDER BY xid, id LIMIT $3`
 
 func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 	end, link := head{}, []byte(nil)
@@ -97,7 +98,7 @@ func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, fmt.Errorf("read what is to be sealed: %w", err)
 	}
-	entries, err := pgx.CollectRows(found, scan)
+	entries, err := pgx.CollectRows(found, rows.AuditEntry)
 	if err != nil {
 		return Sealed{}, fmt.Errorf("read what is to be sealed: %w", err)
 	}
@@ -157,12 +158,13 @@ func (s *Sealer) sign(ctx context.Context, t *tx.Tx, end head) error {
 		return nil
 	}
 	key, keyID := s.Keys.SigningKey()
-	signature, err := auditchain.Sign(auditchain.Statement{Issuer: s.Keys.Issuer(), Seq: end.seq, Link: end.link.String(),
-		Time: t.Now}, key, keyID)
+	signature, err := auditchain.Sign(auditchain.Statement{Issuer: s.Keys.Issuer(), Seq: end.seq,
+		Link: end.link.String(), Time: t.Now}, key, keyID)
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(ctx, `INSERT INTO audit_checkpoint (id, seq, link, signature, created_at) VALUES ($1, $2, $3, $4, $5)`,
+	_, err = t.Exec(ctx, `INSERT INTO audit_checkpoint (id, seq, link, signature, created_at)
+		VALUES ($1, $2, $3, $4, $5)`,
 		ids.New(ids.AuditCheckpoint), end.seq, end.link[:], signature, t.Now)
 	if err != nil {
 		return fmt.Errorf("sign link %d: %w", end.seq, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 // Filter is what is looked for in the audit; every part that is given must fit.
@@ -106,8 +107,9 @@ func Search(ctx context.Context, d *tx.DB, filter Filter, args page.Args) (*page
 	where, values := filter.where(before)
 	var owner *ids.ID
 	var found []*db.AuditEntry
-	queries := []tx.Query{tx.Rows(&found, scan,
-		fmt.Sprintf(`SELECT %s FROM audit_entry WHERE %s ORDER BY id DESC LIMIT %d`, columns, where, args.First+1),
+	queries := []tx.Query{tx.Rows(&found, rows.AuditEntry,
+		fmt.Sprintf(`SELECT %s FROM audit_entry WHERE %s ORDER BY id DESC LIMIT %d`, rows.AuditEntryColumns, where,
+			args.First+1),
 		values...)}
 	if filter.ProjectID != nil {
 		queries = append(queries, tx.Row(&owner, pgx.RowToAddrOf[ids.ID], `SELECT tenant_id FROM project WHERE id = $1`,

@@ -141,7 +141,8 @@ func TestNoSearchScansTheWholeAudit(t *testing.T) {
 		where, args := audit.Where(filter)
 		var plan json.RawMessage
 		require.NoError(t, kit.Admin.QueryRow(t.Context(),
-			`EXPLAIN (FORMAT JSON) SELECT * FROM audit_entry WHERE `+where+` ORDER BY id DESC LIMIT 51`, args...).Scan(&plan),
+			`EXPLAIN (FORMAT JSON) SELECT * FROM audit_entry WHERE `+where+` ORDER BY id DESC
+				LIMIT 51`, args...).Scan(&plan),
 			name)
 		require.NotContains(t, string(plan), "Seq Scan", "%s: %s", name, plan)
 	}

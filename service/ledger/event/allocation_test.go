@@ -66,7 +66,8 @@ func TestEventsOfFreeAllocationsAreInTheFeedOfThoseWhoMayReadThem(t *testing.T) 
 		require.Empty(t, one.AppInstanceID())
 		require.Empty(t, one.AppSlug)
 	}
-	require.Equal(t, []any{"a", 1, "b", 2, "x", 1, "c", 3}, said, "each allocation has numbers of its own, without gaps")
+	require.Equal(t, []any{"a", 1, "b", 2, "x", 1, "c", 3}, said,
+		"each allocation has numbers of its own, without gaps")
 	require.Equal(t, []any{row.ID, other.ID}, []any{*seen[0].AllocationID, *seen[2].AllocationID})
 	require.JSONEq(t, `{"allocation": "`+string(row.ID)+`", "sku": "h100"}`, string(seen[0].Payload))
 	var strange []*event.Event

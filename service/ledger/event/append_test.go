@@ -82,7 +82,8 @@ func TestAppendedAndQueuedEventsStandInOrderAndRaiseTheRevision(t *testing.T) {
 			event.Draft{Type: lifecycle.EventInstanceRunning, Message: "b", CorrelationID: "own"}))
 		require.Equal(t, 2, row.Revision)
 		batch := &pgx.Batch{}
-		require.NoError(t, event.Enqueue(batch, w, row, event.Draft{Type: lifecycle.EventInstanceHealthy, Message: "c"}))
+		require.NoError(t, event.Enqueue(batch, w, row, event.Draft{Type: lifecycle.EventInstanceHealthy,
+			Message: "c"}))
 		require.Equal(t, 3, row.Revision)
 		require.True(t, asleep(waiter), "woken before the commit")
 		return w.SendBatch(ctx, batch).Close()
@@ -161,7 +162,8 @@ func TestColumnsAreWrittenWithTheEventsOrWithoutAny(t *testing.T) {
 	newest = ids.New(ids.Operation)
 	column[0].Value = newest
 	require.NoError(t, b.DB.Write(b.ctx, func(ctx context.Context, w *tx.Tx) error {
-		return event.AppendWith(ctx, w, b.first, column, event.Draft{Type: lifecycle.EventInstanceHealthy, Message: "a"})
+		return event.AppendWith(ctx, w, b.first, column, event.Draft{Type: lifecycle.EventInstanceHealthy,
+			Message: "a"})
 	}))
 	require.Equal(t, 1, b.Count("instance", "id = $1 AND last_operation_id = $2 AND revision = 1", b.first.ID, newest))
 	require.Equal(t, []int{1}, b.seqs())
@@ -179,7 +181,8 @@ func TestWhatAnOlderTransactionTellsAtOnceFollowsWhatWasToldMeanwhile(t *testing
 			event.Draft{Type: lifecycle.EventInstanceHealthy, Message: "b"})
 	}))
 	require.Equal(t, []int{1, 2, 3}, b.seqs())
-	found, err := b.Admin.Query(t.Context(), `SELECT message FROM app_instance_event WHERE instance_id = $1 ORDER BY xid, position`,
+	found, err := b.Admin.Query(t.Context(), `SELECT message FROM app_instance_event WHERE instance_id = $1
+		ORDER BY xid, position`,
 		b.first.ID)
 	require.NoError(t, err)
 	order, err := pgx.CollectRows(found, pgx.RowTo[string])

@@ -187,7 +187,8 @@ func TestADatabaseThatIsRestoredElsewhereHidesAndRepeatsNothing(t *testing.T) {
 	_, _, err = c.timeline(c.first, lostTimeline)
 	require.True(t, fault.Is(err, fault.CursorExpired), "%v", err)
 	_, err = b.after(c.feeds.Cursor(end))
-	require.True(t, fault.Is(err, fault.CursorExpired), "nor does the server before know what the other gave out: %v", err)
+	require.True(t, fault.Is(err, fault.CursorExpired),
+		"nor does the server before know what the other gave out: %v", err)
 }
 
 func TestARecoveryToAPointInTimeHidesAndRepeatsNothing(t *testing.T) {

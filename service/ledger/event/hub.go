@@ -205,7 +205,8 @@ func (h *Hub) send(ctx context.Context) error {
 const listenSQL = "LISTEN " + channel
 
 // notifySQL sends a payload if a session besides ours ($4) listens; one with track_activities off counts as listening.
-const notifySQL = `SELECT pg_notify($1, $2) WHERE EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+const notifySQL = `SELECT pg_notify($1, $2) WHERE EXISTS (SELECT FROM pg_stat_activity
+	WHERE datname = current_database()
 	AND pid <> $4 AND (query = $3 OR state = 'disabled'))`
 
 // payloads packs topics into as few notifications as their size allows.

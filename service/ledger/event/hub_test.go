@@ -78,7 +78,8 @@ func TestAfterItsConnectionIsKilledAHubHearsAgainAndWakesAll(t *testing.T) {
 	here, there := b.hub(b.DB.Worker()), b.hub(b.DB.Worker())
 	far := there.Wait("x")
 	defer far.Close()
-	require.Equal(t, 2, b.Count("(SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "+listening+") killed", ""))
+	require.Equal(t, 2, b.Count("(SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "+listening+
+		") killed", ""))
 	woken(t, far, "something may have been said meanwhile")
 	woken(t, far, "or not have been, since nobody was there to hear it")
 	require.True(t, asleep(far))

@@ -19,11 +19,13 @@ func TestABuildThatKnowsNoGenerationsWritesInThePresentOne(t *testing.T) {
 	require.NoError(t, b.append(b.first, "before", nothing))
 	// The feed's present end cannot be the start: while an older transaction runs, it lies before the event.
 	_, start := b.whole(1)
-	_, err := b.Admin.Exec(t.Context(), `UPDATE platform.generation_log SET system_identifier = 1`) // as after a restore
+	// as after a restore
+	_, err := b.Admin.Exec(t.Context(), `UPDATE platform.generation_log SET system_identifier = 1`)
 	require.NoError(t, err)
 	b.tellAsOlder("evt_older", "by an older build")
 	var generation int64
-	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT generation FROM app_instance_event WHERE id = 'evt_older'`).
+	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT generation FROM app_instance_event
+		WHERE id = 'evt_older'`).
 		Scan(&generation))
 	require.Greater(t, generation, start.Generation)
 	b.awaitFeed(start, "by an older build")
@@ -37,7 +39,8 @@ func TestAnOlderBuildsEventsAreReadAfterARestore(t *testing.T) {
 	require.NoError(t, b.append(b.first, "before", nothing))
 	_, start := b.whole(1)
 	const ahead = 1 << 40
-	_, err := b.Admin.Exec(t.Context(), `UPDATE app_instance_event SET xid = $2 WHERE instance_id = $1`, b.first.ID, ahead)
+	_, err := b.Admin.Exec(t.Context(), `UPDATE app_instance_event SET xid = $2
+		WHERE instance_id = $1`, b.first.ID, ahead)
 	require.NoError(t, err)
 	start.XID = ahead
 	_, err = b.Admin.Exec(t.Context(), `UPDATE platform.generation_log SET system_identifier = 1`)
@@ -60,7 +63,8 @@ func (b *bundle) tellAsOlder(id, message string) {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(b.t.Context(), `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type,
+		_, err = tx.Exec(b.t.Context(), `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq,
+			type,
 			app_slug,
 			permission_family, message, payload, correlation_id, occurred_at, xid) SELECT $2, tenant_id, project_id, instance_id,
 			seq + 1, type, app_slug, permission_family, $3, payload, correlation_id, now(),

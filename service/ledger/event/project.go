@@ -115,7 +115,8 @@ func (f *Feeds) Resume(ctx context.Context, projectID ids.ID, cursor string) (Po
 // Now is the position after everything that has been committed in order.
 func (f *Feeds) Now(ctx context.Context) (Position, error) {
 	now := Position{Order: math.MaxInt64}
-	err := f.pool.QueryRow(ctx, `SELECT platform.generation(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1`).
+	err := f.pool.QueryRow(ctx,
+		`SELECT platform.generation(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1`).
 		Scan(&now.Generation, &now.XID)
 	if err != nil {
 		return Position{}, fmt.Errorf("read the feed's end: %w", err)

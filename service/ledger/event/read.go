@@ -60,7 +60,8 @@ var brief = rows.PartOf(rows.EventTable, BriefFields)
 // timelineSQL reads columns of an instance's events after a number.
 const timelineSQL = `SELECT %s FROM app_instance_event WHERE instance_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`
 
-var wholeTimelineSQL, briefTimelineSQL = fmt.Sprintf(timelineSQL, rows.EventColumns), fmt.Sprintf(timelineSQL, brief.Columns)
+var wholeTimelineSQL, briefTimelineSQL = fmt.Sprintf(timelineSQL, rows.EventColumns),
+	fmt.Sprintf(timelineSQL, brief.Columns)
 
 // heldSQL reports whether the event before a position is of the generation that the position names: where a future was
 // lost, its number is given to another event.

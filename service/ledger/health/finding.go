@@ -86,7 +86,8 @@ func atRest(ctx context.Context, t *tx.Tx, instanceID ids.ID, finding Finding) (
 		return false, err
 	}
 	for _, op := range open {
-		if op.Kind.Effects().Scope != lifecycle.ScopeMember || slices.Contains(operation.Touched(op), finding.MemberID) {
+		if op.Kind.Effects().Scope != lifecycle.ScopeMember || slices.Contains(operation.Touched(op),
+			finding.MemberID) {
 			return false, nil
 		}
 	}

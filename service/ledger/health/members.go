@@ -62,7 +62,8 @@ func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adap
 		AND NOT ($3::text IN ('HEALTHY', 'UNKNOWN') AND EXISTS (SELECT FROM compute_node n WHERE n.id = member.node_id
 		AND n.status <> 'ONLINE'))
 		RETURNING member.component_key, member.ordinal, old.health`,
-		seen.ID, instance.ID, health, operation.Clip(seen.Message, maxText), detail, t.Now).Scan(&key, &ordinal, &before)
+		seen.ID, instance.ID, health, operation.Clip(seen.Message, maxText), detail, t.Now).
+		Scan(&key, &ordinal, &before)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return false, event.Draft{}, nil

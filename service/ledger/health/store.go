@@ -50,7 +50,8 @@ func Store(ctx context.Context, t *tx.Tx, instance *db.Instance, best Bound, hea
 // draft is the event of a changed health. UNKNOWN is an event of degraded health, so that no one reads it as good.
 func draft(health lifecycle.Health, message string) event.Draft {
 	told := map[lifecycle.Health]lifecycle.EventType{
-		lifecycle.HealthHealthy: lifecycle.EventInstanceHealthy, lifecycle.HealthUnhealthy: lifecycle.EventInstanceUnhealthy,
+		lifecycle.HealthHealthy:   lifecycle.EventInstanceHealthy,
+		lifecycle.HealthUnhealthy: lifecycle.EventInstanceUnhealthy,
 	}
 	draft := event.Draft{Type: told[health], Message: message, Payload: map[string]any{"health": health}}
 	if draft.Type == "" {

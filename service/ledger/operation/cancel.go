@@ -94,7 +94,8 @@ func lockToCancel(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Instance, *db.O
 func cancelable(op *db.Operation) error {
 	switch {
 	case op.EndedAt != nil:
-		return fault.New(fault.FailedPrecondition, "the operation has ended: it is %s", op.State).At("input.operationId")
+		return fault.New(fault.FailedPrecondition, "the operation has ended: it is %s", op.State).
+			At("input.operationId")
 	case !op.Kind.Effects().Cancelable:
 		return fault.New(fault.FailedPrecondition, "%s", instead[op.Kind]).At("input.operationId")
 	}

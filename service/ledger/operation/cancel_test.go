@@ -42,12 +42,14 @@ func TestACancelDoesWhatTheStateAllows(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			op := b.Operation(b.made, c.kind, c.state)
-			b.SQL(`UPDATE operation SET dispatch_attempt = $2, next_run_at = now() + interval '1 hour' WHERE id = $1`, op.ID,
+			b.SQL(`UPDATE operation SET dispatch_attempt = $2, next_run_at = now() + interval '1 hour'
+				WHERE id = $1`, op.ID,
 				c.dispatched)
 			stopped, err := operation.Cancel(b.admin, b.DB, op.ID, "not needed")
 			require.NoError(t, err)
 			stored := b.Ent.Operation.GetX(t.Context(), op.ID)
-			require.Equal(t, []any{c.want, c.want, "not needed"}, []any{stopped.State, stored.State, stored.CancelReason})
+			require.Equal(t, []any{c.want, c.want, "not needed"},
+				[]any{stopped.State, stored.State, stored.CancelReason})
 			require.NotNil(t, stored.CancelRequestedAt)
 			require.NotEmpty(t, stored.CancelRequester)
 			event := lifecycle.EventOperationCanceling
@@ -61,8 +63,8 @@ func TestACancelDoesWhatTheStateAllows(t *testing.T) {
 			}
 			require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND operation_id = $2", event, op.ID))
 			require.Equal(t, 1, b.Count("audit_entry",
-				"allowed AND action = 'cancelOperation' AND permission_key = 'operation.cancel' AND object_id = $1 AND reason = "+
-					"'not needed'", op.ID))
+				"allowed AND action = 'cancelOperation' AND permission_key = 'operation.cancel' AND object_id = $1 "+
+					"AND reason = 'not needed'", op.ID))
 		})
 	}
 }
@@ -129,9 +131,11 @@ func TestAnOpenOperationShowsWhatItWaitsFor(t *testing.T) {
 	require.Empty(t, read())
 	before, err := operation.Latest(t.Context(), b.DB, op.ID)
 	require.NoError(t, err)
-	b.SQL(`UPDATE operation SET adapter_status = '{"state": "running", "waitsFor": [{"kind": "job", "id": "7", "name": "train", "owner": "ada", "memberId": "mem_1"}]}' WHERE id = $1`, op.ID)
+	b.SQL(
+		`UPDATE operation SET adapter_status = '{"state": "running", "waitsFor": [{"kind": "job", "id": "7", "name": "train", "owner": "ada", "memberId": "mem_1"}]}' WHERE id = $1`, op.ID)
 	id := string(b.made.ID) + "/job/mem_1/7"
-	require.Equal(t, []*operation.Work{{ID: id, Kind: "job", WorkID: "7", Name: "train", Owner: "ada", MemberID: "mem_1"}},
+	require.Equal(t, []*operation.Work{{ID: id, Kind: "job", WorkID: "7", Name: "train", Owner: "ada",
+		MemberID: "mem_1"}},
 		read())
 	after, err := operation.Latest(t.Context(), b.DB, op.ID)
 	require.NoError(t, err)

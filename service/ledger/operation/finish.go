@@ -39,7 +39,8 @@ func QueueFinish(batch *pgx.Batch, t *tx.Tx, op *db.Operation, outcome lifecycle
 	if err != nil {
 		return fmt.Errorf("encode the evidence of %s: %w", op.ID, err)
 	}
-	batch.Queue(`UPDATE operation SET state = $2, outcome = $3, evidence = $4, message = $5, phase = 'done', percent = 100,
+	batch.Queue(`UPDATE operation SET state = $2, outcome = $3, evidence = $4, message = $5, phase = 'done',
+		percent = 100,
 		cancel_message = CASE WHEN state = 'CANCELING' THEN $7 ELSE cancel_message END,
 		claimed_by = NULL, failures = 0, ended_at = $6 WHERE id = $1`,
 		op.ID, lifecycle.OperationSucceeded, outcome, encoded, Clip(message, maxText), t.Now, tooLate)

@@ -41,8 +41,9 @@ func withinLimit(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	refused := fault.New(fault.RateLimited,
 		"the service account may begin %d operations an hour, and has done so: try again at %s",
 		most, again.UTC().Format(time.RFC3339)).
-		With(fault.Reason{Code: fault.AccountLimit, Message: fmt.Sprintf("operationsPerHour is %d; try again in %d seconds",
-			most, int(again.Sub(t.Now).Seconds())+1)})
+		With(fault.Reason{Code: fault.AccountLimit,
+			Message: fmt.Sprintf("operationsPerHour is %d; try again in %d seconds",
+				most, int(again.Sub(t.Now).Seconds())+1)})
 	t.Deny(tx.Denial{Actor: t.Actor, Request: t.Request, Action: "beginOperation", Code: string(fault.RateLimited),
 		ObjectID: string(t.Actor.ID), TenantID: t.Actor.TenantID, Project: project, At: t.Now})
 	return refused

@@ -96,8 +96,8 @@ func say(ctx context.Context, t *tx.Tx, op *db.Operation, member *db.Member,
 		string(detail) == string(member.AdapterDetail) {
 		return false, nil, nil
 	}
-	_, err = t.Exec(ctx, `UPDATE member SET status = $2, health = $3, health_message = $4, adapter_detail = $5, updated_at
-		= $6,
+	_, err = t.Exec(ctx, `UPDATE member SET status = $2, health = $3, health_message = $4, adapter_detail = $5,
+		updated_at = $6,
 		last_operation_id = $7, correlation_id = $8 WHERE id = $1`,
 		member.ID, status, health, message, detail, t.Now, op.ID, op.CorrelationID)
 	if err != nil {

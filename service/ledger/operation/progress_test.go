@@ -41,7 +41,8 @@ func TestTheTimelineHasWhatTheOperationSaidAndNoRetries(t *testing.T) {
 	says := func(since time.Duration, phase, message string, percent int) {
 		t.Helper()
 		after(since, func(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation) error {
-			return operation.Advance(ctx, t, instance, op, operation.Progress{Phase: phase, Message: message, Percent: percent})
+			return operation.Advance(ctx, t, instance, op, operation.Progress{Phase: phase, Message: message,
+				Percent: percent})
 		})
 	}
 	const failed = "it is closed" + operation.TriedAgain
@@ -63,8 +64,8 @@ func TestTheTimelineHasWhatTheOperationSaidAndNoRetries(t *testing.T) {
 	for _, one := range b.Ent.Event.Query().Where(dbevent.OperationID(op.ID)).Order(dbevent.BySeq()).AllX(t.Context()) {
 		told = append(told, one.Message)
 	}
-	require.Equal(t, []string{"starting database", "starting slurmdbd", "restarting w1, 1 of 3", "restarting w2, 2 of 3",
-		"restarting w3, 3 of 3"}, told)
+	require.Equal(t, []string{"starting database", "starting slurmdbd", "restarting w1, 1 of 3",
+		"restarting w2, 2 of 3", "restarting w3, 3 of 3"}, told)
 }
 
 // A line that follows an event within its pace is appended once the operation is quiet, and only once. A line that
@@ -78,7 +79,8 @@ func TestTheLastLineBeforeQuietIsTold(t *testing.T) {
 		require.NoError(t, b.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
 			instance, row := b.Ent.Instance.GetX(ctx, b.made.ID), b.Ent.Operation.GetX(ctx, op.ID)
 			instance.UpdatedAt = t.Now.Add(-since)
-			return operation.Advance(ctx, t, instance, row, operation.Progress{Phase: phase, Message: message, Percent: percent})
+			return operation.Advance(ctx, t, instance, row, operation.Progress{Phase: phase, Message: message,
+				Percent: percent})
 		}))
 		return b.Ent.Operation.GetX(t.Context(), op.ID).Untold
 	}
@@ -91,7 +93,8 @@ func TestTheLastLineBeforeQuietIsTold(t *testing.T) {
 			}
 			return operation.TellLast(ctx, t, instance, op.ID)
 		}))
-		for _, one := range b.Ent.Event.Query().Where(dbevent.OperationID(op.ID)).Order(dbevent.BySeq()).AllX(t.Context()) {
+		for _, one := range b.Ent.Event.Query().Where(dbevent.OperationID(op.ID)).Order(dbevent.BySeq()).
+			AllX(t.Context()) {
 			lines = append(lines, one.Message)
 		}
 		return lines

@@ -32,8 +32,10 @@ func Scan(row pgx.CollectableRow) (*View, error) {
 
 // BriefFields are the fields of the API's Operation that a Brief has.
 var BriefFields = rows.Fields{
-	"id": {"id"}, "kind": {"kind"}, "state": {"state"}, "outcome": {"outcome"}, "phase": {"phase"}, "percent": {"percent"},
-	"message": {"message"}, "createdAt": {"created_at"}, "startedAt": {"started_at"}, "endedAt": {"ended_at"}, "steps": nil,
+	"id": {"id"}, "kind": {"kind"}, "state": {"state"}, "outcome": {"outcome"}, "phase": {"phase"},
+	"percent": {"percent"},
+	"message": {"message"}, "createdAt": {"created_at"}, "startedAt": {"started_at"}, "endedAt": {"ended_at"},
+	"steps": nil,
 }
 
 // Brief is the part of an operation that lists and the pages of instances show.
@@ -47,7 +49,8 @@ func ScanBrief(row pgx.CollectableRow) (*View, error) {
 
 // StepFields are the fields of the API's OperationStep that a BriefStep has.
 var StepFields = rows.Fields{
-	"id": {"id"}, "name": {"name"}, "ordinal": {"ordinal"}, "state": {"state"}, "attempt": {"attempt"}, "message": {"message"},
+	"id": {"id"}, "name": {"name"}, "ordinal": {"ordinal"}, "state": {"state"}, "attempt": {"attempt"},
+	"message":   {"message"},
 	"startedAt": {"started_at"}, "endedAt": {"ended_at"},
 }
 
@@ -105,7 +108,8 @@ func Latest(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 		}
 		return err
 	})
-	batch.Queue(`SELECT `+rows.OperationStepColumns+` FROM operation_step WHERE operation_id = $1 ORDER BY ordinal`, id).
+	batch.Queue(`SELECT `+rows.OperationStepColumns+` FROM operation_step WHERE operation_id = $1
+		ORDER BY ordinal`, id).
 		Query(func(found pgx.Rows) (err error) {
 			view.Loaded, err = pgx.CollectRows(found, rows.OperationStep)
 			return err
@@ -120,8 +124,10 @@ func Latest(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 func (v *View) Differs(from *View) bool {
 	a, b := v.Operation, from.Operation
 	return a.State != b.State || a.Phase != b.Phase || a.Percent != b.Percent || a.Message != b.Message ||
-		a.DispatchAttempt != b.DispatchAttempt || a.ClaimEpoch != b.ClaimEpoch || (a.EndedAt == nil) != (b.EndedAt == nil) ||
-		(a.ForcedAt == nil) != (b.ForcedAt == nil) || a.CancelMessage != b.CancelMessage || !bytes.Equal(v.waits, from.waits)
+		a.DispatchAttempt != b.DispatchAttempt || a.ClaimEpoch != b.ClaimEpoch ||
+		(a.EndedAt == nil) != (b.EndedAt == nil) ||
+		(a.ForcedAt == nil) != (b.ForcedAt == nil) || a.CancelMessage != b.CancelMessage ||
+		!bytes.Equal(v.waits, from.waits)
 }
 
 // Steps reads the steps of operations, in order. The caller has authorised the operations.

@@ -34,6 +34,7 @@ func TestReportsAndRenewalsByTheWrongTokenAreAudited(t *testing.T) {
 		require.Equal(t, "FORBIDDEN", entry.Code)
 		denied[entry.Action] = entry.PermissionKey
 	}
-	require.Equal(t, map[string]string{"reportOperation": "operation.report", "renewOperationToken": "operation.report"},
+	require.Equal(t, map[string]string{"reportOperation": "operation.report",
+		"renewOperationToken": "operation.report"},
 		denied)
 }

@@ -107,9 +107,11 @@ func (in *ReportInput) check() error {
 func (in *ReportInput) checkFence(op *db.Operation) error {
 	switch {
 	case op.EndedAt != nil:
-		return fault.New(fault.FailedPrecondition, "the operation has ended: it is %s", op.State).At("input.operationId")
+		return fault.New(fault.FailedPrecondition, "the operation has ended: it is %s", op.State).
+			At("input.operationId")
 	case in.Attempt < op.DispatchAttempt:
-		return fault.New(fault.StaleFence, "attempt %d has been dispatched since", op.DispatchAttempt).At("input.attempt")
+		return fault.New(fault.StaleFence, "attempt %d has been dispatched since", op.DispatchAttempt).
+			At("input.attempt")
 	case in.Attempt > op.DispatchAttempt:
 		return fault.New(fault.InvalidArgument, "attempt %d has not been dispatched", in.Attempt).At("input.attempt")
 	}

@@ -56,7 +56,8 @@ func QueueAdvance(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Oper
 		return nil
 	}
 	told, untold := p.noted(t, instance, op)
-	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4), untold = coalesce($5, untold),
+	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4),
+		untold = coalesce($5, untold),
 		dispatch_attempt = CASE WHEN $6 THEN GREATEST(dispatch_attempt, 1) ELSE dispatch_attempt END WHERE id = $1`,
 		op.ID, p.Phase, p.Message, p.Percent, untold, first)
 	return told
@@ -103,7 +104,8 @@ func (p Progress) event(op *db.Operation) event.Draft {
 func TellLast(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) error {
 	op, p := &db.Operation{ID: id}, Progress{}
 	err := t.QueryRow(ctx, `UPDATE operation SET untold = false WHERE id = $1 AND untold AND ended_at IS NULL
-		RETURNING phase, message, percent, correlation_id`, id).Scan(&p.Phase, &p.Message, &p.Percent, &op.CorrelationID)
+		RETURNING phase, message, percent, correlation_id`, id).Scan(&p.Phase, &p.Message, &p.Percent,
+		&op.CorrelationID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}

@@ -75,9 +75,11 @@ func TestWhatIsSupersededWhileItIsTakenBackHasNoOpenStepAndItsTasksAreWithdrawn(
 	defer woken.Close()
 	_, err := b.teardown()
 	require.NoError(t, err)
-	require.Zero(t, b.Count("operation_step", "operation_id = $1 AND state IN ('PENDING', 'RUNNING', 'UNDOING')", op.ID))
+	require.Zero(t, b.Count("operation_step",
+		"operation_id = $1 AND state IN ('PENDING', 'RUNNING', 'UNDOING')", op.ID))
 	require.Equal(t, 1, b.Count("operation_step",
-		"operation_id = $1 AND name = 'UNDOING' AND state = 'FAILED' AND message <> '' AND ended_at IS NOT NULL", op.ID))
+		"operation_id = $1 AND name = 'UNDOING' AND state = 'FAILED' AND message <> '' AND ended_at IS NOT NULL",
+		op.ID))
 	require.Equal(t, 1, b.Count("node_task", "operation_id = $1 AND cancel_requested", op.ID))
 	require.Len(t, woken.C, 1, "its node is woken")
 }
@@ -94,7 +96,8 @@ func TestTheTransactionThatEndsAnOperationWithdrawsItsTasks(t *testing.T) {
 		},
 		func(ctx context.Context, t *tx.Tx, op *db.Operation) error {
 			batch := &pgx.Batch{}
-			if err := operation.QueueFinish(batch, t, op, lifecycle.OutcomeNormal, map[string]any{}, "done"); err != nil {
+			if err := operation.QueueFinish(batch, t, op, lifecycle.OutcomeNormal, map[string]any{},
+				"done"); err != nil {
 				return err
 			}
 			return t.SendBatch(ctx, batch).Close()

@@ -68,7 +68,8 @@ func SupersedeAll(ctx context.Context, t *tx.Tx, superseded []*db.Operation, by 
 		}
 		gone = append(gone, op.ID)
 		events = append(events, event.Draft{
-			Type: lifecycle.EventOperationCanceled, OperationID: op.ID, Message: "superseded by " + lifecycle.Wire(kind),
+			Type: lifecycle.EventOperationCanceled, OperationID: op.ID,
+			Message:       "superseded by " + lifecycle.Wire(kind),
 			CorrelationID: op.CorrelationID, Payload: map[string]any{"by": by},
 		})
 	}

@@ -49,7 +49,8 @@ func TestATeardownSupersedesALaunchAndEveryOperationOfMembers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	var open []ids.ID
-	for _, kind := range []lifecycle.OperationKind{lifecycle.MembersAdd, lifecycle.MemberDrain, lifecycle.MemberReplace} {
+	for _, kind := range []lifecycle.OperationKind{lifecycle.MembersAdd, lifecycle.MemberDrain,
+		lifecycle.MemberReplace} {
 		open = append(open, b.Operation(b.made, kind, lifecycle.OperationRunning).ID)
 	}
 	op, err := b.teardown()

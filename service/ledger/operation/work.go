@@ -43,7 +43,8 @@ func WorkOf(instance ids.ID, list []adapter.Work) []*Work {
 // workID names a piece of work by what an adapter says of it: two instances number their work alike, a piece may run on
 // several members, and an adapter may give no id at all, where the pieces are counted.
 func workID(instance ids.ID, work adapter.Work, seen map[string]int) string {
-	id := strings.Join([]string{string(instance), url.PathEscape(work.Kind), work.MemberID, url.PathEscape(work.ID)}, "/")
+	id := strings.Join([]string{string(instance), url.PathEscape(work.Kind), work.MemberID,
+		url.PathEscape(work.ID)}, "/")
 	if seen[id]++; seen[id] > 1 {
 		return fmt.Sprintf("%s#%d", id, seen[id])
 	}

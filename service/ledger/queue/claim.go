@@ -59,7 +59,8 @@ func steppedSQL(condition, full, crowded string) string {
 		SELECT adapter_name, tenant_id, project_id FROM operation
 		WHERE ` + unclaimed + ` AND (adapter_name, tenant_id, project_id) > (p.adapter_name,
 			CASE WHEN p.adapter_name = ANY (` + crowded + `::text[]) THEN ` + beyond + ` ELSE p.tenant_id END,
-			CASE WHEN p.adapter_name = ANY (` + crowded + `::text[]) OR p.tenant_id = ANY (` + full + `::text[]) THEN ` + beyond + ` ELSE p.project_id END)
+			CASE WHEN p.adapter_name = ANY (` +
+		crowded + `::text[]) OR p.tenant_id = ANY (` + full + `::text[]) THEN ` + beyond + ` ELSE p.project_id END)
 		ORDER BY adapter_name, tenant_id, project_id LIMIT 1) next
 	WHERE p.place < ` + claimProjects + `
 )`
@@ -71,13 +72,19 @@ func steppedSQL(condition, full, crowded string) string {
 // An operation that no worker has begun gets the worker's plan ($7), and is carried on by that plan alone.
 var claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
 	SELECT id, tenant_id, project_id, next_run_at FROM operation
-	WHERE cardinality($3::text[]) + cardinality($8::text[]) = 0 AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
+	WHERE cardinality($3::text[]) + cardinality($8::text[]) = 0
+	AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
 	ORDER BY next_run_at, id LIMIT ` + claimWindow + `
-), ` + steppedSQL(`(cardinality($3::text[]) + cardinality($8::text[]) > 0 OR NOT $4::bool AND (SELECT count(*) FROM due) = `+claimWindow+`)`, "$3", "$8") + `, others AS MATERIALIZED (
+), ` +
+	steppedSQL(
+		`(cardinality($3::text[]) + cardinality($8::text[]) > 0 OR NOT $4::bool AND (SELECT count(*) FROM due) = `+
+			claimWindow+`)`, "$3", "$8") + `, others AS MATERIALIZED (
 	SELECT o.* FROM project p, LATERAL (
 		SELECT id, tenant_id, project_id, next_run_at FROM operation
-		WHERE adapter_name = p.adapter_name AND tenant_id = p.tenant_id AND project_id = p.project_id AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
-		ORDER BY next_run_at, id LIMIT CASE WHEN cardinality($3::text[]) + cardinality($8::text[]) > 0 THEN $2 ELSE ` + claimEach + ` END) o
+		WHERE adapter_name = p.adapter_name AND tenant_id = p.tenant_id AND project_id = p.project_id AND ` +
+	unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
+		ORDER BY next_run_at, id LIMIT CASE WHEN cardinality($3::text[]) + cardinality($8::text[]) > 0 THEN $2
+		ELSE ` + claimEach + ` END) o
 	WHERE p.tenant_id <> ALL ($3::text[]) AND p.adapter_name <> ALL ($8::text[]) AND p.project_id NOT IN (SELECT project_id FROM due)
 ), by_project AS (
 	SELECT *, row_number() OVER (PARTITION BY project_id ORDER BY next_run_at, id) AS turn
@@ -219,7 +226,8 @@ func (h *Held) queueLock(batch *pgx.Batch, how string) *Locking {
 			return err
 		})
 	}
-	batch.Queue(`SELECT `+heldColumns+` FROM operation WHERE `+fenceSQL+` FOR UPDATE`+how, h.ID, h.ClaimEpoch, h.Worker).
+	batch.Queue(`SELECT `+heldColumns+` FROM operation
+		WHERE `+fenceSQL+` FOR UPDATE`+how, h.ID, h.ClaimEpoch, h.Worker).
 		Query(func(found pgx.Rows) (err error) {
 			l.fresh, err = pgx.CollectRows(found, scanHeld)
 			return err
@@ -297,7 +305,8 @@ func HandOver(ctx context.Context, pool *pgxpool.Pool, worker ids.ID) error {
 // ReleaseLost releases what is claimed in a worker's name but not carried on by it.
 func ReleaseLost(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, carried []string) error {
 	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (
-		SELECT id FROM operation WHERE claimed_by = $1 AND NOT id = ANY ($2::text[]) ORDER BY id FOR UPDATE SKIP LOCKED)`, worker, carried)
+		SELECT id FROM operation WHERE claimed_by = $1 AND NOT id = ANY ($2::text[]) ORDER BY id FOR
+		UPDATE SKIP LOCKED)`, worker, carried)
 	if err != nil {
 		return fmt.Errorf("release lost claims: %w", err)
 	}

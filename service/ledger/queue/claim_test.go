@@ -19,7 +19,8 @@ import (
 
 // fill lays n operations of a project down that became due one after the other, the first so long ago.
 func fill(kit *platformtest.Kit, of *db.Project, n int, ago time.Duration) {
-	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id,
+	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id,
+		correlation_id,
 		next_run_at, deadline, created_at)
 		SELECT 'op_' || right($2, 12) || '_' || n, $1, $2, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() -
 		$4::interval * (($3 - n + 1)::float8 / $3),
@@ -186,7 +187,8 @@ func TestAWorkerClaimsOnlyWhatItsBuildKnows(t *testing.T) {
 	kit.SQL(`UPDATE operation SET step_plan = 'theirs', claim_epoch = 1 WHERE id LIKE '%\_2'`)
 	begin := map[lifecycle.OperationKind]string{lifecycle.AllocationRelease: "mine"}
 	other := map[lifecycle.OperationKind]string{lifecycle.MemberDrain: "other"}
-	held, next, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4, Begin: other})
+	held, next, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker),
+		queue.Want{Limit: 4, Begin: other})
 	require.NoError(t, err)
 	require.Empty(t, held)
 	require.Greater(t, next, time.Hour, "what it does not know is nothing to look again for")
@@ -242,7 +244,8 @@ func TestTheDatabaseRefusesClaimsOfWorkersBelowTheFloor(t *testing.T) {
 
 	kit.SQL(`ALTER TABLE operation DISABLE TRIGGER refuse_old_claim`)
 	require.NoError(t, claims())
-	require.Equal(t, 3, kit.Count("operation", "claimed_by IS NOT NULL"), "without the guard that build would take them")
+	require.Equal(t, 3, kit.Count("operation", "claimed_by IS NOT NULL"),
+		"without the guard that build would take them")
 }
 
 func TestBesideAFullTenantOthersAreFoundBehindItsBacklog(t *testing.T) {

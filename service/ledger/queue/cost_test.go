@@ -17,28 +17,32 @@ func TestTheBacklogOfWhoHasItsMostCostsAClaimNothing(t *testing.T) {
 	kit := platformtest.New(t)
 	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
 	for project, count := range map[string]int{string(crowd.ID): 20_000, string(lone.ID): 2} {
-		kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id,
+		kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id,
+			correlation_id,
 			next_run_at, deadline, created_at)
 			SELECT 'op_' || right($1, 12) || '_' || n, tenant_id, id, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() -
 			interval '1 hour',
-				now() + interval '1 hour', now() FROM project, generate_series(1, $2::int) n WHERE id = $1`, project, count)
+				now() + interval '1 hour', now() FROM project, generate_series(1, $2::int) n
+				WHERE id = $1`, project, count)
 	}
 	kit.SQL(`UPDATE operation SET adapter_name = CASE tenant_id WHEN $1 THEN 'slow' ELSE 'well' END`, crowd.TenantID)
 	kit.SQL(`VACUUM ANALYZE operation`)
 	full := `{` + string(crowd.TenantID) + `}`
 	for name, call := range map[string]struct{ sql, arguments string }{
-		"the claim beside a full tenant":     {queue.ClaimSQL, `('wrk_1', 4, '` + full + `', true, '{}', '{}', 'null', '{}')`},
-		"the next due beside one":            {queue.NextBesideSQL, `('{}', '{}', '` + full + `', '{}')`},
-		"the claim beside a crowded adapter": {queue.ClaimSQL, `('wrk_1', 4, '{}', true, '{}', '{}', 'null', '{slow}')`},
-		"the next due beside such a one":     {queue.NextBesideSQL, `('{}', '{}', '{}', '{slow}')`},
+		"the claim beside a full tenant": {queue.ClaimSQL,
+			`('wrk_1', 4, '` + full + `', true, '{}', '{}', 'null', '{}')`},
+		"the next due beside one": {queue.NextBesideSQL, `('{}', '{}', '` + full + `', '{}')`},
+		"the claim beside a crowded adapter": {queue.ClaimSQL,
+			`('wrk_1', 4, '{}', true, '{}', '{}', 'null', '{slow}')`},
+		"the next due beside such a one": {queue.NextBesideSQL, `('{}', '{}', '{}', '{slow}')`},
 	} {
 		raw := planOf(t, kit, call.sql, call.arguments)
 		var plans []struct {
 			Plan map[string]any `json:"Plan"`
 		}
 		require.NoError(t, json.Unmarshal([]byte(raw), &plans))
-		require.Less(t, plans[0].Plan["Shared Hit Blocks"].(float64)+plans[0].Plan["Shared Read Blocks"].(float64), 1000.0,
-			"%s: %s", name, raw)
+		require.Less(t, plans[0].Plan["Shared Hit Blocks"].(float64)+
+			plans[0].Plan["Shared Read Blocks"].(float64), 1000.0, "%s: %s", name, raw)
 	}
 }
 
@@ -49,7 +53,8 @@ func TestAClaimBehindABacklogStepsAlongTheQueueWhateverTheStatistics(t *testing.
 	kit := platformtest.New(t)
 	tenant := kit.Tenant()
 	crowd, second := kit.Project(tenant), kit.Project(tenant)
-	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id,
+	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id,
+		correlation_id,
 		next_run_at, deadline, created_at, ended_at)
 		SELECT 'op_ended_' || n, tenant_id, id, 'ALLOCATION_RELEASE', 'SUCCEEDED', 'USER', 'u', 'c', now(), now(), now(), now()
 		FROM project, generate_series(1, 20000) n WHERE id = $1`, crowd.ID)

@@ -74,7 +74,8 @@ func (h *Held) asked() asked {
 
 // About returns the fields of the operation's lines, spans and calls: its owner and its object.
 func (h *Held) About() []slog.Attr {
-	return append(telemetry.Context(string(h.TenantID), string(h.ProjectID), h.AppSlug, string(rows.Value(h.InstanceID))),
+	return append(telemetry.Context(string(h.TenantID), string(h.ProjectID), h.AppSlug,
+		string(rows.Value(h.InstanceID))),
 		slog.String("operation_id", string(h.ID)))
 }
 

@@ -31,7 +31,8 @@ var columns = []string{"source", "meter", "usage_id", "basis", "tenant_id", "pro
 
 const (
 	// incomingSQL makes the table that a batch is copied into, once for each connection.
-	incomingSQL = `CREATE TEMPORARY TABLE IF NOT EXISTS usage_incoming (source text, meter text, usage_id text, basis text,
+	incomingSQL = `CREATE TEMPORARY TABLE IF NOT EXISTS usage_incoming (source text, meter text, usage_id text,
+		basis text,
 		tenant_id text, project_id text, app_instance_id text, allocation_id text, member_id text, component_key text,
 		operation_id text, correlation_id text, sku text, region text, session text, unit text, quantity text,
 		from_at timestamptz, to_at timestamptz, retracts text, borne_by text, borne_reason text, borne_owner text, digest
@@ -86,7 +87,8 @@ func Add(ctx context.Context, t *tx.Tx, records []metering.Record) (*Added, erro
 // values are a record's, as columns.
 func values(r *metering.Record, n int) []any {
 	return []any{r.Source, r.Meter, r.UsageID, string(r.Basis), r.TenantID, r.ProjectID, text(r.InstanceID),
-		text(r.AllocationID), text(r.MemberID), text(r.ComponentKey), text(r.OperationID), text(r.CorrelationID), text(r.SKU),
+		text(r.AllocationID), text(r.MemberID), text(r.ComponentKey), text(r.OperationID), text(r.CorrelationID),
+		text(r.SKU),
 		text(r.Region), r.Session, r.Unit, r.Quantity, r.From, r.To, text(r.Retracts), string(r.BorneBy),
 		text(r.BorneReason), text(r.BorneOwner), r.Digest(), n}
 }

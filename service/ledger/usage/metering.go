@@ -87,7 +87,8 @@ func (d *Dimensions) keep(fresh []ids.ID, read map[ids.ID][]metering.Dimension) 
 func (d *Dimensions) Load(ctx context.Context, t *tx.Tx, instance ids.ID) (*metering.Metering, error) {
 	m := &metering.Metering{InstanceID: string(instance), Members: make(map[string]metering.Member)}
 	var first ids.ID
-	err := t.QueryRow(ctx, `SELECT tenant_id, project_id, created_at, manifest_id FROM instance WHERE id = $1`, instance).
+	err := t.QueryRow(ctx, `SELECT tenant_id, project_id, created_at, manifest_id FROM instance
+		WHERE id = $1`, instance).
 		Scan(&m.TenantID, &m.ProjectID, &m.CreatedAt, &first)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil

@@ -76,7 +76,8 @@ func check(template string) error {
 	}
 	address, err := url.Parse(placeholder.ReplaceAllString(template, "0"))
 	if err != nil || strings.ContainsAny(placeholder.ReplaceAllString(template, ""), "{}") {
-		return fmt.Errorf("%q is not an address: write one such as https://grafana.example.com/explore?id={trace_id}", template)
+		return fmt.Errorf("%q is not an address: write one such as https://grafana.example.com/explore?id={trace_id}",
+			template)
 	}
 	plain, err := url.Parse(placeholder.ReplaceAllString(template, "1"))
 	switch {

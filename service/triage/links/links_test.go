@@ -22,7 +22,8 @@ func TestLinksAreMadeOfTheTemplatesThatAreSet(t *testing.T) {
 	require.NoError(t, links.Templates{}.Check())
 	of := links.Values{TraceID: "abc", CorrelationID: "a/../b?x=1&y#z", From: noon, OperationID: "op_1"}
 	require.Equal(t, []links.Link{
-		{Name: "trace", URL: "https://grafana.example.com/explore?left=%7B%22id%22:%22abc%22%7D&from=1795607700000&to=now"},
+		{Name: "trace",
+			URL: "https://grafana.example.com/explore?left=%7B%22id%22:%22abc%22%7D&from=1795607700000&to=now"},
 		{Name: "logs", URL: "http://127.0.0.1:3100/find/a%2F..%2Fb%3Fx%3D1%26y%23z"},
 	}, templates.Links(of))
 	of.To = noon.Add(time.Hour)

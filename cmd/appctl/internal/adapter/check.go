@@ -79,7 +79,8 @@ func (f *checkFlags) common(cmd *cobra.Command) {
 		"host:port on which the check is the platform; http://host:port is the issuer the adapter must trust")
 	flags.StringVar(&f.start, "start", "",
 		"command line that starts the adapter; without it the crash clauses are not run")
-	flags.StringVar(&f.state, "state-dir", "", "directory for the started adapter's state; a temporary one if not given")
+	flags.StringVar(&f.state, "state-dir", "",
+		"directory for the started adapter's state; a temporary one if not given")
 	flags.StringVar(&o.App, "app", "", "app to exercise, where the adapter describes several")
 	flags.StringVar(&o.Version, "app-version", "", "manifest version sent with each instance (1.0.0)")
 	flags.StringVar(&f.config, "config", "",
@@ -247,7 +248,8 @@ func (f *checkFlags) launcher() (drop func(), err error) {
 	} else if err := os.MkdirAll(f.state, 0o700); err != nil {
 		return drop, command.Usagef("--state-dir: %v", err)
 	}
-	f.options.Launcher = &conformance.Command{Line: f.start, Name: f.options.Name, URL: f.options.URL, StateDir: f.state}
+	f.options.Launcher = &conformance.Command{Line: f.start, Name: f.options.Name, URL: f.options.URL,
+		StateDir: f.state}
 	return drop, nil
 }
 

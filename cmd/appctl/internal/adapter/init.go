@@ -24,7 +24,8 @@ func initialise(t *command.Tool) *cobra.Command {
 	var o scaffold.Options
 	cmd := command.Verb(t, "init NAME", "Write the skeleton of an adapter that runs and meets the contract",
 		func(made skeleton) command.View {
-			text := fmt.Sprintf("%d files are in %s; its README.md says how to run them, ci.sh runs its tests and the check",
+			text := fmt.Sprintf("%d files are in %s; its README.md says how to run them, ci.sh runs its tests and "+
+				"the check",
 				len(made.Files), made.Dir)
 			return command.Line(made, text, made.Dir)
 		},

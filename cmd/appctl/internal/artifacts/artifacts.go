@@ -21,7 +21,8 @@ import (
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
 		command.Group("artifact", "Digest-pinned artifacts: build, push, sign and publish them",
-			build(t), push(t), keygen(t), sign(t), publishArtifact(t, false), list(t), show(t), verify(t), quarantine(t),
+			build(t), push(t), keygen(t), sign(t), publishArtifact(t, false), list(t), show(t), verify(t),
+			quarantine(t),
 			release(t), runSmoke(t), submitSmoke(t), Promote(t)),
 		command.Group("source", "Where artifacts may come from, with which credential, and which signatures count",
 			listSources(t), showSource(t), addSource(t), updateSource(t), setCredential(t),
@@ -72,7 +73,8 @@ var table = command.Table[gql.Artifact]{
 func publishArtifact(t *command.Tool, platform bool) *cobra.Command {
 	var input gql.PublishArtifactInput
 	cmd := command.Verb(t, "publish REF",
-		"Publish an artifact: HOST/REPOSITORY@sha256:…, HOST/REPOSITORY:TAG, which is pinned, or a file's https address",
+		"Publish an artifact: HOST/REPOSITORY@sha256:…, HOST/REPOSITORY:TAG, which is pinned, or a file's https "+
+			"address",
 		view,
 		func(ctx context.Context, args []string) (none gql.Artifact, err error) {
 			if !platform {
@@ -121,7 +123,8 @@ func page(p *render.Page, made gql.Artifact, more ...string) {
 	p.Fields(append([]string{
 		"Id", made.Id, "Name", made.Name, "Kind", string(made.Kind), "Ref", made.Ref, "Digest", made.Digest,
 		"Bytes", fmt.Sprintf("%.0f", made.SizeBytes), "Platforms", strings.Join(made.Platforms, ", "),
-		"Signature", string(made.Signature) + signer, "Quarantine", quarantine, "Verified", render.Time(made.VerifiedAt),
+		"Signature", string(made.Signature) + signer, "Quarantine", quarantine, "Verified",
+		render.Time(made.VerifiedAt),
 		"Stage", parts.Stage(made.Stage, made.Evidence), "Smoked", render.YesNo(made.Smoked),
 	}, more...)...)
 }

@@ -29,7 +29,8 @@ func keygen(t *command.Tool) *cobra.Command {
 			}
 			secret, open := args[0]+".key", args[0]+".pub"
 			made := map[string]any{
-				"privateKey": secret, "publicKey": open, "algorithm": public.Algorithm, "fingerprint": public.Fingerprint,
+				"privateKey": secret, "publicKey": open, "algorithm": public.Algorithm,
+				"fingerprint": public.Fingerprint,
 			}
 			return t.Show(command.Fields(made, public.Fingerprint, "Private key", secret, "Public key", open,
 				"Algorithm", public.Algorithm, "Fingerprint", public.Fingerprint))

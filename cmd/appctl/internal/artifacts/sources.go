@@ -94,8 +94,8 @@ func showSource(t *command.Tool) *cobra.Command {
 
 func viewSource(one *gql.ArtifactSource) command.View {
 	return command.Detail(one, one.Id, func(p *render.Page) {
-		p.Fields("Id", one.Id, "Name", one.Name, "Owner", owner(one), "Kind", string(one.Kind), "Location", one.Location,
-			"Region", one.Region, "Signatures", string(one.SignaturePolicy), "User", one.CredentialUser,
+		p.Fields("Id", one.Id, "Name", one.Name, "Owner", owner(one), "Kind", string(one.Kind), "Location",
+			one.Location, "Region", one.Region, "Signatures", string(one.SignaturePolicy), "User", one.CredentialUser,
 			"Credential set", render.Time(one.CredentialAt), "On", on(one))
 		keyTable.On(p, one.Keys)
 	})

@@ -66,8 +66,8 @@ type sought struct {
 // search returns the command that searches the audit: in the project, unless a tenant or the platform is given.
 func search(t *command.Tool) *cobra.Command {
 	var s sought
-	cmd := command.List(t, "search", "Search the audit by actor, object, key, time or correlation id, newest first", table,
-		func(ctx context.Context, _ []string, limit int) ([]gql.AuditEntry, error) {
+	cmd := command.List(t, "search", "Search the audit by actor, object, key, time or correlation id, newest first",
+		table, func(ctx context.Context, _ []string, limit int) ([]gql.AuditEntry, error) {
 			if err := s.read(ctx, t); err != nil {
 				return nil, err
 			}
@@ -76,13 +76,14 @@ func search(t *command.Tool) *cobra.Command {
 				return &answer.SearchAudit, err
 			})
 		})
-	cmd.Long = "Search the audit, newest first: in the project, in a tenant with --tenant, or everywhere with --platform. " +
-		"Each flag narrows the search."
+	cmd.Long = "Search the audit, newest first: in the project, in a tenant with --tenant, or everywhere with " +
+		"--platform. Each flag narrows the search."
 	flags, filter := cmd.Flags(), &s.filter
 	flags.StringVar(&filter.TenantId, "tenant", "", "in this whole tenant, by id")
 	flags.BoolVar(&s.platform, "platform", false, "on the whole platform")
 	flags.StringVar(&filter.ActorId, "actor", "", "by this actor, by id")
-	flags.StringSliceVar(&filter.ActorKinds, "actor-kind", nil, "by these kinds of actor, such as USER or SERVICE_ACCOUNT")
+	flags.StringSliceVar(&filter.ActorKinds, "actor-kind", nil,
+		"by these kinds of actor, such as USER or SERVICE_ACCOUNT")
 	flags.StringVar(&filter.ObjectId, "object", "", "on this object, by id")
 	flags.StringVar(&filter.PermissionKey, "key", "", "checked against this permission key")
 	flags.StringVar(&filter.Action, "action", "", "with calls of this field of the API")

@@ -49,7 +49,8 @@ func (o online) links(ctx context.Context, after int) iter.Seq2[[]auditchain.Lin
 			page := make([]auditchain.Link, len(answer.AuditChain))
 			for i, link := range answer.AuditChain {
 				page[i] = auditchain.Link{
-					Seq: link.Seq, Entry: entryOf(link.Entry), Canonical: link.Canonical, Leaf: link.Leaf, Link: link.Link,
+					Seq: link.Seq, Entry: entryOf(link.Entry), Canonical: link.Canonical, Leaf: link.Leaf,
+					Link:     link.Link,
 					SealedAt: link.SealedAt,
 				}
 				after = max(after, link.Seq)
@@ -65,9 +66,11 @@ func (o online) links(ctx context.Context, after int) iter.Seq2[[]auditchain.Lin
 func entryOf(e gql.AuditEntry) auditchain.Entry {
 	return auditchain.Entry{
 		ID: e.Id, TenantID: e.TenantId, ProjectID: e.ProjectId, ActorKind: e.Actor.Kind, ActorID: e.Actor.Id,
-		ActorName: e.Actor.Name, PermissionKey: e.PermissionKey, Action: e.Action, Allowed: e.Allowed, ObjectID: e.ObjectId,
-		Before: e.Before, After: e.After, Reason: e.Reason, Code: e.Code, Repeats: e.Repeats, CorrelationID: e.CorrelationId,
-		Origin: e.Origin, BreakGlass: e.BreakGlass, CreatedAt: e.CreatedAt,
+		ActorName: e.Actor.Name, PermissionKey: e.PermissionKey, Action: e.Action, Allowed: e.Allowed,
+		ObjectID: e.ObjectId,
+		Before:   e.Before, After: e.After, Reason: e.Reason, Code: e.Code, Repeats: e.Repeats,
+		CorrelationID: e.CorrelationId,
+		Origin:        e.Origin, BreakGlass: e.BreakGlass, CreatedAt: e.CreatedAt,
 	}
 }
 
@@ -120,7 +123,8 @@ func (e exported) lines() iter.Seq2[line, error] {
 				continue
 			}
 			var one line
-			if err := json.Unmarshal(scanner.Bytes(), &one); err != nil || (one.Link == nil) == (one.Checkpoint == nil) {
+			if err := json.Unmarshal(scanner.Bytes(), &one); err != nil ||
+				(one.Link == nil) == (one.Checkpoint == nil) {
 				yield(line{}, command.Usagef("%s: line %d is neither a link nor a checkpoint", string(e), number))
 				return
 			}

@@ -61,7 +61,8 @@ func verify(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&v.file, "file", "", "verify this export, and not the platform")
 	flags.StringVar(&v.keys, "keys", "", "file with a key set (RFC 7517) of keys that signed checkpoints")
-	flags.StringArrayVar(&v.kept, "checkpoint", nil, "file with checkpoints that were exported earlier; repeat for more")
+	flags.StringArrayVar(&v.kept, "checkpoint", nil,
+		"file with checkpoints that were exported earlier; repeat for more")
 	flags.StringVar(&v.against, "against", "", "an earlier export that the chain must still agree with")
 	flags.BoolVar(&v.chainOnly, "chain-only", false, "do not search for entries that are missing from the chain")
 	return cmd
@@ -79,8 +80,9 @@ func (v *verification) show(ctx context.Context, t *command.Tool) error {
 	}
 	seq, link := v.verifier.Head()
 	answer := map[string]any{
-		"holds": found == nil, "links": seq, "lastLink": link.String(), "checkpoints": v.signed, "everyEntry": v.unsealed,
-		"finding": found,
+		"holds": found == nil, "links": seq, "lastLink": link.String(), "checkpoints": v.signed,
+		"everyEntry": v.unsealed,
+		"finding":    found,
 	}
 	if found == nil {
 		return t.Show(command.Line(answer, fmt.Sprintf("the chain is intact: %s, %s; the last link is %d %s",

@@ -69,7 +69,8 @@ func verify(t *command.Tool) *cobra.Command {
 			}
 			v := &answer.VerifyBillingRun
 			if v.Same {
-				return t.Show(command.Line(v, fmt.Sprintf("%s: the same bytes, %s", v.Run.Id, v.Run.OutputDigest), v.Run.Id))
+				return t.Show(command.Line(v, fmt.Sprintf("%s: the same bytes, %s", v.Run.Id,
+					v.Run.OutputDigest), v.Run.Id))
 			}
 			if err := t.Show(command.Fields(v, v.Run.Id, "Differs", v.Differs, "Recorded", v.Recorded, "Recomputed",
 				v.Recomputed)); err != nil {
@@ -118,8 +119,8 @@ func viewStatement(s *gql.Statement) command.View {
 	table := command.Table[gql.StatementLine]{
 		Heading: []string{"LINE", "METER", "SKU", "REGION", "QUANTITY", "BILLED", "UNIT", "AMOUNT", "NOTE"},
 		Row: func(l *gql.StatementLine) []string {
-			return []string{l.Key, l.Meter, l.Sku, l.Region, l.Quantity, l.Billed, l.Unit, amountOf(l, s.Period.Currency),
-				noteOf(l)}
+			return []string{l.Key, l.Meter, l.Sku, l.Region, l.Quantity, l.Billed, l.Unit,
+				amountOf(l, s.Period.Currency), noteOf(l)}
 		},
 		ID: func(l *gql.StatementLine) string { return l.Key },
 		Below: func(p *render.Page, _ []gql.StatementLine) {

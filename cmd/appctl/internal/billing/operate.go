@@ -42,7 +42,8 @@ func grantCredit(t *command.Tool) *cobra.Command {
 				return nil, err
 			}
 			given := in
-			given.TenantId, given.Amount, given.Currency, given.ExpiresAt = args[0], args[1], strings.ToUpper(in.Currency), at
+			given.TenantId, given.Amount, given.Currency, given.ExpiresAt = args[0], args[1],
+				strings.ToUpper(in.Currency), at
 			answer, err := gql.GrantCredit(ctx, t, given)
 			return &answer.GrantCredit, err
 		})

@@ -27,15 +27,16 @@ func why(t *command.Tool) *cobra.Command {
 	cmd.Flags().IntVar(&records, "records", 10, "how many usage records to list, 1 to 1000")
 	cmd.Long = "Show why a line of the project's statement costs what it costs: its bookings, members, requesters " +
 		"and usage records.\n" +
-		"PERIOD is the one that the usage belongs to, and LINE the line's key: `appctl billing statement -o json` has both."
+		"PERIOD is the one that the usage belongs to, and LINE the line's key: `appctl billing statement -o json` " +
+		"has both."
 	return cmd
 }
 
 // viewWhy shows the line, and below it bookings, shares and records.
 func viewWhy(e *gql.LineExplanation) command.View {
 	return command.Detail(e, e.Key, func(p *render.Page) {
-		p.Fields("Used", e.Quantity+" "+e.Unit+" of "+e.Meter+" "+e.Sku+" "+e.Region, "Billed", e.Billed, "Exact", e.Exact,
-			"Amount", money(e.Amount, e.Currency), "Price", textOf(e.PriceId))
+		p.Fields("Used", e.Quantity+" "+e.Unit+" of "+e.Meter+" "+e.Sku+" "+e.Region, "Billed", e.Billed,
+			"Exact", e.Exact, "Amount", money(e.Amount, e.Currency), "Price", textOf(e.PriceId))
 		command.Table[gql.LineBooking]{
 			Heading: []string{"BOOKING", "RUN", "QUANTITY", "AMOUNT", "BOOKED"},
 			Row: func(b *gql.LineBooking) []string {

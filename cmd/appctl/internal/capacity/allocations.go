@@ -19,8 +19,8 @@ func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
 		command.Group("allocations", "Capacity that the project rents", list(t), devices(t), request(t), release(t)),
 		command.Group("orphans", "What operations left behind and could not clean up", listOrphans(t), retryOrphan(t)),
-		command.Group("prices", "List prices by SKU, and the price book", listPrices(t), setPrice(t), book(t), addPrice(t),
-			rerate(t)),
+		command.Group("prices", "List prices by SKU, and the price book", listPrices(t), setPrice(t), book(t),
+			addPrice(t), rerate(t)),
 		usage(t),
 		nodes(t),
 	}

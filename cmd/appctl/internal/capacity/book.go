@@ -93,8 +93,8 @@ func (f *priceFlags) read(args []string) (*gql.SetPriceInput, error) {
 	if f.time {
 		in.Measure = gql.PriceMeasureTime
 	}
-	in.Sku, in.Region, in.TenantId, in.ProjectId = command.Given(f.sku), command.Given(f.region), command.Given(f.tenant),
-		command.Given(f.project)
+	in.Sku, in.Region, in.TenantId, in.ProjectId = command.Given(f.sku), command.Given(f.region),
+		command.Given(f.tenant), command.Given(f.project)
 	in.Minimum, in.RoundUpTo = command.Given(f.least), command.Given(f.step)
 	for _, tier := range f.tiers {
 		upTo, price, ok := strings.Cut(tier, "=")
@@ -124,7 +124,8 @@ func addPrice(t *command.Tool) *cobra.Command {
 			answer, err := gql.SetPrice(ctx, t, *in)
 			return &answer.SetPrice, err
 		}))
-	cmd.Example = "  appctl prices add tokens 0.000002 --currency EUR --tier 1000000=0.000004 --reason 'price list 2027'"
+	cmd.Example = "  appctl prices add tokens 0.000002 --currency EUR --tier 1000000=0.000004 " +
+		"--reason 'price list 2027'"
 	return cmd
 }
 

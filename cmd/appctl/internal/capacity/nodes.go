@@ -148,7 +148,8 @@ var lodgers = command.Table[gql.NodeMember]{
 			waits = m.Refusal.Code + ": " + m.Refusal.Message
 		}
 		return []string{
-			m.MemberId, m.Tenant, m.Project, m.InstanceName, fmt.Sprintf("%s %d", m.ComponentKey, m.Index), string(m.Status),
+			m.MemberId, m.Tenant, m.Project, m.InstanceName, fmt.Sprintf("%s %d", m.ComponentKey, m.Index),
+			string(m.Status),
 			string(m.Health), operation, waits,
 		}
 	},
@@ -200,7 +201,8 @@ func Enrol(t *command.Tool) *cobra.Command {
 	var ttl time.Duration
 	cmd := command.Verb(t, "enrol [NAME]", "Create a one-time token for a node's agent",
 		func(made gql.NodeEnrolment) command.View {
-			return command.Secret(made, made.Token, "Enrolment token", made.Token, "Works until", render.Time(&made.ExpiresAt))
+			return command.Secret(made, made.Token, "Enrolment token", made.Token, "Works until",
+				render.Time(&made.ExpiresAt))
 		},
 		func(ctx context.Context, args []string) (gql.NodeEnrolment, error) {
 			if ttl < time.Minute || ttl%time.Minute != 0 {

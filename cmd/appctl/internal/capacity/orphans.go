@@ -36,7 +36,8 @@ var orphanTable = command.Table[gql.Orphan]{
 	Heading: []string{"ID", "KIND", "WHERE", "OWNER", "AGE", "COST", "STATE", "MESSAGE"},
 	Row: func(orphan *gql.Orphan) []string {
 		return []string{
-			orphan.Id, string(orphan.Kind), cmp.Or(parts.NodeName(orphan.Node), parts.AllocationName(orphan.Allocation)),
+			orphan.Id, string(orphan.Kind), cmp.Or(parts.NodeName(orphan.Node),
+				parts.AllocationName(orphan.Allocation)),
 			orphan.Owner, parts.Age(orphan.AgeSeconds), parts.Money(orphan.CostSoFar), orphanState(orphan),
 			cmp.Or(orphan.LastError, orphan.Message),
 		}
@@ -50,11 +51,13 @@ func viewOrphan(orphan *gql.Orphan) command.View {
 		operation = orphan.Operation.Id
 	}
 	if orphan.Member != nil {
-		member = fmt.Sprintf("%s (%s)", parts.MemberName(orphan.Member.ComponentKey, orphan.Member.Index), orphan.Member.Id)
+		member = fmt.Sprintf("%s (%s)", parts.MemberName(orphan.Member.ComponentKey, orphan.Member.Index),
+			orphan.Member.Id)
 	}
 	return command.Fields(orphan, orphan.Id, "Orphan", orphan.Id, "Kind", string(orphan.Kind),
 		"State", orphanState(orphan),
-		"Owner", orphan.Owner, "Message", orphan.Message, "Last error", orphan.LastError, "Node", parts.NodeName(orphan.Node),
+		"Owner", orphan.Owner, "Message", orphan.Message, "Last error", orphan.LastError, "Node",
+		parts.NodeName(orphan.Node),
 		"Allocation", parts.AllocationName(orphan.Allocation), "Member", member, "Instance", orphan.InstanceId,
 		"Left by", operation, "Age", parts.Age(orphan.AgeSeconds), "Cost of an hour", parts.Money(orphan.HourlyCost),
 		"Cost so far", parts.Money(orphan.CostSoFar), "Tries", fmt.Sprint(orphan.Attempts),

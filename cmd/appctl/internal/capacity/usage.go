@@ -105,31 +105,31 @@ func text(value *string) string {
 var sumTable = command.Table[gql.UsageSum]{
 	Heading: []string{"METER", "HOUR", "QUANTITY", "UNIT", "BASIS", "BORNE BY", "REASON"},
 	Row: func(sum *gql.UsageSum) []string {
-		return []string{sum.Meter, render.Time(sum.Hour), sum.Quantity, sum.Unit, string(sum.Basis), string(sum.BorneBy),
-			text(sum.BorneReason)}
+		return []string{sum.Meter, render.Time(sum.Hour), sum.Quantity, sum.Unit, string(sum.Basis),
+			string(sum.BorneBy), text(sum.BorneReason)}
 	},
 }
 
 var recordTable = command.Table[gql.UsageRecord]{
 	Heading: []string{"ID", "FROM", "TO", "METER", "QUANTITY", "UNIT", "SOURCE", "MEMBER", "BORNE BY"},
 	Row: func(record *gql.UsageRecord) []string {
-		return []string{record.UsageId, render.Time(&record.FromAt), render.Time(&record.ToAt), record.Meter, record.Quantity,
-			record.Unit, record.Source, text(record.MemberId), string(record.BorneBy)}
+		return []string{record.UsageId, render.Time(&record.FromAt), render.Time(&record.ToAt), record.Meter,
+			record.Quantity, record.Unit, record.Source, text(record.MemberId), string(record.BorneBy)}
 	},
 }
 
 var sourceTable = command.Table[gql.UsageSource]{
 	Heading: []string{"SOURCE", "BASIS", "RECORDED TO", "PROVED TO", "LAST ERROR"},
 	Row: func(source *gql.UsageSource) []string {
-		return []string{source.Source, string(source.Basis), render.Time(source.RecordedTo), render.Time(source.ProvedTo),
-			source.LastError}
+		return []string{source.Source, string(source.Basis), render.Time(source.RecordedTo),
+			render.Time(source.ProvedTo), source.LastError}
 	},
 }
 
 var quarantineTable = command.Table[gql.QuarantinedUsage]{
 	Heading: []string{"ID", "RECEIVED", "SOURCE", "METER", "RECORD", "CODE", "MESSAGE"},
 	Row: func(record *gql.QuarantinedUsage) []string {
-		return []string{record.Id, render.Time(&record.CreatedAt), record.Source, record.Meter, record.UsageId, record.Code,
-			record.Message}
+		return []string{record.Id, render.Time(&record.CreatedAt), record.Source, record.Meter, record.UsageId,
+			record.Code, record.Message}
 	},
 }

@@ -57,7 +57,8 @@ var deviceTable = command.Table[gql.Device]{
 	Heading: []string{"INDEX", "UUID", "PCI", "PATH", "MODEL", "MEMORY MIB", "SIMULATED"},
 	Row: func(device *gql.Device) []string {
 		return []string{
-			fmt.Sprint(device.Index), device.Uuid, device.PciAddress, device.Path, device.Model, fmt.Sprint(device.MemoryMiB),
+			fmt.Sprint(device.Index), device.Uuid, device.PciAddress, device.Path, device.Model,
+			fmt.Sprint(device.MemoryMiB),
 			render.YesNo(device.Simulated),
 		}
 	},

@@ -182,7 +182,8 @@ func createApp(t *command.Tool) *cobra.Command {
 	var input gql.CreateAppInput
 	cmd := command.Verb(t, "create SLUG", "Add an app to the catalog",
 		func(made gql.App) command.View {
-			return command.One(made, made.Id, "Slug", made.Slug, "Name", made.DisplayName, "Family", made.PermissionFamily)
+			return command.One(made, made.Id, "Slug", made.Slug, "Name", made.DisplayName, "Family",
+				made.PermissionFamily)
 		},
 		func(ctx context.Context, args []string) (gql.App, error) {
 			input.Slug, input.DisplayName = args[0], cmp.Or(input.DisplayName, args[0])

@@ -183,7 +183,8 @@ var reports = command.Table[gql.PromotionEvidence]{
 	Heading: []string{"AT", "KIND", "RESULT", "DIGEST", "BY", "RUNNER"},
 	Row: func(report *gql.PromotionEvidence) []string {
 		return []string{
-			render.Time(&report.CreatedAt), string(report.Kind), resultOf(report.Passed), report.Digest, report.SubmittedBy,
+			render.Time(&report.CreatedAt), string(report.Kind), resultOf(report.Passed), report.Digest,
+			report.SubmittedBy,
 			report.RunnerId,
 		}
 	},

@@ -17,7 +17,9 @@ func onboarding(t *command.Tool) *cobra.Command {
 	var input gql.CheckAppOnboardingInput
 	var keep bool
 	cmd := command.Verb(t, "onboarding SLUG",
-		"Check the seven conditions of onboarding for a version of an app", func(v command.View) command.View { return v },
+		"Check the seven conditions of onboarding for a version of an app", func(v command.View) command.View {
+			return v
+		},
 		func(ctx context.Context, args []string) (none command.View, err error) {
 			input.AppSlug = args[0]
 			if keep {
@@ -43,8 +45,8 @@ events and calls, its reports, artifacts and runbooks. Each is PASSED, FAILED or
 // viewOnboarding shows the checks of a version, and those that were kept.
 func viewOnboarding(found *gql.AppOnboarding) command.View {
 	return command.Detail(found, found.ManifestId, func(p *render.Page) {
-		p.Fields("App", found.AppSlug, "Version", found.Version, "Stage", string(found.Stage), "Manifest", found.ManifestId,
-			"Ready", render.YesNo(found.Passed), "Required for ACTIVE", render.YesNo(found.Required),
+		p.Fields("App", found.AppSlug, "Version", found.Version, "Stage", string(found.Stage), "Manifest",
+			found.ManifestId, "Ready", render.YesNo(found.Passed), "Required for ACTIVE", render.YesNo(found.Required),
 			"Checked", render.Time(&found.CheckedAt))
 		pageChecks(p, found.Checks)
 		kept.Under(p, "Stored checks", found.Records)
@@ -79,7 +81,8 @@ func pageChecks(p *render.Page, found []gql.OnboardingCheck) {
 var checks = command.Table[gql.OnboardingCheck]{
 	Heading: []string{"CONDITION", "VERDICT", "AT", "GAP", "WHY"},
 	Row: func(one *gql.OnboardingCheck) []string {
-		return []string{string(one.Condition), string(one.Verdict), render.Time(one.At), render.Text(one.GapId), one.Message}
+		return []string{string(one.Condition), string(one.Verdict), render.Time(one.At), render.Text(one.GapId),
+			one.Message}
 	},
 }
 
@@ -103,7 +106,7 @@ var kept = command.Table[gql.OnboardingRecord]{
 				lacking++
 			}
 		}
-		return []string{one.Id, render.Time(&one.CheckedAt), render.YesNo(one.Passed), fmt.Sprint(lacking), one.CheckedBy.Name,
-			one.Reason}
+		return []string{one.Id, render.Time(&one.CheckedAt), render.YesNo(one.Passed), fmt.Sprint(lacking),
+			one.CheckedBy.Name, one.Reason}
 	},
 }

@@ -25,8 +25,8 @@ func Promote(t *command.Tool) *cobra.Command {
 	var percent int
 	cmd := command.Verb(t, "promote MANIFEST", "Move a manifest, by its id or APP@VERSION, to its next stage", view,
 		func(ctx context.Context, args []string) (none gql.Manifest, err error) {
-			input := gql.PromoteManifestInput{Reason: step.Reason, SmokeInstanceId: smoke, CanaryPercent: command.Given(percent),
-				Override: override}
+			input := gql.PromoteManifestInput{Reason: step.Reason, SmokeInstanceId: smoke,
+				CanaryPercent: command.Given(percent), Override: override}
 			if input.To, err = step.Stage(); err != nil {
 				return none, err
 			}
@@ -135,7 +135,8 @@ func viewCanary(report *gql.CanaryReport) command.View {
 			"Evidence", fmt.Sprintf("%.2f, halts at %.2f", evidence, report.Threshold))
 		p.Section("Launches")
 		p.Table([]string{
-			"ARM", "VERSION", "ENDED", "FAILED", "PENDING", "RATE", "OTHER", "OTHER FAILED", "RUNNING P50", "RUNNING P90",
+			"ARM", "VERSION", "ENDED", "FAILED", "PENDING", "RATE", "OTHER", "OTHER FAILED", "RUNNING P50",
+			"RUNNING P90",
 		}, rows)
 	})
 }

@@ -44,7 +44,8 @@ func viewEntry(made gql.App) command.View {
 // open returns the command that takes an app out of its sandbox.
 func open(t *command.Tool) *cobra.Command {
 	var input gql.OpenAppInput
-	cmd := command.Verb(t, "open SLUG", "Take an app out of its sandbox: every entitled project may launch it", viewEntry,
+	cmd := command.Verb(t, "open SLUG",
+		"Take an app out of its sandbox: every entitled project may launch it", viewEntry,
 		func(ctx context.Context, args []string) (gql.App, error) {
 			input.AppSlug = args[0]
 			answer, err := gql.OpenApp(ctx, t, input)

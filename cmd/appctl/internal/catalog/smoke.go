@@ -37,8 +37,8 @@ func smoke(t *command.Tool) *cobra.Command {
 	cmd := command.Verb(t, "smoke MANIFEST",
 		"Launch a version that is not active yet and tear it down again: the proof that its promotion to staged needs",
 		func(ran *gql.InstanceDetail) command.View {
-			text := fmt.Sprintf("%s %s ran as %s (%s) and was torn down with proof", ran.AppSlug, ran.AppVersion, ran.Name,
-				ran.Id)
+			text := fmt.Sprintf("%s %s ran as %s (%s) and was torn down with proof", ran.AppSlug,
+				ran.AppVersion, ran.Name, ran.Id)
 			return command.Line(ran, text, ran.Id)
 		},
 		func(ctx context.Context, args []string) (*gql.InstanceDetail, error) { return s.run(ctx, args[0]) })

@@ -38,8 +38,10 @@ func serveAdapter(t *testing.T, issuer string, spoil func(http.Handler) http.Han
 		Name: "trivial", Build: "test", StateDir: t.TempDir(), Issuer: issuer,
 		Keys: adapter.NewKeySet(issuer+"/.well-known/jwks.json", nil),
 		Apps: []adapter.App{{
-			Slug: "trivial", Components: []adapter.Component{{Key: "one", DisplayName: "One", Min: 1, Max: 1, Default: 1}},
-			Operations: map[adapter.Kind]adapter.OperationFunc{adapter.InstanceCreate: done, adapter.InstanceDecommission: done},
+			Slug: "trivial", Components: []adapter.Component{{Key: "one", DisplayName: "One", Min: 1, Max: 1,
+				Default: 1}},
+			Operations: map[adapter.Kind]adapter.OperationFunc{adapter.InstanceCreate: done,
+				adapter.InstanceDecommission: done},
 		}},
 	})
 	require.NoError(t, err)
@@ -142,9 +144,11 @@ func TestAdapterCheckSaysWhyItCouldNotRun(t *testing.T) {
 		"no name":    {[]string{stranger, "--issuer-listen", "127.0.0.1:0"}, 2, "name"},
 		"no issuer":  {[]string{stranger, "--name", "trivial"}, 2, "issuer"},
 		"no address": {[]string{"--name", "trivial", "--issuer-listen", "127.0.0.1:0"}, 2, "address"},
-		"unknown clause": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--only", "nonsense"}, 2,
+		"unknown clause": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--only",
+			"nonsense"}, 2,
 			"nonsense"},
-		"too many nodes": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--nodes", "99"}, 2,
+		"too many nodes": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0",
+			"--nodes", "99"}, 2,
 			"nodes"},
 		"no path": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--artifact", "model"},
 			2, "must be name=PATH"},
@@ -210,11 +214,13 @@ func TestAdapterDevCarriesOutLinesAndEndsAtTheFirstThatFails(t *testing.T) {
 	}
 	file := filepath.Join(r.dir, "scenario.json")
 	require.NoError(t, os.WriteFile(file,
-		[]byte(`{"steps": ["launch", "expect accepted", "plan member.drain one-0", "# a remark", "help", "quit"]}`), 0o600))
+		[]byte(`{"steps": ["launch", "expect accepted", "plan member.drain one-0", "# a remark", "help", "quit"]}`),
+		0o600))
 	got := r.run(t.Context(), "", session("--scenario", file)...)
 	require.Zero(t, got.code, got.stderr+got.stdout)
 	require.Contains(t, got.stdout, "instance.create succeeded")
-	require.Contains(t, got.stdout, "the platform would accept it; no readiness probe was run, since no manifest is named")
+	require.Contains(t, got.stdout,
+		"the platform would accept it; no readiness probe was run, since no manifest is named")
 	require.Contains(t, got.stdout, "kill -9 the adapter, and start it again")
 
 	got = r.run(t.Context(), "launch\nexpect failed\nlaunch\n", session()...)

@@ -16,9 +16,10 @@ func addDeliveryFixtures(s *clienttest.Server) {
 		"__typename": "Artifact", "id": "art_1", "name": "controller", "ref": "registry/hello@sha256:abc",
 		"digest": "sha256:abc", "sizeBytes": 123456789,
 		"stage": "STAGED", "kind": "IMAGE", "platforms": []string{"linux/amd64"}, "signature": "UNTRUSTED",
-		"quarantinedAt":  at,
-		"quarantineCode": "SIGNATURE_UNTRUSTED", "quarantineReason": "a signature is by a key that the source does not trust",
-		"source": object{"id": "src_1", "name": "team", "location": "registry/team"},
+		"quarantinedAt":    at,
+		"quarantineCode":   "SIGNATURE_UNTRUSTED",
+		"quarantineReason": "a signature is by a key that the source does not trust",
+		"source":           object{"id": "src_1", "name": "team", "location": "registry/team"},
 		"parts": []object{
 			{"role": "MANIFEST", "digest": "sha256:abc", "mediaType": "application/vnd.oci.image.manifest.v1+json",
 				"sizeBytes": 500},
@@ -33,8 +34,8 @@ func addDeliveryFixtures(s *clienttest.Server) {
 		"stage":     "CANARY",
 		"artifacts": []object{whole}, "history": []object{step},
 		"lacks": []object{{"code": "EVIDENCE_MISSING", "message": "a report of the conformance suite for this build"}},
-		"reports": []object{{"id": "evd_1", "manifestId": "man_1", "kind": "TENANCY", "digest": "sha256:eee", "passed": true,
-			"submittedBy": "Ada", "runnerId": "rnr_1", "createdAt": at}},
+		"reports": []object{{"id": "evd_1", "manifestId": "man_1", "kind": "TENANCY", "digest": "sha256:eee",
+			"passed": true, "submittedBy": "Ada", "runnerId": "rnr_1", "createdAt": at}},
 	})
 	s.Handle("node", func(call clienttest.Call) (any, error) {
 		if call.Args["id"] == "art_1" {
@@ -59,8 +60,8 @@ func addDeliveryFixtures(s *clienttest.Server) {
 		"setCanaryPercent":   version,
 		"evidenceRunners": []object{{"id": "rnr_1", "name": "ci", "publicKey": "cHVibGlj", "createdAt": at,
 			"revokedAt": nil, "revokeReason": ""}},
-		"registerRunner": object{"id": "rnr_1", "name": "ci", "publicKey": "cHVibGlj", "createdAt": at, "revokedAt": nil,
-			"revokeReason": ""},
+		"registerRunner": object{"id": "rnr_1", "name": "ci", "publicKey": "cHVibGlj", "createdAt": at,
+			"revokedAt": nil, "revokeReason": ""},
 		"revokeRunner": object{"id": "rnr_1", "name": "ci", "publicKey": "cHVibGlj", "createdAt": at, "revokedAt": at,
 			"revokeReason": "stolen"},
 		"setPromotionTerms": object{"id": "app_1", "slug": "hello", "promotionTerms": object{

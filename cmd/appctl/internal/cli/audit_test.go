@@ -85,7 +85,8 @@ func newLedger(t *testing.T, n int) *ledger {
 }
 
 func (l *ledger) keys() []byte {
-	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: l.key.Public(), KeyID: "k1", Algorithm: "EdDSA", Use: "sig"}}}
+	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: l.key.Public(), KeyID: "k1", Algorithm: "EdDSA",
+		Use: "sig"}}}
 	text, err := json.Marshal(set)
 	require.NoError(l.t, err)
 	return text
@@ -187,7 +188,9 @@ func TestVerifyNamesTheFirstTamperedRow(t *testing.T) {
 			l.edit(4, func(e *auditchain.Entry) { e.Allowed = false })
 			l.edit(6, func(e *auditchain.Entry) { e.Reason = "x" })
 		}, auditchain.Changed, 4, "aud_4", "allowed"},
-		"a form that is not the fields'": {func(l *ledger) { l.links[2].Entry.Reason = "invented" }, auditchain.Changed, 3,
+		"a form that is not the fields'": {func(l *ledger) {
+			l.links[2].Entry.Reason = "invented"
+		}, auditchain.Changed, 3,
 			"aud_3", "reason"},
 		"a row gone": {func(l *ledger) {
 			l.links[4].Canonical, l.links[4].Entry = "", auditchain.Entry{ID: "aud_5"}
@@ -199,7 +202,8 @@ func TestVerifyNamesTheFirstTamperedRow(t *testing.T) {
 			l.edit(4, func(e *auditchain.Entry) { e.ActorID = "usr_9" })
 			l.reseal(3)
 		}, auditchain.Rewritten, 1, "", ""},
-		"a checkpoint forged": {func(l *ledger) { l.checkpoints[0].Link = l.links[2].Link }, auditchain.Unsigned, 7, "", ""},
+		"a checkpoint forged": {func(l *ledger) { l.checkpoints[0].Link = l.links[2].Link }, auditchain.Unsigned,
+			7, "", ""},
 		"an entry beside the chain": {func(l *ledger) {
 			l.beside = []auditchain.Entry{{ID: "aud_stranger", CreatedAt: l.links[0].Entry.CreatedAt}}
 		}, auditchain.Inserted, 0, "aud_stranger", ""},

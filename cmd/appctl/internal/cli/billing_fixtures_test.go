@@ -10,7 +10,8 @@ func addBillingFixtures(s *clienttest.Server) {
 		"validFrom": from, "measure": "QUANTITY", "per": "1000",
 		"tiers":   []object{{"upTo": "1000000", "price": "0.004"}, {"price": "0.002"}},
 		"minimum": "0", "roundUpTo": "0", "number": 2, "hash": "abc", "reason": "price list"}
-	period := object{"id": "bpr_1", "currency": "EUR", "startsAt": from, "endsAt": to, "status": "CLOSED", "closedAt": to}
+	period := object{"id": "bpr_1", "currency": "EUR", "startsAt": from, "endsAt": to, "status": "CLOSED",
+		"closedAt": to}
 	run := object{"id": "brn_1", "periodId": "bpr_1", "statementId": "bpr_1", "number": 3, "eventTo": to,
 		"watermark": "812", "engine": 1,
 		"priceHash": "aa", "inputDigest": "bb", "outputDigest": "cc0123456789abcdef", "lines": 2, "unpriced": 1,
@@ -21,14 +22,13 @@ func addBillingFixtures(s *clienttest.Server) {
 	unpriced := object{"key": "k2", "projectId": "prj_1", "from": from, "to": to, "correction": false,
 		"meter": "gpu_seconds", "unit": "second",
 		"sku": "h100", "region": "eu", "quantity": "3600", "billed": "3600"}
-	grant := object{"id": "crg_1", "tenantId": "ten_1", "currency": "EUR", "amount": "50", "left": "49", "priority": 100,
-		"expiresAt": to,
-		"reason":    "welcome", "createdAt": from}
+	grant := object{"id": "crg_1", "tenantId": "ten_1", "currency": "EUR", "amount": "50", "left": "49",
+		"priority": 100, "expiresAt": to, "reason": "welcome", "createdAt": from}
 	plan := object{"hash": "h1", "changes": []object{{"tenantId": "ten_1", "projectId": "prj_1", "periodId": "bpr_1",
 		"meter": "tokens",
 		"sku":   "", "currency": "EUR", "before": "6", "after": "5.5"}}}
-	explained := object{"key": "k1", "projectId": "prj_1", "periodId": "bpr_1", "meter": "gpu_seconds", "unit": "second",
-		"sku":    "h100",
+	explained := object{"key": "k1", "projectId": "prj_1", "periodId": "bpr_1", "meter": "gpu_seconds",
+		"unit": "second", "sku": "h100",
 		"region": "eu", "priceId": "prc_1", "currency": "EUR", "quantity": "3600", "billed": "3600", "exact": "2.125",
 		"amount": "2.12",
 		"bookings": []object{{"id": "ltx_1", "correction": false, "runId": "brn_1", "statementId": "bpr_1",
@@ -81,7 +81,8 @@ func addBillingFixtures(s *clienttest.Server) {
 
 // planCost is what a plan makes of the price of an hour: something priced, something not.
 func planCost() object {
-	return object{"totals": []object{{"currency": "EUR", "before": "9.6", "after": "19.2", "delta": "9.6", "left": "9.6"}},
+	return object{"totals": []object{{"currency": "EUR", "before": "9.6", "after": "19.2", "delta": "9.6",
+		"left": "9.6"}},
 		"unpriced": 1,
 		"capacity": []object{
 			{"effect": "RENTED", "count": 1, "shape": "BAREMETAL", "gpuCount": 8, "sku": "h100", "region": "eu",
@@ -90,6 +91,7 @@ func planCost() object {
 			{"effect": "LEFT", "count": 1, "shape": "GPU_SLICE", "gpuCount": 1, "sku": "", "region": ""}},
 		"usage": []object{
 			{"dimension": "tokens", "unit": "token", "price": object{"id": "prc_2", "currency": "EUR", "per": "1000000",
-				"tiers": []object{{"upTo": "100000000", "price": "1.20"}, {"price": "0.90"}}, "minimum": "0", "roundUpTo": "0"}},
+				"tiers": []object{{"upTo": "100000000", "price": "1.20"}, {"price": "0.90"}}, "minimum": "0",
+				"roundUpTo": "0"}},
 			{"dimension": "jobs", "unit": "job"}}}
 }

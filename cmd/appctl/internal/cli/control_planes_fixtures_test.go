@@ -22,8 +22,8 @@ func shared(status string) object {
 func impact(attached int) object {
 	projects := []object{{"projectId": "prj_1", "displayName": "Demo project", "subjects": 4, "recentActions": 12}}
 	for range attached {
-		projects = append(projects, object{"projectId": "prj_2", "displayName": "Other", "attachedAt": at, "subjects": 2,
-			"recentActions": 7})
+		projects = append(projects, object{"projectId": "prj_2", "displayName": "Other", "attachedAt": at,
+			"subjects": 2, "recentActions": 7})
 	}
 	return object{"instanceId": "ins_1", "controlPlaneScope": "TENANT", "projects": projects, "attachedTotal": attached,
 		"membersTotal": 2, "openOperations": 1}

@@ -16,8 +16,8 @@ func TestSharedControlPlanesAreAskedAsTheProjectThatIsAttached(t *testing.T) {
 		require.Zero(t, got.code, got.stderr)
 		sent, err := json.Marshal(r.CallsOf("invokeAction")[0].Input())
 		require.NoError(t, err)
-		require.JSONEq(t, `{"instanceId":"ins_9","action":"greet","projectId":"prj_1","idempotencyKey":"k"}`, string(sent),
-			given)
+		require.JSONEq(t, `{"instanceId":"ins_9","action":"greet","projectId":"prj_1","idempotencyKey":"k"}`,
+			string(sent), given)
 	}
 	r := newRig(t)
 	got := r.run(t.Context(), "", "action", "run", "nothing", "greet", "--shared")

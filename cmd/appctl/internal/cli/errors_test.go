@@ -21,7 +21,8 @@ func TestExitCodesTellScriptsWhatHappened(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]int{
 		"NOT_FOUND": 3, "UNAUTHENTICATED": 4, "TOKEN_EXPIRED": 4, "FORBIDDEN": 4, "NOT_ENTITLED": 4, "CONFLICT": 5,
-		"FAILED_PRECONDITION": 5, "IDEMPOTENCY_KEY_REUSED": 5, "CONFIG_INVALID": 6, "INVALID_ARGUMENT": 6, "INCOMPATIBLE": 6,
+		"FAILED_PRECONDITION": 5, "IDEMPOTENCY_KEY_REUSED": 5, "CONFIG_INVALID": 6, "INVALID_ARGUMENT": 6,
+		"INCOMPATIBLE":   6,
 		"LIMIT_EXCEEDED": 6, "ADAPTER_UNAVAILABLE": 7, "INTERNAL": 1, "A_CODE_OF_A_NEWER_PLATFORM": 1,
 	} {
 		t.Run(code, func(t *testing.T) {
@@ -47,10 +48,11 @@ func TestErrors(t *testing.T) {
 		"reasons": []object{{"code": "NOT_PINNED", "message": "no digest", "path": "artifacts.0.ref"}}}))
 	r.HandleStream("operationProgress", progressTo("FAILED"))
 	r.Handle("planRemoveMember", answer(refused("MEMBER_REMOVE")))
-	r.Handle("planLaunchInstance", answer(object{"hash": "h2", "allowed": false, "version": "1.2.0", "members": []object{},
-		"cost": planCost(),
+	r.Handle("planLaunchInstance", answer(object{"hash": "h2", "allowed": false, "version": "1.2.0",
+		"members": []object{}, "cost": planCost(),
 		"verdicts": []object{{"source": "POLICY", "outcome": "REFUSED", "code": "POLICY_DENIED",
-			"reasons": []object{{"code": "MEMBERS_CEILING", "message": "at most 4 members", "path": "input.components"}}}}}))
+			"reasons": []object{{"code": "MEMBERS_CEILING", "message": "at most 4 members",
+				"path": "input.components"}}}}}))
 	r.Handle("planReleaseAllocation", answer(object{"hash": "h3", "allocation": object{"id": "alc_1", "name": "slot-1"},
 		"instance": nil,
 		"allowed":  false, "code": "CONFLICT", "reasons": []object{{"code": "CONFLICT",
@@ -194,7 +196,8 @@ func TestLoginKeepsThePrivateConfigurationThatCommandsUse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.env = map[string]string{}
-	got := r.run(t.Context(), "", "login", "--server", r.URL, "--code", "http://console/#code=good", "--project", "demo")
+	got := r.run(t.Context(), "", "login", "--server", r.URL, "--code", "http://console/#code=good",
+		"--project", "demo")
 	require.Zero(t, got.code, got.stderr)
 	golden(t, "login", r.text([]string{"login"}, got))
 	info, err := os.Stat(r.config())
@@ -294,8 +297,9 @@ func TestCompletionKnowsAppsInstancesAndActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for line, want := range map[string]string{
-		"launch ": "hello\tHello cluster\n", "instances show ": "one\tRUNNING\n", "action run one ": "greet\tSay hello\n",
-		"inst": "instances\tRunning apps\n",
+		"launch ": "hello\tHello cluster\n", "instances show ": "one\tRUNNING\n",
+		"action run one ": "greet\tSay hello\n",
+		"inst":            "instances\tRunning apps\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		got := r.run(t.Context(), "", args...)

@@ -36,7 +36,8 @@ func project() object {
 
 func manifest() object {
 	return object{
-		"id": "man_1", "appSlug": "hello", "version": "1.2.0", "stage": "ACTIVE", "digest": "sha256:abc", "createdAt": at,
+		"id": "man_1", "appSlug": "hello", "version": "1.2.0", "stage": "ACTIVE", "digest": "sha256:abc",
+		"createdAt":  at,
 		"components": []object{{"key": "worker", "displayName": "Worker", "min": 1, "max": 8, "default": 2}},
 		"actions": []object{{
 			"name": "greet", "displayName": "Say hello", "permissionKey": "apps.instance.update", "risk": "WRITE",
@@ -47,8 +48,9 @@ func manifest() object {
 
 func app() object {
 	return object{
-		"id": "app_1", "slug": "hello", "displayName": "Hello cluster", "summary": "Says hello", "permissionFamily": "apps",
-		"activeManifest": manifest(), "manifests": page(manifest()),
+		"id": "app_1", "slug": "hello", "displayName": "Hello cluster", "summary": "Says hello",
+		"permissionFamily": "apps",
+		"activeManifest":   manifest(), "manifests": page(manifest()),
 	}
 }
 
@@ -60,8 +62,8 @@ func allocation() object {
 }
 
 func devices() []object {
-	return []object{{"uuid": "SIM-na-0", "index": 0, "minor": 0, "pciAddress": "", "path": "/dev/nvidia0", "model": "X100",
-		"memoryMiB": 0, "simulated": true, "cdi": ""}}
+	return []object{{"uuid": "SIM-na-0", "index": 0, "minor": 0, "pciAddress": "", "path": "/dev/nvidia0",
+		"model": "X100", "memoryMiB": 0, "simulated": true, "cdi": ""}}
 }
 
 func operation(kind, state string, percent int) object {
@@ -85,14 +87,16 @@ func operation(kind, state string, percent int) object {
 
 func instance() object {
 	return object{
-		"id": "ins_1", "name": "one", "tenantId": "ten_1", "projectId": "prj_1", "appSlug": "hello", "appVersion": "1.2.0",
-		"status": "RUNNING", "health": "HEALTHY", "revision": 9, "config": object{"greeting": "hi"},
+		"id": "ins_1", "name": "one", "tenantId": "ten_1", "projectId": "prj_1", "appSlug": "hello",
+		"appVersion": "1.2.0",
+		"status":     "RUNNING", "health": "HEALTHY", "revision": 9, "config": object{"greeting": "hi"},
 		"correlationId": "corr-1",
 		"roles": []object{{"componentKey": "worker", "desired": 2, "current": 2, "healthy": 1,
 			"summary": "1 of 2 active"}},
 		"allocations": []object{{"id": "alc_1", "name": "slot-1"}}, "createdAt": at, "updatedAt": at,
 		"members": page(object{
-			"id": "mem_1", "componentKey": "worker", "index": 0, "status": "ACTIVE", "health": "HEALTHY", "cordoned": true,
+			"id": "mem_1", "componentKey": "worker", "index": 0, "status": "ACTIVE", "health": "HEALTHY",
+			"cordoned":      true,
 			"healthMessage": "answers\x1b[31m quickly", "node": object{"id": "nod_1", "name": "na"},
 			"allocation": object{"id": "alc_1", "name": "slot-1"},
 		}),
@@ -105,16 +109,17 @@ func event(seq int, kind string) object {
 	return object{
 		"id": "evt_" + string(rune('0'+seq)), "cursor": "c" + string(rune('0'+seq)), "seq": seq, "type": kind,
 		"appInstanceId": "ins_1",
-		"projectId":     "prj_1", "appSlug": "hello", "orgId": "ten_1", "message": "it is so", "correlationId": "corr-1",
-		"occurredAt": at,
+		"projectId":     "prj_1", "appSlug": "hello", "orgId": "ten_1", "message": "it is so",
+		"correlationId": "corr-1",
+		"occurredAt":    at,
 	}
 }
 
 // addFixtures gives the stand-in one of everything.
 func addFixtures(s *clienttest.Server) {
 	s.Handle("viewer", answer(object{
-		"sessions": []object{{"id": "ses_1", "userId": "usr_1", "method": "oidc", "origin": "192.0.2.7", "agent": "Browser/1",
-			"createdAt": at, "expiresAt": at, "current": true}},
+		"sessions": []object{{"id": "ses_1", "userId": "usr_1", "method": "oidc", "origin": "192.0.2.7",
+			"agent": "Browser/1", "createdAt": at, "expiresAt": at, "current": true}},
 		"actor": object{"kind": "USER", "id": "usr_1", "name": "Ada"}, "tenant": object{"id": "ten_1", "slug": "acme"},
 		"bindings": []object{{"id": "rb_1", "subjectId": "usr_1", "role": "project_admin", "projectId": "prj_1"}},
 		"projects": page(project()), "permissions": []string{"allocation.read", "apps.instance.create"},
@@ -146,7 +151,8 @@ func addFixtures(s *clienttest.Server) {
 	s.Handle("operation", answer(operation("INSTANCE_CREATE", "RUNNING", 40)))
 	s.Handle("operations", answer(page(operation("INSTANCE_CREATE", "RUNNING", 40))))
 	s.Handle("nodes", answer(page(object{
-		"id": "nod_1", "name": "na", "address": "10.0.0.1", "status": "ONLINE", "cpus": 8, "memoryMiB": 16000, "gpus": 4,
+		"id": "nod_1", "name": "na", "address": "10.0.0.1", "status": "ONLINE", "cpus": 8,
+		"memoryMiB": 16000, "gpus": 4,
 		"gpuModel":      "X100",
 		"gpusSimulated": true, "isolation": "NAMESPACE", "lastSeenAt": at, "devices": devices(), "walls": object{
 			"classes": []string{"CONTAINER", "WHOLE_NODE"}, "profiles": []string{"SERVICE"}, "runtime": "crun",
@@ -155,7 +161,8 @@ func addFixtures(s *clienttest.Server) {
 		},
 	})))
 	s.Handle("auditEntries", answer(page(object{
-		"id": "aud_1", "actor": object{"name": "Ada"}, "action": "launchInstance", "allowed": false, "code": "FORBIDDEN",
+		"id": "aud_1", "actor": object{"name": "Ada"}, "action": "launchInstance", "allowed": false,
+		"code":     "FORBIDDEN",
 		"repeats":  3,
 		"objectId": "prj_1", "createdAt": at,
 	})))
@@ -221,15 +228,16 @@ func addAdminFixtures(s *clienttest.Server) {
 	artifact := object{
 		"id": "art_1", "name": "controller", "ref": "registry/hello@sha256:abc", "digest": "sha256:abc",
 		"sizeBytes": 123456789, "stage": "STAGED",
-		"evidence": object{"lint": "ok"}, "kind": "IMAGE", "platforms": []string{"linux/amd64"}, "signature": "VERIFIED",
+		"evidence": object{"lint": "ok"}, "kind": "IMAGE", "platforms": []string{"linux/amd64"},
+		"signature":  "VERIFIED",
 		"verifiedAt": at,
 		"signedBy":   object{"id": "sgk_1", "name": "release key"},
 	}
 	adapter := object{"id": "adp_1", "name": "hello", "url": "http://hello:8080", "lastSeenAt": at}
 	entitlement := object{"id": "etl_1", "projectId": "prj_1", "appSlug": "hello", "grantedBy": "Ada", "createdAt": at}
 	binding := object{"id": "rb_1", "subjectId": "usr_2", "role": "project_viewer", "projectId": "prj_1"}
-	user := object{"id": "usr_2", "email": "bob@example.com", "displayName": "Bob", "tenantId": "ten_1", "invitedAt": at,
-		"invitationEndsAt": at}
+	user := object{"id": "usr_2", "email": "bob@example.com", "displayName": "Bob", "tenantId": "ten_1",
+		"invitedAt": at, "invitationEndsAt": at}
 	granted := object{"id": "rb_1", "subjectId": "usr_2", "role": "project_viewer", "projectId": "prj_1",
 		"reason": "joins", "createdAt": at}
 	limited := maps.Clone(account)
@@ -250,8 +258,8 @@ func addAdminFixtures(s *clienttest.Server) {
 		"planServiceAccountUpdate": object{"permissionKeys": []string{"allocation.read"},
 			"limits": object{"objectIds": []string{"ins_1"}},
 			"widens": []string{"limits.maxRisk"}, "narrows": []string{}},
-		"deleteServiceAccount": object{"id": "sa_1", "name": "robot", "projectId": "prj_1", "permissionKeys": []string{},
-			"keys": []object{}, "deletedAt": at},
+		"deleteServiceAccount": object{"id": "sa_1", "name": "robot", "projectId": "prj_1",
+			"permissionKeys": []string{}, "keys": []object{}, "deletedAt": at},
 		"rotateServiceAccountKey": object{"key": object{"id": "key_4", "expiresAt": at}, "secret": "gpu_sa_secret"},
 		"createTenant":            object{"id": "ten_2", "slug": "acme", "displayName": "Acme"},
 		"createProject":           project(),

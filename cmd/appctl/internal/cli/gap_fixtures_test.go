@@ -13,14 +13,14 @@ func addGapFixtures(s *clienttest.Server) {
 		return object{"id": id, "url": url, "what": what, "state": state, "at": at}
 	}
 	checks := []object{
-		{"condition": "CONTRACTS", "verdict": "PASSED", "message": "12 recorded calls", "remedy": "", "at": at, "gapId": nil,
-			"evidence": []object{evidence("ins_1", "", "instance", "")}},
+		{"condition": "CONTRACTS", "verdict": "PASSED", "message": "12 recorded calls", "remedy": "", "at": at,
+			"gapId": nil, "evidence": []object{evidence("ins_1", "", "instance", "")}},
 		{"condition": "SUPPORT_RUNBOOK", "verdict": "FAILED", "message": "none begins from the correlation id",
 			"remedy": "name the steps of triage", "at": nil, "gapId": "gap_1",
 			"evidence": []object{evidence(nil, "https://runbooks.example/stuck", "Stuck", "without triage")}},
 	}
-	record := object{"id": "onb_1", "manifestId": "man_1", "passed": false, "checks": checks, "checkedAt": at, "checkedBy": actor,
-		"reason": "release"}
+	record := object{"id": "onb_1", "manifestId": "man_1", "passed": false, "checks": checks, "checkedAt": at,
+		"checkedBy": actor, "reason": "release"}
 	s.Handle("appOnboarding", func(call clienttest.Call) (any, error) {
 		return object{"appSlug": call.Args["appSlug"], "manifestId": "man_1", "version": "1.2.0", "stage": "CANARY",
 			"required": true, "passed": false, "checks": checks, "checkedAt": at, "records": []object{record}}, nil

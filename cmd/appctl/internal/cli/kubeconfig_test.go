@@ -162,7 +162,8 @@ func TestACredentialIsKeptWhileItIsGood(t *testing.T) {
 		r.env["APPCTL_TOKEN"] = token
 		r.RequireToken(token)
 		ask()
-		require.EqualValues(t, 2, s.signed.Load(), "another login gets no certificate of the first, and leaves it its own")
+		require.EqualValues(t, 2, s.signed.Load(),
+			"another login gets no certificate of the first, and leaves it its own")
 	}
 
 	kept := filepath.Join(filepath.Dir(r.config()), "kube", "ins_1")

@@ -89,7 +89,8 @@ func root(t *command.Tool) *cobra.Command {
 		operations.Command(t), members.Command(t), members.Tasks(t), members.Logs(t), members.Top(t), members.Exec(t),
 		operations.Triage(t), operations.Bundle(t), operations.Trace(t), secrets.Command(t), webhooks.Command(t),
 		audit.Command(t),
-		adapter.Command(t), billing.Command(t), costs.Cost(t), costs.Budget(t), gaps.Command(t), admin(t), promote(t), version(t),
+		adapter.Command(t), billing.Command(t), costs.Cost(t), costs.Budget(t), gaps.Command(t), admin(t), promote(t),
+		version(t),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: command.ExitCodesHelp},
 	)
 	return root

@@ -4,11 +4,13 @@ import "github.com/gpuaas/app-platform/sdk/client/clienttest"
 
 func member() object {
 	return object{
-		"id": "mem_1", "instanceId": "ins_1", "componentKey": "worker", "index": 0, "status": "ACTIVE", "health": "HEALTHY",
+		"id": "mem_1", "instanceId": "ins_1", "componentKey": "worker", "index": 0, "status": "ACTIVE",
+		"health":   "HEALTHY",
 		"cordoned": true, "healthMessage": "answers\x1b[31m quickly",
 		"labels": object{"zone": "a", "rack": "7"}, "node": object{"id": "nod_1", "name": "na"},
 		"allocation":    object{"id": "alc_1", "name": "slot-1"},
-		"lastOperation": operation("MEMBER_CORDON", "SUCCEEDED", 100), "adapterDetail": object{"load": 3}, "createdAt": at,
+		"lastOperation": operation("MEMBER_CORDON", "SUCCEEDED", 100), "adapterDetail": object{"load": 3},
+		"createdAt": at,
 		"updatedAt": at,
 		"logs": object{"lines": logLines(), "cursor": "l4", "more": false, "source": "NODE",
 			"processes": []string{"server", "worker"}},
@@ -43,8 +45,9 @@ func plan(kind, action string) object {
 			{"source": "ADAPTER", "outcome": "UNKNOWN", "reasons": []object{{"code": "ADAPTER_UNAVAILABLE",
 				"message": "the adapter does not plan"}}},
 		},
-		"supersedes": []object{operation("MEMBER_DRAIN", "RUNNING", 20)}, "change": object{"counts": object{"worker": 1}},
-		"impact": impact(1), "cost": planCost(),
+		"supersedes": []object{operation("MEMBER_DRAIN", "RUNNING", 20)},
+		"change":     object{"counts": object{"worker": 1}},
+		"impact":     impact(1), "cost": planCost(),
 	}
 }
 
@@ -53,9 +56,11 @@ func refused(kind string) object {
 	found := plan(kind, "REMOVE")
 	found["allowed"] = false
 	found["verdicts"] = []object{
-		{"source": "STATE", "outcome": "REFUSED", "reasons": []object{{"code": "CONFLICT", "message": "op_7 is under way"}}},
+		{"source": "STATE", "outcome": "REFUSED", "reasons": []object{{"code": "CONFLICT",
+			"message": "op_7 is under way"}}},
 		{"source": "COMPATIBILITY", "outcome": "REFUSED",
-			"reasons": []object{{"code": "INVALID_ARGUMENT", "message": "needs 1 worker at least", "path": "input.memberId"}}},
+			"reasons": []object{{"code": "INVALID_ARGUMENT", "message": "needs 1 worker at least",
+				"path": "input.memberId"}}},
 	}
 	return found
 }
@@ -72,13 +77,16 @@ func stuckOperation() object {
 
 func orphan() object {
 	return object{
-		"id": "orp_1", "kind": "NODE_RESIDUE", "projectId": "prj_1", "instanceId": "ins_1", "operation": object{"id": "op_1"},
-		"member": object{"id": "mem_1", "componentKey": "worker", "index": 0}, "node": object{"id": "nod_1", "name": "na"},
+		"id": "orp_1", "kind": "NODE_RESIDUE", "projectId": "prj_1", "instanceId": "ins_1",
+		"operation":  object{"id": "op_1"},
+		"member":     object{"id": "mem_1", "componentKey": "worker", "index": 0},
+		"node":       object{"id": "nod_1", "name": "na"},
 		"allocation": object{"id": "alc_1", "name": "slot-1"}, "owner": "node", "message": "the node does not answer",
 		"ageSeconds": 5400,
-		"hourlyCost": object{"currency": "EUR", "amount": "2.50"}, "costSoFar": object{"currency": "EUR", "amount": "3.75"},
-		"attempts":  4,
-		"lastError": "the agent is not connected", "nextTryAt": at, "createdAt": at,
+		"hourlyCost": object{"currency": "EUR", "amount": "2.50"},
+		"costSoFar":  object{"currency": "EUR", "amount": "3.75"},
+		"attempts":   4,
+		"lastError":  "the agent is not connected", "nextTryAt": at, "createdAt": at,
 	}
 }
 
@@ -107,7 +115,8 @@ func addMemberFixtures(s *clienttest.Server) {
 		}
 		if call.Args["id"] == "op_5" {
 			op := operation("INSTANCE_CREATE", "FAILED", 40)
-			op["id"], op["steps"] = "op_5", []object{{"name": "dispatch", "state": "FAILED", "attempt": 1, "message": "sent",
+			op["id"], op["steps"] = "op_5", []object{{"name": "dispatch", "state": "FAILED", "attempt": 1,
+				"message":   "sent",
 				"startedAt": at}, {"name": "readiness", "state": "PENDING", "attempt": 0, "message": ""}}
 			return op, nil
 		}
@@ -181,9 +190,11 @@ func task() object {
 	return object{"id": "tsk_1", "memberId": "mem_1", "instanceId": "ins_1", "nodeId": "nod_1", "operationId": "op_1",
 		"correlationId": "corr-1",
 		"kind":          "RUN",
-		"spec":          object{"command": []string{"hostname"}}, "fence": 1, "state": "SUCCEEDED", "cancelRequested": false,
-		"timeoutSeconds": 60,
-		"exitCode":       0, "result": object{"exitCode": 0}, "message": "done", "stdout": "node-1\nnode-2\n", "stderr": "",
+		"spec":          object{"command": []string{"hostname"}}, "fence": 1, "state": "SUCCEEDED",
+		"cancelRequested": false,
+		"timeoutSeconds":  60,
+		"exitCode":        0, "result": object{"exitCode": 0}, "message": "done", "stdout": "node-1\nnode-2\n",
+		"stderr":    "",
 		"createdAt": at,
 		"startedAt": at, "endedAt": at}
 }
@@ -194,7 +205,8 @@ func logLines() []object {
 		{"cursor": "l1", "process": "server", "at": at, "stream": "STDOUT", "text": "listening", "continues": false},
 		{"cursor": "l2", "process": "server", "at": at, "stream": "STDERR", "text": "a \x1b[31mred\x1b[0m word",
 			"continues": false},
-		{"cursor": "l3", "process": "server", "text": "", "continues": false, "gap": object{"lines": 12, "restarted": false}},
+		{"cursor": "l3", "process": "server", "text": "", "continues": false,
+			"gap": object{"lines": 12, "restarted": false}},
 		{"cursor": "l4", "process": "worker", "text": "", "continues": false, "gap": object{"restarted": true}},
 	}
 }

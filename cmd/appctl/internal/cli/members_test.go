@@ -100,14 +100,16 @@ func TestTheShortDecommissionNeitherPlansNorAsksAScript(t *testing.T) {
 func TestVerbsSendWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][2]string{
-		"members add one --component worker --count 3 --allocation slot-1,alc_2 --keep-failed --deadline 2m --reason more " +
-			"--idempotency-key k --no-plan": {"addMembers",
+		"members add one --component worker --count 3 --allocation slot-1,alc_2 --keep-failed --deadline 2m --reason " +
+			"more --idempotency-key k --no-plan": {"addMembers",
 			`{"instanceId":"ins_1","componentKey":"worker","count":3,"allocationIds":["alc_1","alc_2"],"keepFailed":true,"deadlineSeconds":120,"reason":"more","idempotencyKey":"k"}`},
-		"members add one --component worker --shape gpu-slice --gpus 2 --sku s --region r --idempotency-key k --no-plan": {"addMembers",
+		"members add one --component worker --shape gpu-slice --gpus 2 --sku s --region r --idempotency-key k " +
+			"--no-plan": {"addMembers",
 			`{"instanceId":"ins_1","componentKey":"worker","count":1,"intent":{"shape":"GPU_SLICE","gpuCount":2,"sku":"s","region":"r"},"idempotencyKey":"k"}`},
 		"members drain one/worker/0 --on-deadline force --reason slow --idempotency-key k --no-plan": {"drainMember",
 			`{"memberId":"mem_1","onDeadline":"FORCE","reason":"slow","idempotencyKey":"k"}`},
-		"members replace mem_1 --allocation slot-1 --force --reason dead --idempotency-key k --no-plan": {"replaceMember",
+		"members replace mem_1 --allocation slot-1 --force --reason dead --idempotency-key k --no-plan": {
+			"replaceMember",
 			`{"memberId":"mem_1","allocationId":"alc_1","force":true,"onDeadline":"FAIL","reason":"dead","idempotencyKey":"k"}`},
 		"members label mem_1 zone=b --idempotency-key k": {"labelMember",
 			`{"memberId":"mem_1","labels":{"zone":"b","rack":"7"},"idempotencyKey":"k"}`},

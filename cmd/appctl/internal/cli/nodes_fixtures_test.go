@@ -12,15 +12,14 @@ func addNodeFixtures(s *clienttest.Server) {
 		"deleteNode":   "nod_1",
 		"nodeMembers":  []object{lodger(), refusedLodger()},
 		"fleet": object{
-			"capacity": []object{{"region": "eu", "sku": "gpu-large", "nodes": 3, "online": 2, "taking": 1, "freeNodes": 1,
-				"gpus":       24,
-				"gpusRented": 8, "gpusFree": 8}},
+			"capacity": []object{{"region": "eu", "sku": "gpu-large", "nodes": 3, "online": 2, "taking": 1,
+				"freeNodes": 1, "gpus": 24, "gpusRented": 8, "gpusFree": 8}},
 			"troubled": []object{
 				standing("ONLINE", object{"conditions": []object{badGPU()}}), standing("OFFLINE", nil),
 				standing("ONLINE", object{"cordoned": true, "drain": nodeDrain(false)}),
 			},
-			"stuck": []object{{"id": "op_9", "kind": "MEMBER_DRAIN", "state": "RUNNING", "message": "waits for work to end",
-				"costSoFar": object{"currency": "EUR", "amount": "3.75"},
+			"stuck": []object{{"id": "op_9", "kind": "MEMBER_DRAIN", "state": "RUNNING",
+				"message": "waits for work to end", "costSoFar": object{"currency": "EUR", "amount": "3.75"},
 				"projectId": "prj_1", "createdAt": at, "blockers": []object{blocker()}}},
 		},
 	} {

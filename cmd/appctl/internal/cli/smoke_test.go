@@ -31,8 +31,8 @@ func TestARunnerSmokesAnArtifactAndBringsWhatItSaw(t *testing.T) {
 	t.Cleanup(files.Close)
 	digest := weightsDigest
 	r.Handle("node", func(clienttest.Call) (any, error) {
-		return object{"__typename": "Artifact", "id": "art_1", "ref": files.URL + "/model", "digest": digest, "kind": "BLOB",
-			"sizeBytes": len(weights)}, nil
+		return object{"__typename": "Artifact", "id": "art_1", "ref": files.URL + "/model", "digest": digest,
+			"kind": "BLOB", "sizeBytes": len(weights)}, nil
 	})
 	r.Handle("submitArtifactSmoke", func(call clienttest.Call) (any, error) {
 		return object{"id": "asm_1", "artifactId": call.Input()["artifactId"], "passed": false, "runnerId": "rnr_1",

@@ -24,7 +24,8 @@ func source() object {
 	return object{
 		"id": "src_1", "tenantId": "ten_1", "name": "team", "kind": "OCI", "location": "registry.example.com/team",
 		"signaturePolicy": "REQUIRED",
-		"credentialUser":  "robot", "credentialAt": at, "keys": []object{signerKey()}, "createdBy": "usr_1", "createdAt": at,
+		"credentialUser":  "robot", "credentialAt": at, "keys": []object{signerKey()}, "createdBy": "usr_1",
+		"createdAt": at,
 	}
 }
 

@@ -22,7 +22,8 @@ func addUsageFixtures(s *clienttest.Server) {
 		return one
 	}
 	s.Handle("memberUsage", answer([]object{
-		usage(0, object{"cpu": 0.25, "cpuLimit": 2, "cpuSeconds": 99, "memoryBytes": 512 << 20, "memoryLimitBytes": 1 << 30,
+		usage(0, object{"cpu": 0.25, "cpuLimit": 2, "cpuSeconds": 99, "memoryBytes": 512 << 20,
+			"memoryLimitBytes":     1 << 30,
 			"netReceivedPerSecond": 2048, "netSentPerSecond": 0, "diskReadPerSecond": 0, "diskWrittenPerSecond": 1.5e6,
 			"gpus": 1,
 			"gpu":  0.875, "gpuMemoryBytes": 10 << 30, "gpuMemoryTotalBytes": 80 << 30}),

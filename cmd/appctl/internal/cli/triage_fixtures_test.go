@@ -20,16 +20,19 @@ func addTriageFixtures(s *clienttest.Server) {
 				"means": "the node does not answer", "do": "start the agent again"},
 			"next": object{"mutation": "decommissionInstance", "plan": "planDecommissionInstance",
 				"argument": "instanceId", "value": "ins_1", "force": true, "permissionKey": "apps.instance.delete",
-				"allowed":  call.Args["id"] != "op_denied",
-				"document": "mutation Triage($input: DecommissionInstanceInput!) { decommissionInstance(input: $input) { operation { id kind state } } }",
-				"variables": object{"input": object{"instanceId": "ins_1", "force": true, "reason": "triage: NODE_OFFLINE",
-					"idempotencyKey": "triage-1"}},
-				"planDocument": "query TriagePlan($input: PlanDecommissionInstanceInput!) { planDecommissionInstance(input: $input) " +
-					"{ hash kind allowed instance { id name } verdicts { source outcome code reasons { path code message } } } }",
+				"allowed": call.Args["id"] != "op_denied",
+				"document": "mutation Triage($input: DecommissionInstanceInput!) { decommissionInstance(input: " +
+					"$input) { operation { id kind state } } }",
+				"variables": object{"input": object{"instanceId": "ins_1", "force": true,
+					"reason": "triage: NODE_OFFLINE", "idempotencyKey": "triage-1"}},
+				"planDocument": "query TriagePlan($input: PlanDecommissionInstanceInput!) { " +
+					"planDecommissionInstance(input: $input) { hash kind allowed instance { id name } verdicts { " +
+					"source outcome code reasons { path code message } } } }",
 				"planVariables": object{"input": object{"instanceId": "ins_1", "force": true}}},
 			"evidence": []object{{"kind": "STEP", "id": nil, "at": at, "what": "residue", "state": "RUNNING",
-				"message": "waits for the node", "link": "/operations/op_1", "traceId": ""}, {"kind": "TASK", "id": "tsk_1", "at": at, "what": "RUN", "state": "LOST",
-				"message": "", "link": "/workloads/ins_1", "traceId": ""}},
+				"message": "waits for the node", "link": "/operations/op_1", "traceId": ""},
+				{"kind": "TASK", "id": "tsk_1", "at": at, "what": "RUN", "state": "LOST",
+					"message": "", "link": "/workloads/ins_1", "traceId": ""}},
 			"traceId": "9c446e0ba458321a026a8779d398dbe5", "costSoFar": object{"amount": "1.50", "currency": "EUR"},
 			"others": []object{{"operationId": "op_0", "kind": "MEMBERS_ADD", "state": "FAILED", "at": at}},
 			"links":  []object{{"name": "logs", "url": "https://tools.example.com/?id=cor-1"}},

@@ -15,14 +15,15 @@ func addWhyFixtures(s *clienttest.Server) {
 	s.Handle("explainPermission", func(call clienttest.Call) (any, error) {
 		input := call.Args["input"].(object)
 		said := object{
-			"allowed": false, "subject": me, "permissionKey": input["permissionKey"], "description": "Launch an instance.",
-			"tenantId": "ten_1", "projectId": "prj_1", "because": []object{},
+			"allowed": false, "subject": me, "permissionKey": input["permissionKey"],
+			"description": "Launch an instance.",
+			"tenantId":    "ten_1", "projectId": "prj_1", "because": []object{},
 			"askWhom": []object{{"kind": "USER", "id": "usr_3", "name": "Cleo"}},
 			"missing": []object{
-				{"kind": "BINDING", "id": "rb_1", "rowId": "rb_1", "role": "project_admin", "scope": "PROJECT", "expiresAt": at,
-					"message": "project_admin in project prj_1 gave it until it ended"},
-				{"kind": "BINDING", "id": "ground-1", "rowId": "", "role": "project_admin", "scope": "PROJECT", "expiresAt": nil,
-					"message": "project_admin in project prj_1 would give it"},
+				{"kind": "BINDING", "id": "rb_1", "rowId": "rb_1", "role": "project_admin", "scope": "PROJECT",
+					"expiresAt": at, "message": "project_admin in project prj_1 gave it until it ended"},
+				{"kind": "BINDING", "id": "ground-1", "rowId": "", "role": "project_admin", "scope": "PROJECT",
+					"expiresAt": nil, "message": "project_admin in project prj_1 would give it"},
 			},
 		}
 		if input["subjectId"] == "usr_2" {
@@ -39,7 +40,8 @@ func addWhyFixtures(s *clienttest.Server) {
 func TestWhyAsksAboutTheProjectAtHand(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]any{
-		"why apps.instance.create": "prj_1", "why apps.instance.create ins_9": "ins_9", "why apps.member.add one": "ins_1",
+		"why apps.instance.create": "prj_1", "why apps.instance.create ins_9": "ins_9",
+		"why apps.member.add one":     "ins_1",
 		"why node.operate --platform": nil,
 	} {
 		r := newRig(t)

@@ -168,7 +168,8 @@ func pickProject(projects []gql.Project, named string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1 && named != "":
-		return "", Usagef("--project %s: several projects have this slug, give the id: %s", named, strings.Join(found, ", "))
+		return "", Usagef("--project %s: several projects have this slug, give the id: %s", named,
+			strings.Join(found, ", "))
 	case len(found) > 1:
 		return "", Usagef("which project? give --project or APPCTL_PROJECT, one of: %s", strings.Join(slugs, ", "))
 	case named != "":

@@ -67,11 +67,14 @@ var codesOf = map[int][]string{
 	},
 	exitUnavailable: {
 		client.CodeSlowConsumer, client.CodeRateLimited, client.CodeCapacityUnavailable, client.CodeUnavailable,
-		client.CodeDeadlineExceeded, client.CodeAdapterUnavailable, client.CodeNodeUnreachable, client.CodeRuntimeMissing,
-		client.CodeRuntimeTooOld, client.CodeDeviceMissing, client.CodeMemberIDsExhausted, client.CodeAddressesExhausted,
+		client.CodeDeadlineExceeded, client.CodeAdapterUnavailable, client.CodeNodeUnreachable,
+		client.CodeRuntimeMissing,
+		client.CodeRuntimeTooOld, client.CodeDeviceMissing, client.CodeMemberIDsExhausted,
+		client.CodeAddressesExhausted,
 	},
 	exitFailed: {
-		client.CodeMethodNotAllowed, client.CodeNotAcceptable, client.CodeUnsupportedMediaType, client.CodeAdapterFailed,
+		client.CodeMethodNotAllowed, client.CodeNotAcceptable, client.CodeUnsupportedMediaType,
+		client.CodeAdapterFailed,
 		client.CodeAdapterInvalid, client.CodeTaskFailed, client.CodeInternal,
 	},
 }

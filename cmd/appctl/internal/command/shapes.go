@@ -129,7 +129,8 @@ func Of[T any](
 
 // Reasoned returns a verb that takes --reason.
 func Reasoned[T any](
-	t *Tool, use, short string, view func(T) View, call func(ctx context.Context, args []string, reason string) (T, error),
+	t *Tool, use, short string, view func(T) View, call func(ctx context.Context, args []string,
+		reason string) (T, error),
 ) *cobra.Command {
 	var reason string
 	cmd := Verb(t, use, short, view, func(ctx context.Context, args []string) (T, error) {

@@ -114,14 +114,14 @@ var shares = command.Table[gql.CostShare]{
 
 // Budget returns the commands about budgets.
 func Budget(t *command.Tool) *cobra.Command {
-	return command.Group("budget", "What a tenant, a project, a service account or an instance may spend", list(t), set(t),
-		remove(t))
+	return command.Group("budget", "What a tenant, a project, a service account or an instance may spend",
+		list(t), set(t), remove(t))
 }
 
 func list(t *command.Tool) *cobra.Command {
 	var of place
-	return of.bind(command.Verb(t, "list", "List the budgets of the project, or of a tenant and all in it", budgets.View,
-		func(ctx context.Context, _ []string) ([]gql.Budget, error) {
+	return of.bind(command.Verb(t, "list", "List the budgets of the project, or of a tenant and all in it",
+		budgets.View, func(ctx context.Context, _ []string) ([]gql.Budget, error) {
 			tenant, project, err := of.ids(ctx, t)
 			if err != nil {
 				return nil, err
@@ -188,7 +188,8 @@ func set(t *command.Tool) *cobra.Command {
 	flags.DurationVar(&horizon, "horizon", time.Hour, "time for which the price of rentals is reserved, 5m to 744h")
 	flags.IntSliceVar(&in.Thresholds, "threshold", nil,
 		"percent at which an event is published; repeat for more (default 50, 80, 100)")
-	flags.StringVar(&outcome, "at-limit", "refuse", "what happens when it is spent: tell, refuse, drain or decommission")
+	flags.StringVar(&outcome, "at-limit", "refuse",
+		"what happens when it is spent: tell, refuse, drain or decommission")
 	flags.StringVar(&in.Reason, "reason", "", "why, kept in the audit")
 	command.Need(cmd, "currency", "reason")
 	cmd.Example = "  appctl budget set project prj_… 5000 --currency EUR --at-limit refuse --reason 'training run'\n" +

@@ -48,8 +48,8 @@ const kindNames = "missing_primitive, leaky_coupling, missing_key, missing_event
 var table = command.Table[gql.Gap]{
 	Heading: []string{"ID", "STATE", "KIND", "APP", "VERSION", "RAISED", "TITLE"},
 	Row: func(one *gql.Gap) []string {
-		return []string{one.Id, string(one.State), string(one.Kind), one.AppSlug, one.Version, render.Time(&one.CreatedAt),
-			one.Title}
+		return []string{one.Id, string(one.State), string(one.Kind), one.AppSlug, one.Version,
+			render.Time(&one.CreatedAt), one.Title}
 	},
 }
 

@@ -102,7 +102,8 @@ var accountTable = command.Table[gql.ServiceAccount]{
 				working++
 			}
 		}
-		return []string{account.Id, account.Name, render.Plural(working, "key"), strings.Join(account.PermissionKeys, " ")}
+		return []string{account.Id, account.Name, render.Plural(working, "key"),
+			strings.Join(account.PermissionKeys, " ")}
 	},
 }
 
@@ -250,7 +251,8 @@ func rotateKey(t *command.Tool) *cobra.Command {
 func revokeKey(t *command.Tool) *cobra.Command {
 	return command.Reasoned(t, "revoke KEY", "Revoke a key at once",
 		func(made gql.ServiceAccountKey) command.View {
-			return command.One(made, made.Id, "Service account", made.ServiceAccountId, "Revoked", render.Time(made.RevokedAt))
+			return command.One(made, made.Id, "Service account", made.ServiceAccountId, "Revoked",
+				render.Time(made.RevokedAt))
 		},
 		func(ctx context.Context, args []string, reason string) (gql.ServiceAccountKey, error) {
 			answer, err := gql.RevokeServiceAccountKey(ctx, t, args[0], reason)

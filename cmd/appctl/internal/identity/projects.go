@@ -110,6 +110,7 @@ func projectByID(ctx context.Context, t *command.Tool, id string) (*gql.Project,
 
 func viewQuota(project *gql.Project) command.View {
 	return command.Fields(project, project.Id, "Project", project.Id, "Slug", project.Slug,
-		"Most members", render.Bound(project.MaxMembers, "no bound"), "Most GPUs", render.Bound(project.MaxGpus, "no bound"),
+		"Most members", render.Bound(project.MaxMembers, "no bound"), "Most GPUs",
+		render.Bound(project.MaxGpus, "no bound"),
 		"Most GiB of volumes", render.Bound(project.MaxVolumeGiB, "no bound"))
 }

@@ -72,7 +72,8 @@ var bindingTable = command.Table[gql.GrantedRole]{
 	Row: func(binding *gql.GrantedRole) []string {
 		return []string{
 			binding.Id, binding.SubjectId, binding.Role, parts.Scope(binding.ProjectId, binding.TenantId),
-			cmp.Or(render.Time(binding.ExpiresAt), "never"), render.Time(binding.RevokedAt), render.Yes(binding.BreakGlass),
+			cmp.Or(render.Time(binding.ExpiresAt), "never"), render.Time(binding.RevokedAt),
+			render.Yes(binding.BreakGlass),
 			binding.Reason,
 		}
 	},
@@ -123,8 +124,8 @@ func revoke(t *command.Tool) *cobra.Command {
 func why(t *command.Tool) *cobra.Command {
 	var subject, risk string
 	var platform bool
-	cmd := command.Verb(t, "why PERMISSION [OBJECT]", "Explain why you, or another subject, may or may not do something",
-		viewWhy,
+	cmd := command.Verb(t, "why PERMISSION [OBJECT]",
+		"Explain why you, or another subject, may or may not do something", viewWhy,
 		func(ctx context.Context, args []string) (*gql.PermissionExplanation, error) {
 			input := gql.ExplainPermissionInput{PermissionKey: args[0], SubjectId: command.Given(subject)}
 			given := ""
@@ -212,7 +213,8 @@ func viewWhy(found *gql.PermissionExplanation) command.View {
 var groundTable = command.Table[gql.PermissionGround]{
 	Heading: []string{"GROUND", "ID", "ROLE", "SCOPE", "ENDS", "WHY"},
 	Row: func(ground *gql.PermissionGround) []string {
-		return []string{ground.Kind, ground.RowId, ground.Role, ground.Scope, render.Time(ground.ExpiresAt), ground.Message}
+		return []string{ground.Kind, ground.RowId, ground.Role, ground.Scope, render.Time(ground.ExpiresAt),
+			ground.Message}
 	},
 }
 
@@ -259,7 +261,8 @@ func breakGrant(t *command.Tool) *cobra.Command {
 			answer, err := gql.BreakGlassGrantRole(ctx, t, input)
 			return answer.BreakGlassGrantRole, err
 		})
-	cmd.Long = "Give a role in the project, or in a whole tenant with --tenant, for 5 to 240 minutes. It ends by itself."
+	cmd.Long = "Give a role in the project, or in a whole tenant with --tenant, for 5 to 240 minutes. It ends by " +
+		"itself."
 	cmd.Flags().StringVar(&input.TenantId, "tenant", "", "in this whole tenant, by id")
 	cmd.Flags().IntVar(&input.DurationMinutes, "minutes", 60, "how long, 5 to 240 minutes")
 	registerEmergency(cmd, &input.Reason, &input.Incident)

@@ -66,7 +66,8 @@ func setDomains(t *command.Tool) *cobra.Command {
 			return command.One(made, made.Id, "Slug", made.Slug, "Domains", strings.Join(made.Domains, " "))
 		},
 		func(ctx context.Context, args []string, reason string) (gql.TenantDomains, error) {
-			input := gql.SetTenantDomainsInput{TenantId: args[0], Domains: append([]string{}, domains...), Reason: reason}
+			input := gql.SetTenantDomainsInput{TenantId: args[0], Domains: append([]string{}, domains...),
+				Reason: reason}
 			answer, err := gql.SetTenantDomains(ctx, t, input)
 			return answer.SetTenantDomains, err
 		})

@@ -56,7 +56,8 @@ func runAction(t *command.Tool) *cobra.Command {
 				return err
 			}
 			answer, err := gql.InvokeAction(ctx, t, gql.InvokeActionInput{
-				InstanceId: id, Action: args[1], Input: body, ProjectId: project, Reason: reason, IdempotencyKey: idempotencyKey,
+				InstanceId: id, Action: args[1], Input: body, ProjectId: project, Reason: reason,
+				IdempotencyKey: idempotencyKey,
 			})
 			if err != nil {
 				return err
@@ -69,7 +70,8 @@ func runAction(t *command.Tool) *cobra.Command {
   appctl action run department-queue queue.read --shared --project demo`
 	cmd.Flags().StringVar(&given, "input", "", `input as JSON; @FILE reads a file, "-" or @- standard input`)
 	cmd.Flags().StringArrayVar(&set, "set", nil, "a value of the input, path.to.key=value; repeat for more")
-	cmd.Flags().BoolVar(&shared, "shared", false, "the instance is a shared control plane that the project is attached to")
+	cmd.Flags().BoolVar(&shared, "shared", false,
+		"the instance is a shared control plane that the project is attached to")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation of a destructive action")
 	command.ReasonFlag(cmd, &reason)
 	command.KeyFlag(cmd, &idempotencyKey)

@@ -76,10 +76,11 @@ func (f *tail) run(ctx context.Context, t *command.Tool, args []string) error {
 // history yields what has happened up to now.
 func (f *tail) history(ctx context.Context, t *command.Tool, id string) func(func(*gql.Event, error) bool) {
 	return func(yield func(*gql.Event, error) bool) {
-		pages := client.All[gql.Event](cmp.Or(f.limit, maxEvents), func(first int, after string) (*gql.EventPage, error) {
-			answer, err := gql.ListEvents(ctx, t, id, first, cmp.Or(after, f.after))
-			return &answer.Instance.Events, err
-		})
+		pages := client.All[gql.Event](cmp.Or(f.limit, maxEvents),
+			func(first int, after string) (*gql.EventPage, error) {
+				answer, err := gql.ListEvents(ctx, t, id, first, cmp.Or(after, f.after))
+				return &answer.Instance.Events, err
+			})
 		for event, err := range pages {
 			if !yield(&event, err) {
 				return

@@ -20,8 +20,8 @@ import (
 // Commands returns the commands about instances.
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("instances", "Running apps", list(t), show(t), upgrade(t), rollback(t), repair(t), operator(t), generations(t),
-			decommission(t, false)),
+		command.Group("instances", "Running apps", list(t), show(t), upgrade(t), rollback(t), repair(t), operator(t),
+			generations(t), decommission(t, false)),
 		launch(t), decommission(t, true), actions(t), events(t), shares(t),
 	}
 }
@@ -112,7 +112,8 @@ func page(p *render.Page, instance *gql.InstanceDetail) {
 		allocations = append(allocations, allocation.Name)
 	}
 	p.Fields("Instance", instance.Id, "Name", instance.Name, "App", instance.AppSlug+" "+instance.AppVersion,
-		"Status", string(instance.Status), "Health", render.Joined(" ", string(instance.Health), instance.HealthMessage),
+		"Status", string(instance.Status), "Health", render.Joined(" ", string(instance.Health),
+			instance.HealthMessage),
 		"Failure", problem, "Project", instance.ProjectId, "Allocations", strings.Join(allocations, ", "),
 		"Last operation", parts.Progress(instance.LastOperation), "Config", string(instance.Config),
 		"Correlation id", instance.CorrelationId, "Generation", generation,
@@ -144,8 +145,10 @@ var members = command.Table[gql.Member]{
 	Heading: []string{"ID", "COMPONENT", "STATUS", "HEALTH", "NODE", "ALLOCATION", "MESSAGE"},
 	Row: func(member *gql.Member) []string {
 		return []string{
-			member.Id, parts.MemberName(member.ComponentKey, member.Index), parts.MemberStatus(member.Status, member.Cordoned),
-			string(member.Health), parts.NodeName(member.Node), parts.AllocationName(member.Allocation), member.HealthMessage,
+			member.Id, parts.MemberName(member.ComponentKey, member.Index),
+			parts.MemberStatus(member.Status, member.Cordoned),
+			string(member.Health), parts.NodeName(member.Node), parts.AllocationName(member.Allocation),
+			member.HealthMessage,
 		}
 	},
 }
@@ -172,7 +175,8 @@ var components = command.Table[gql.ComponentRole]{
 			said = render.Joined(": ", string(role.RuntimeState.Health), role.RuntimeState.Summary)
 		}
 		return []string{
-			role.ComponentKey, fmt.Sprint(role.Desired), fmt.Sprint(role.Current), fmt.Sprint(role.Healthy), role.Summary, said,
+			role.ComponentKey, fmt.Sprint(role.Desired), fmt.Sprint(role.Current), fmt.Sprint(role.Healthy),
+			role.Summary, said,
 			intentText(role.CapacityIntent),
 		}
 	},

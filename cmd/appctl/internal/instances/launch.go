@@ -123,11 +123,13 @@ func launch(t *command.Tool) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.input.Name, "name", "", "name of the instance: 2 to 40 lower-case letters, digits and hyphens")
 	flags.StringSliceVar(&f.allocations, "allocation", nil, "allocation by id or name; repeat or separate by commas")
-	flags.StringArrayVar(&f.volumes, "volume", nil, "volume for a slot of the app, SLOT=VOLUME by id or name; may be repeated")
+	flags.StringArrayVar(&f.volumes, "volume", nil,
+		"volume for a slot of the app, SLOT=VOLUME by id or name; may be repeated")
 	f.shape.Register(cmd)
 	flags.StringVar(&f.input.Version, "version", "",
 		"version; if not given the canary if the project is in it, or else the active one")
-	flags.StringVar(&f.mode, "mode", "", "who runs its control plane: tenant-dedicated (if not given) or platform-managed")
+	flags.StringVar(&f.mode, "mode", "",
+		"who runs its control plane: tenant-dedicated (if not given) or platform-managed")
 	flags.StringVar(&f.serves, "serves", "", "whom its control plane serves: project (if not given) or tenant")
 	flags.StringVar(&f.operator, "operator", "",
 		"service account of the project that the app's adapter may act by, by id or name; none if not given")
@@ -202,8 +204,9 @@ func (f *launchFlags) bind(ctx context.Context, t *command.Tool) error {
 func (f *launchFlags) show(ctx context.Context, t *command.Tool) error {
 	in := &f.input
 	answer, err := gql.PlanLaunchInstance(ctx, t, gql.PlanLaunchInstanceInput{
-		ProjectId: in.ProjectId, AppSlug: in.AppSlug, Version: in.Version, Name: in.Name, AllocationIds: in.AllocationIds,
-		Components: in.Components, Config: in.Config, OperatingMode: in.OperatingMode,
+		ProjectId: in.ProjectId, AppSlug: in.AppSlug, Version: in.Version, Name: in.Name,
+		AllocationIds: in.AllocationIds,
+		Components:    in.Components, Config: in.Config, OperatingMode: in.OperatingMode,
 		ControlPlaneScope: in.ControlPlaneScope,
 		DeadlineSeconds:   in.DeadlineSeconds, Smoke: in.Smoke, OperatorServiceAccountId: in.OperatorServiceAccountId,
 		Volumes: in.Volumes,

@@ -50,7 +50,8 @@ has the platform recover members, or else replace them. Members that a restart o
 	flags.IntVar(&input.Budget, "budget", 3, "how many repairs may begin within an hour, 1 to 20")
 	flags.IntVar(&input.BackOffSeconds, "back-off", 30,
 		"seconds of pause after a repair that did not help; doubled each time")
-	flags.IntVar(&grace, "grace", 0, "seconds with too few members after which the instance fails for good; 0 for never")
+	flags.IntVar(&grace, "grace", 0,
+		"seconds with too few members after which the instance fails for good; 0 for never")
 	flags.IntVar(&limit, "hourly-limit-micros", 0,
 		"highest cost an hour of the capacity of one replacement, in millionths; 0 for no limit")
 	flags.StringVar(&input.Reason, "reason", "", "why, kept in the audit")
@@ -63,10 +64,12 @@ func viewRepair(found *gql.Repair) command.View {
 		policy := found.Repair
 		limit := "none"
 		if policy.HourlyLimitMicros != nil {
-			limit = fmt.Sprintf("%d.%06d an hour", *policy.HourlyLimitMicros/1_000_000, *policy.HourlyLimitMicros%1_000_000)
+			limit = fmt.Sprintf("%d.%06d an hour", *policy.HourlyLimitMicros/1_000_000,
+				*policy.HourlyLimitMicros%1_000_000)
 		}
 		p.Fields("Instance", found.Name, "Repaired by", strings.ToLower(string(policy.Mode)),
-			"Budget", strconv.Itoa(policy.Budget)+" an hour", "Back-off", strconv.Itoa(policy.BackOffSeconds)+" s, doubled",
+			"Budget", strconv.Itoa(policy.Budget)+" an hour", "Back-off",
+			strconv.Itoa(policy.BackOffSeconds)+" s, doubled",
 			"Grace", render.Bound(policy.GraceSeconds, "for ever"), "Cost limit", limit,
 			"Without service since", render.Time(found.UnservedAt), "Stopped", cmp.Or(found.RepairStopped, "no"))
 	})

@@ -46,7 +46,8 @@ func shares(t *command.Tool) *cobra.Command {
 
 // move returns a command that moves one share.
 func move(
-	t *command.Tool, verb, short string, send func(ctx context.Context, id, reason string) (*gql.ControlPlaneShare, error),
+	t *command.Tool, verb, short string, send func(ctx context.Context, id,
+		reason string) (*gql.ControlPlaneShare, error),
 ) *cobra.Command {
 	return command.Reasoned(t, verb+" SHARE", short, viewShare,
 		func(ctx context.Context, args []string, reason string) (*gql.ControlPlaneShare, error) {
@@ -180,5 +181,6 @@ func sharedInstance(ctx context.Context, t *command.Tool, project, given string)
 	case 1:
 		return matches[0], nil
 	}
-	return "", command.Usagef("several control planes are named %q, give the id: %s", given, strings.Join(matches, ", "))
+	return "", command.Usagef("several control planes are named %q, give the id: %s", given,
+		strings.Join(matches, ", "))
 }

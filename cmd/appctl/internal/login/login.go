@@ -167,28 +167,29 @@ func codeOf(given string) string {
 
 // logout returns the command that forgets a credential, and ends the session that it is of.
 func logout(t *command.Tool) *cobra.Command {
-	return t.Command("logout", "End the session and forget its credential", func(ctx context.Context, _ []string) error {
-		file, name, err := t.Config()
-		if err != nil {
-			return err
-		}
-		answer, known := map[string]any{"context": name}, file.Contexts[name]
-		if known.Token == "" {
-			return t.Show(command.Line(answer, "not logged in"))
-		}
-		// Only sessions end with a logout; a service-account key is only forgotten here.
-		if strings.HasPrefix(known.Token, "gpu_ses_") {
-			if err := endSession(ctx, t, known); err != nil {
+	return t.Command("logout", "End the session and forget its credential",
+		func(ctx context.Context, _ []string) error {
+			file, name, err := t.Config()
+			if err != nil {
 				return err
 			}
-		}
-		known.Token, known.TokenExpiresAt = "", time.Time{}
-		file.Contexts[name] = known
-		if err := file.Save(t.Env.ConfigPath); err != nil {
-			return err
-		}
-		return t.Show(command.Line(answer, "logged out of "+known.Server))
-	})
+			answer, known := map[string]any{"context": name}, file.Contexts[name]
+			if known.Token == "" {
+				return t.Show(command.Line(answer, "not logged in"))
+			}
+			// Only sessions end with a logout; a service-account key is only forgotten here.
+			if strings.HasPrefix(known.Token, "gpu_ses_") {
+				if err := endSession(ctx, t, known); err != nil {
+					return err
+				}
+			}
+			known.Token, known.TokenExpiresAt = "", time.Time{}
+			file.Contexts[name] = known
+			if err := file.Save(t.Env.ConfigPath); err != nil {
+				return err
+			}
+			return t.Show(command.Line(answer, "logged out of "+known.Server))
+		})
 }
 
 // endSession ends the session at the server. A session that has ended already is not an error.
@@ -220,8 +221,8 @@ func whoami(t *command.Tool) *cobra.Command {
 				tenant = fmt.Sprintf("%s (%s)", viewer.Tenant.Slug, viewer.Tenant.Id)
 			}
 			return t.Show(command.Detail(viewer, viewer.Actor.Id, func(p *render.Page) {
-				p.Fields("Server", c.Server(), "Name", viewer.Actor.Name, "Kind", viewer.Actor.Kind, "Id", viewer.Actor.Id,
-					"Tenant", tenant)
+				p.Fields("Server", c.Server(), "Name", viewer.Actor.Name, "Kind", viewer.Actor.Kind, "Id",
+					viewer.Actor.Id, "Tenant", tenant)
 				p.Section("Roles")
 				roleTable.On(p, viewer.Bindings)
 			}))

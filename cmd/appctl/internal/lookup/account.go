@@ -17,10 +17,11 @@ func Account(ctx context.Context, t *command.Tool, given string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	found, err := command.All[gql.ServiceAccount](maxNamesakes, func(first int, after string) (*gql.ServiceAccountPage, error) {
-		answer, err := gql.ListServiceAccounts(ctx, t, project, first, after)
-		return &answer.ServiceAccounts, err
-	})
+	found, err := command.All[gql.ServiceAccount](maxNamesakes,
+		func(first int, after string) (*gql.ServiceAccountPage, error) {
+			answer, err := gql.ListServiceAccounts(ctx, t, project, first, after)
+			return &answer.ServiceAccounts, err
+		})
 	if err != nil {
 		return "", err
 	}

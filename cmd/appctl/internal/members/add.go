@@ -51,21 +51,22 @@ func add(t *command.Tool) *cobra.Command {
 	var where intentFlags
 	var input gql.AddMembersInput
 	var allocations []string
-	cmd := t.Command("add INSTANCE", "Add members to a component", func(ctx context.Context, args []string) (err error) {
-		if input.DeadlineSeconds, err = f.Deadline(); err != nil {
-			return err
-		}
-		if input.Intent, err = where.intent(); err != nil {
-			return err
-		}
-		if input.InstanceId, err = lookup.Instance(ctx, t, args[0]); err != nil {
-			return err
-		}
-		if input.AllocationIds, err = lookup.AllocationIDs(ctx, t, allocations); err != nil {
-			return err
-		}
-		return f.Apply(ctx, t, addition(t, &f, &input))
-	})
+	cmd := t.Command("add INSTANCE", "Add members to a component",
+		func(ctx context.Context, args []string) (err error) {
+			if input.DeadlineSeconds, err = f.Deadline(); err != nil {
+				return err
+			}
+			if input.Intent, err = where.intent(); err != nil {
+				return err
+			}
+			if input.InstanceId, err = lookup.Instance(ctx, t, args[0]); err != nil {
+				return err
+			}
+			if input.AllocationIds, err = lookup.AllocationIDs(ctx, t, allocations); err != nil {
+				return err
+			}
+			return f.Apply(ctx, t, addition(t, &f, &input))
+		})
 	cmd.Example = `  appctl members add demo --component worker --count 2 --allocation slot-2,slot-3 --wait
   appctl members add demo --component worker --shape gpu-slice --gpus 1 --plan`
 	flags := cmd.Flags()

@@ -35,7 +35,8 @@ func verb(
 // changed is the work on a member that a verb has begun.
 func changed(t *command.Tool, what string, made *gql.MemberChange) operations.Started {
 	return operations.Started{
-		Operation: made.Operation, JSON: made, What: fmt.Sprintf("%s of %s (%s)", what, name(&made.Member), made.Member.Id),
+		Operation: made.Operation, JSON: made, What: fmt.Sprintf("%s of %s (%s)", what, name(&made.Member),
+			made.Member.Id),
 		Ended: ended(t, made.Member.Id),
 	}
 }

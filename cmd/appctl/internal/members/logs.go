@@ -85,7 +85,8 @@ func (r *reading) run(ctx context.Context, t *command.Tool, given string) error 
 func (r *reading) from() (client.LogsFrom, error) {
 	from := client.LogsFrom{Process: r.process, Tail: &r.tail}
 	if r.tail < 0 || r.tail > 1000 {
-		return from, command.Usagef("--tail %d: must be 0 to 1000; --all begins with the first line that is kept", r.tail)
+		return from, command.Usagef("--tail %d: must be 0 to 1000; --all begins with the first line that is kept",
+			r.tail)
 	}
 	if r.since != "" {
 		before, notSpan := time.ParseDuration(r.since)
@@ -125,7 +126,8 @@ func (r *reading) members(ctx context.Context, t *command.Tool, given string) ([
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, command.NotFoundf("the instance %s has no members; name one that was removed by its place, such as %s/worker/0",
+		return nil, command.NotFoundf("the instance %s has no members; name one that was removed by its place, such "+
+			"as %s/worker/0",
 			given, given)
 	case r.follow && len(found) > maxFollowed:
 		return nil, command.Usagef("%s has %d members, and %d can be followed at once: name one", given, len(found),

@@ -56,7 +56,8 @@ func list(t *command.Tool) *cobra.Command {
 			}
 			found, err := of(ctx, t, id, limit)
 			return slices.DeleteFunc(found, func(member gql.Member) bool {
-				return component != "" && member.ComponentKey != component || !all && member.Status == gql.MemberStatusRemoved
+				return component != "" && member.ComponentKey != component ||
+					!all && member.Status == gql.MemberStatusRemoved
 			}), err
 		})
 	cmd.Flags().StringVar(&component, "component", "", "only this component")
@@ -92,9 +93,11 @@ func page(p *render.Page, member *gql.Member) {
 	p.Fields("Member", member.Id, "Component", name(member), "Instance", member.InstanceId,
 		"Status", parts.MemberStatus(member.Status, member.Cordoned),
 		"Health", render.Joined(" ", string(member.Health), member.HealthMessage), "Node", parts.NodeName(member.Node),
-		"Allocation", parts.AllocationName(member.Allocation), "Walls", parts.Walls(member.Profile, member.IsolationClass),
+		"Allocation", parts.AllocationName(member.Allocation), "Walls",
+		parts.Walls(member.Profile, member.IsolationClass),
 		"Labels", labelText(member.Labels),
-		"Last operation", parts.Progress(member.LastOperation), "Adapter's detail", render.Document(member.AdapterDetail),
+		"Last operation", parts.Progress(member.LastOperation), "Adapter's detail",
+		render.Document(member.AdapterDetail),
 		"Correlation id", member.CorrelationId, "Created", render.Time(&member.CreatedAt),
 		"Changed", render.Time(&member.UpdatedAt))
 }
@@ -128,11 +131,13 @@ func find(ctx context.Context, t *command.Tool, given string) (string, error) {
 	}
 	place := strings.Split(given, "/")
 	if len(place) != 3 {
-		return "", command.Usagef("%q: must be a member's id, or instance/component/number such as demo/worker/0", given)
+		return "", command.Usagef("%q: must be a member's id, or instance/component/number such as demo/worker/0",
+			given)
 	}
 	index, err := strconv.Atoi(place[2])
 	if err != nil {
-		return "", command.Usagef("%q: must end with the member's number in its component, such as demo/worker/0", given)
+		return "", command.Usagef("%q: must end with the member's number in its component, such as demo/worker/0",
+			given)
 	}
 	instance, err := lookup.Instance(ctx, t, place[0])
 	if err != nil {

@@ -54,7 +54,8 @@ func removalOfOne(t *command.Tool, f *operations.ChangeFlags, input gql.RemoveMe
 	return operations.Change{
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
 			answer, err := gql.PlanRemoveMember(ctx, t, gql.PlanMemberInput{
-				MemberId: input.MemberId, Force: input.Force, DeadlineSeconds: input.DeadlineSeconds, OnDeadline: input.OnDeadline,
+				MemberId: input.MemberId, Force: input.Force, DeadlineSeconds: input.DeadlineSeconds,
+				OnDeadline: input.OnDeadline,
 			})
 			return &answer.PlanRemoveMember, err
 		},

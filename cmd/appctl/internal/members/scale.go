@@ -68,7 +68,8 @@ func scaling(t *command.Tool, f *operations.ChangeFlags, input *gql.ScaleCompone
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
 			answer, err := gql.PlanScaleComponent(ctx, t, gql.PlanScaleComponentInput{
 				InstanceId: input.InstanceId, ComponentKey: input.ComponentKey, Count: input.Count,
-				AllocationIds: input.AllocationIds, Intent: input.Intent, KeepFailed: input.KeepFailed, Force: input.Force,
+				AllocationIds: input.AllocationIds, Intent: input.Intent, KeepFailed: input.KeepFailed,
+				Force:           input.Force,
 				DeadlineSeconds: input.DeadlineSeconds, OnDeadline: input.OnDeadline,
 			})
 			return &answer.PlanScaleComponent, err
@@ -80,7 +81,8 @@ func scaling(t *command.Tool, f *operations.ChangeFlags, input *gql.ScaleCompone
 			ids := memberIDs(append(made.Added, made.Removed...))
 			return operations.Started{
 				Operation: made.Operation, JSON: made, IDs: ids,
-				What: fmt.Sprintf("%s of %s, so that %s has %d in %s (%s)", direction(made), render.Plural(len(ids), "member"),
+				What: fmt.Sprintf("%s of %s, so that %s has %d in %s (%s)", direction(made),
+					render.Plural(len(ids), "member"),
 					input.ComponentKey, input.Count, made.Instance.Name, made.Instance.Id),
 				Ended: instances.Ended(t, made.Instance.Id, ids...),
 			}, err

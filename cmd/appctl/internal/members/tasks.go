@@ -15,7 +15,8 @@ import (
 // Tasks returns the commands about tasks of nodes: what adapters have nodes do for members.
 func Tasks(t *command.Tool) *cobra.Command {
 	tasks := command.Group("tasks", "What nodes do for members", listTasks(t), showTask(t))
-	tasks.Long = "Tasks of nodes: what adapters have nodes do for members. A blocker names the task that it waits for.\n\n" + help
+	tasks.Long = "Tasks of nodes: what adapters have nodes do for members. A blocker names the task that it waits " +
+		"for.\n\n" + help
 	return tasks
 }
 

@@ -122,7 +122,8 @@ var usageTable = command.Table[gql.MemberUsage]{
 		}
 		return []string{
 			fmt.Sprintf("%s/%s/%d", u.InstanceName, u.ComponentKey, u.Index), share(u.Cpu, u.CpuLimit, cores),
-			share(u.MemoryBytes, u.MemoryLimitBytes, render.Bytes), rate(u.NetReceivedPerSecond), rate(u.NetSentPerSecond),
+			share(u.MemoryBytes, u.MemoryLimitBytes, render.Bytes), rate(u.NetReceivedPerSecond),
+			rate(u.NetSentPerSecond),
 			rate(u.DiskReadPerSecond), rate(u.DiskWrittenPerSecond), gpus, percent(u.Gpu),
 			share(u.GpuMemoryBytes, u.GpuMemoryTotalBytes, render.Bytes), when,
 		}

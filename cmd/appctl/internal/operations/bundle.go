@@ -19,7 +19,8 @@ import (
 
 // Bundle returns the commands on support bundles.
 func Bundle(t *command.Tool) *cobra.Command {
-	verify := command.Verb(t, "verify FILE", "Check a support bundle: every line, against its manifest and the list of fields",
+	verify := command.Verb(t, "verify FILE",
+		"Check a support bundle: every line, against its manifest and the list of fields",
 		viewManifest, func(_ context.Context, args []string) (*supportbundle.Manifest, error) {
 			file := t.Env.Stdin
 			if args[0] != "-" {

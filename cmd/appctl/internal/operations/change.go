@@ -121,8 +121,9 @@ func (f *ChangeFlags) agree(
 		return f.planHash, nil
 	}
 	if !asked {
-		return "", command.Usagef("there is no terminal to ask at: give --yes to do it, --plan to see what it would do, " +
-			"or --plan-hash to do what a plan has shown")
+		return "",
+			command.Usagef("there is no terminal to ask at: give --yes to do it, --plan to see what it would do, " +
+				"or --plan-hash to do what a plan has shown")
 	}
 	found, err := plan(ctx)
 	if err != nil {

@@ -85,8 +85,8 @@ func accepted(allowed bool) string {
 // LaunchPlanView shows what a launch would do.
 func LaunchPlanView(plan *gql.LaunchPlan) command.View {
 	return command.Detail(plan, plan.Hash, func(p *render.Page) {
-		p.Fields("Plan", "launch", "Verdict", accepted(plan.Allowed), "Version", plan.Version, "Cost", hourly(plan.Cost),
-			"Hash", plan.Hash)
+		p.Fields("Plan", "launch", "Verdict", accepted(plan.Allowed), "Version", plan.Version, "Cost",
+			hourly(plan.Cost), "Hash", plan.Hash)
 		p.Section("New members")
 		touched.On(p, plan.Members)
 		pageVolumes(p, plan.Members)

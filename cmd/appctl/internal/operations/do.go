@@ -50,7 +50,8 @@ func (f *doFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.do, "do", false, "carry out the next action: show its plan, ask, and send the plan's hash")
 	flags.BoolVar(&f.planOnly, "plan", false, "only show what the next action would do")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "with --do: do not ask; required without a terminal")
-	flags.StringVar(&f.Reason, "reason", "", "with --do: why, kept in the audit (default: the cause and the ids of the report)")
+	flags.StringVar(&f.Reason, "reason", "",
+		"with --do: why, kept in the audit (default: the cause and the ids of the report)")
 	f.wait.Register(cmd)
 }
 
@@ -120,7 +121,8 @@ func (a *readyAction) plan(ctx context.Context) (*gql.Plan, error) { return plan
 // planned sends the plan's document.
 func planned[P any](ctx context.Context, a *readyAction) (*P, error) {
 	data := map[string]*P{}
-	err := a.tool.MakeRequest(ctx, &graphql.Request{Query: a.PlanDocument, Variables: a.PlanVariables, OpName: "TriagePlan"},
+	err := a.tool.MakeRequest(ctx, &graphql.Request{Query: a.PlanDocument, Variables: a.PlanVariables,
+		OpName: "TriagePlan"},
 		&graphql.Response{Data: &data})
 	if err != nil {
 		return nil, err

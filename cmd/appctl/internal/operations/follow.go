@@ -172,10 +172,11 @@ func failure(op *gql.OperationDetail, shown bool) error {
 	}
 	if op.Error != nil {
 		found.Code, found.Retryable = op.Error.Code, op.Error.Retryable
-		found.Message = fmt.Sprintf("operation %s ended as %s (%s): %s", op.Id, op.State, op.Error.Owner, op.Error.Message)
+		found.Message = fmt.Sprintf("operation %s ended as %s (%s): %s", op.Id, op.State, op.Error.Owner,
+			op.Error.Message)
 		if shown {
-			found.Message = fmt.Sprintf("operation %s ended as %s (%s): the error is shown with the operation", op.Id, op.State,
-				op.Error.Owner)
+			found.Message = fmt.Sprintf("operation %s ended as %s (%s): the error is shown with the operation",
+				op.Id, op.State, op.Error.Owner)
 		}
 	}
 	return command.Failed(found)

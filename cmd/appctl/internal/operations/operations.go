@@ -139,7 +139,8 @@ operation is CANCELING, and one that can no longer be stopped goes on. A teardow
 // canceled shows the request, or waits and shows whether the operation was canceled.
 func canceled(ctx context.Context, t *command.Tool, wait WaitFlags, made gql.Cancellation) error {
 	if !wait.wait {
-		return t.Show(Started{Operation: made.Operation, JSON: made, What: "cancel of " + string(made.Operation.Kind)}.view())
+		return t.Show(Started{Operation: made.Operation, JSON: made,
+			What: "cancel of " + string(made.Operation.Kind)}.view())
 	}
 	op, err := follow(ctx, t, made.Operation.Id, wait.timeout, progress(t))
 	if err != nil {
@@ -172,11 +173,13 @@ func retry(t *command.Tool) *cobra.Command {
 				},
 				Send: func(ctx context.Context, hash string) (Started, error) {
 					answer, err := gql.RetryOperation(ctx, t, gql.RetryOperationInput{
-						OperationId: args[0], DeadlineSeconds: command.Given(deadline), PlanHash: hash, Reason: f.Reason,
+						OperationId: args[0], DeadlineSeconds: command.Given(deadline), PlanHash: hash,
+						Reason:         f.Reason,
 						IdempotencyKey: f.Key,
 					})
 					made := answer.RetryOperation
-					return Started{Operation: made.Operation, JSON: made, What: fmt.Sprintf("%s again", made.Operation.Kind)}, err
+					return Started{Operation: made.Operation, JSON: made,
+						What: fmt.Sprintf("%s again", made.Operation.Kind)}, err
 				},
 			})
 		})

@@ -97,7 +97,8 @@ func pageVolumes(p *render.Page, members []gql.PlannedMember) {
 		for _, use := range planned.Volumes {
 			if key := planned.ComponentKey + " " + use.Slot; !shown[key] {
 				shown[key] = true
-				rows = append(rows, []string{planned.ComponentKey, use.Slot, use.VolumeId, use.Path, parts.Access(use.ReadOnly)})
+				rows = append(rows, []string{planned.ComponentKey, use.Slot, use.VolumeId, use.Path,
+					parts.Access(use.ReadOnly)})
 			}
 		}
 	}

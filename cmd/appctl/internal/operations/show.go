@@ -17,7 +17,8 @@ var table = command.Table[gql.Operation]{
 	Row: func(op *gql.Operation) []string {
 		target := cmp.Or(render.Text(op.InstanceId), render.Text(op.AllocationId))
 		return []string{
-			op.Id, string(op.Kind), string(op.State), fmt.Sprintf("%d%%", op.Percent), target, render.Time(&op.CreatedAt),
+			op.Id, string(op.Kind), string(op.State), fmt.Sprintf("%d%%", op.Percent), target,
+			render.Time(&op.CreatedAt),
 		}
 	},
 }

@@ -54,7 +54,8 @@ from the operation's, so it is the same each time that the trace is sent.
 
 OTEL_EXPORTER_OTLP_HEADERS is what the receiver requires, such as a key.`
 	cmd.Flags().StringVar(&to, "to", "",
-		"the receiver of traces by OTLP over HTTP, such as http://collector:4318 (default: OTEL_EXPORTER_OTLP_ENDPOINT)")
+		"the receiver of traces by OTLP over HTTP, such as http://collector:4318 (default: "+
+			"OTEL_EXPORTER_OTLP_ENDPOINT)")
 	return cmd
 }
 
@@ -113,8 +114,10 @@ func (r *receipt) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan
 
 // stored returns an operation in the form that its trace is built from.
 func stored(op *gql.OperationDetail) *optrace.Operation {
-	out := &optrace.Operation{ID: op.Id, Kind: string(op.Kind), State: string(op.State), CorrelationID: op.CorrelationId,
-		ProjectID: op.ProjectId, InstanceID: render.Text(op.InstanceId), CreatedAt: op.CreatedAt, EndedAt: *op.EndedAt}
+	out := &optrace.Operation{ID: op.Id, Kind: string(op.Kind), State: string(op.State),
+		CorrelationID: op.CorrelationId,
+		ProjectID:     op.ProjectId, InstanceID: render.Text(op.InstanceId), CreatedAt: op.CreatedAt,
+		EndedAt: *op.EndedAt}
 	if op.Error != nil {
 		out.ErrorCode, out.ErrorOwner = op.Error.Code, string(op.Error.Owner)
 	}

@@ -99,7 +99,8 @@ var Blockers = command.Table[gql.Blocker]{
 var Work = command.Table[gql.Work]{
 	Heading: []string{"KIND", "ID", "NAME", "MEMBER", "OWNER", "SINCE", "MESSAGE"},
 	Row: func(work *gql.Work) []string {
-		return []string{work.Kind, work.WorkId, work.Name, work.MemberId, work.Owner, render.Time(work.Since), work.Message}
+		return []string{work.Kind, work.WorkId, work.Name, work.MemberId, work.Owner, render.Time(work.Since),
+			work.Message}
 	},
 }
 
@@ -109,7 +110,8 @@ var Impact = command.Table[gql.ImpactedProject]{
 	Row: func(project *gql.ImpactedProject) []string {
 		since := cmp.Or(render.Time(project.AttachedAt), "its own")
 		return []string{
-			project.ProjectId, project.DisplayName, since, fmt.Sprint(project.Subjects), fmt.Sprint(project.RecentActions),
+			project.ProjectId, project.DisplayName, since, fmt.Sprint(project.Subjects),
+			fmt.Sprint(project.RecentActions),
 		}
 	},
 }

@@ -101,5 +101,6 @@ func viewEntitlement(made gql.Entitlement) command.View {
 		limit(made.MaxInstances),
 		"Members per instance", limit(made.MaxMembers), "GPUs per instance", limit(made.MaxGpus),
 		"Versions", strings.Join(made.Versions, ", "), "Given by", made.GrantedBy, "Why", made.Reason,
-		"Since", render.Time(&made.CreatedAt), "Expires", render.Time(made.ExpiresAt), "Revoked", render.Time(made.RevokedAt))
+		"Since", render.Time(&made.CreatedAt), "Expires", render.Time(made.ExpiresAt), "Revoked",
+		render.Time(made.RevokedAt))
 }

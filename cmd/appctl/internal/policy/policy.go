@@ -72,7 +72,8 @@ var table = command.Table[gql.PolicyOverlay]{
 			until = render.Time(one.SupersededAt)
 		}
 		return []string{
-			one.Id, string(one.Scope), fmt.Sprint(one.Revision), one.UpdatedBy, render.Time(&one.CreatedAt), until, one.Reason,
+			one.Id, string(one.Scope), fmt.Sprint(one.Revision), one.UpdatedBy, render.Time(&one.CreatedAt), until,
+			one.Reason,
 		}
 	},
 	Below: func(p *render.Page, found []gql.PolicyOverlay) { p.Fields("Document", string(found[0].Document)) },
@@ -96,7 +97,8 @@ var ruleTable = command.Table[gql.EffectiveRule]{
 	Row: func(rule *gql.EffectiveRule) []string {
 		what := render.Bound(rule.Limit, strings.Join(rule.Values, ", "))
 		return []string{
-			rule.Dimension, string(rule.Effect), what, string(rule.Origin), render.If(rule.Final, "final"), rule.Message,
+			rule.Dimension, string(rule.Effect), what, string(rule.Origin), render.If(rule.Final, "final"),
+			rule.Message,
 		}
 	},
 }
@@ -178,7 +180,8 @@ func viewPreview(found *gql.PolicyPreview) command.View {
 		if len(denied) > 0 {
 			p.Table([]string{"PROJECT", "OBJECT", "NAME", "RULE", "WHY"}, denied)
 		}
-		p.Fields("Newly denied", fmt.Sprint(found.NewlyDeniedTotal), "Allowed again", fmt.Sprint(found.NewlyAllowedTotal))
+		p.Fields("Newly denied", fmt.Sprint(found.NewlyDeniedTotal), "Allowed again",
+			fmt.Sprint(found.NewlyAllowedTotal))
 	}}
 }
 

@@ -28,7 +28,8 @@ func Commands(t *command.Tool) []*cobra.Command {
 var table = command.Table[gql.Endpoint]{
 	Heading: []string{"NAME", "TITLE", "COMPONENT", "PROTOCOL", "SERVING", "PERMISSION KEY", "ADDRESS"},
 	Row: func(e *gql.Endpoint) []string {
-		return []string{e.Name, e.Title, e.ComponentKey, e.Protocol, strconv.Itoa(e.Serving), e.PermissionKey, e.Address}
+		return []string{e.Name, e.Title, e.ComponentKey, e.Protocol, strconv.Itoa(e.Serving),
+			e.PermissionKey, e.Address}
 	},
 	ID: func(e *gql.Endpoint) string { return e.Name },
 }

@@ -39,7 +39,8 @@ func issue(t *command.Tool) *cobra.Command {
 	var input gql.IssueRuntimeSecretInput
 	var life time.Duration
 	var again bool
-	cmd := command.Verb(t, "issue INSTANCE PURPOSE", "Issue a secret for the node of a member, or for the adapter", view,
+	cmd := command.Verb(t, "issue INSTANCE PURPOSE",
+		"Issue a secret for the node of a member, or for the adapter", view,
 		func(ctx context.Context, args []string) (_ *gql.RuntimeSecret, err error) {
 			if input.InstanceId, err = lookup.Instance(ctx, t, args[0]); err != nil {
 				return nil, err
@@ -98,10 +99,11 @@ var table = command.Table[gql.RuntimeSecret]{
 }
 
 func view(secret *gql.RuntimeSecret) command.View {
-	return command.Fields(secret, secret.Id, "Secret", secret.Id, "Instance", secret.InstanceId, "Purpose", secret.Purpose,
-		"For", holder(secret), "Created for", string(secret.Spec), "Delivered", delivery(secret),
+	return command.Fields(secret, secret.Id, "Secret", secret.Id, "Instance", secret.InstanceId, "Purpose",
+		secret.Purpose, "For", holder(secret), "Created for", string(secret.Spec), "Delivered", delivery(secret),
 		"Version", fmt.Sprint(secret.Version), "Deliveries", fmt.Sprint(secret.Deliveries),
-		"Last delivered", render.Time(secret.DeliveredAt), "State", state(secret), "Rotated", render.Time(secret.RotatedAt),
+		"Last delivered", render.Time(secret.DeliveredAt), "State", state(secret), "Rotated",
+		render.Time(secret.RotatedAt),
 		"Previous value works until", render.Time(secret.PreviousUntil),
 		"Issued by", secret.IssuedBy.Name, "Issued", render.Time(&secret.CreatedAt))
 }

@@ -69,7 +69,8 @@ login alone. An app with the action ssh.account first creates an account for you
   appctl ssh-config training --reason "edit" >> ~/.ssh/config      # for scp, rsync, sftp and editors`
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
 	w.flags(cmd)
-	cmd.Flags().StringArrayVar(&w.options, "ssh-option", nil, "an option of ssh, such as LogLevel=DEBUG; may be repeated")
+	cmd.Flags().StringArrayVar(&w.options, "ssh-option", nil,
+		"an option of ssh, such as LogLevel=DEBUG; may be repeated")
 	return cmd
 }
 

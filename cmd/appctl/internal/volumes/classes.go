@@ -26,13 +26,15 @@ var classTable = command.Table[gql.StorageClass]{
 	Row: func(c *gql.StorageClass) []string {
 		nodes, free, hold := "0", "", ""
 		if c.Offer != nil {
-			nodes, free, hold = fmt.Sprint(c.Offer.Nodes), render.Bytes(c.Offer.FreeBytes), render.YesNo(c.Offer.SizeEnforced)
+			nodes, free, hold = fmt.Sprint(c.Offer.Nodes), render.Bytes(c.Offer.FreeBytes),
+				render.YesNo(c.Offer.SizeEnforced)
 		}
 		prices := make([]string, len(c.HourlyListPrices))
 		for i := range prices {
 			prices[i] = parts.Money(&c.HourlyListPrices[i])
 		}
-		return []string{c.Id, c.Name, string(c.Kind), c.Title, nodes, free, hold, strings.Join(prices, ", "), render.Yes(c.Disabled)}
+		return []string{c.Id, c.Name, string(c.Kind), c.Title, nodes, free, hold, strings.Join(prices, ", "),
+			render.Yes(c.Disabled)}
 	},
 }
 
@@ -51,7 +53,8 @@ func createClass(t *command.Tool) *cobra.Command {
 			return &answer.CreateStorageClass, err
 		})
 	flags := cmd.Flags()
-	flags.StringVar(&kind, "kind", "", "shared (a file system that all its nodes mount) or local (each node's own disk)")
+	flags.StringVar(&kind, "kind", "",
+		"shared (a file system that all its nodes mount) or local (each node's own disk)")
 	flags.StringVar(&input.Title, "title", "", "title that people see")
 	flags.StringVar(&input.Description, "description", "", "description that people see")
 	command.Need(cmd, "kind", "title")
@@ -62,8 +65,8 @@ func updateClass(t *command.Tool) *cobra.Command {
 	var input gql.UpdateStorageClassInput
 	var title, description string
 	var disable, enable bool
-	cmd := command.Of(t, "update CLASS", "Change a storage class, by name or id (platform staff)", findClass(t), viewClass,
-		func(ctx context.Context, id string, _ []string) (*gql.StorageClass, error) {
+	cmd := command.Of(t, "update CLASS", "Change a storage class, by name or id (platform staff)",
+		findClass(t), viewClass, func(ctx context.Context, id string, _ []string) (*gql.StorageClass, error) {
 			input.StorageClassId, input.Title, input.Description = id, command.Given(title), command.Given(description)
 			if disable || enable {
 				input.Disabled = &disable

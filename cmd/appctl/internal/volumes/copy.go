@@ -63,7 +63,8 @@ func (c *copying) copy(ctx context.Context, src, dst string) error {
 	case err != nil:
 		return err
 	case in == out:
-		return command.Usagef("one of SRC and DST must be a place on a volume, as VOLUME:PATH, and the other on this machine")
+		return command.Usagef("one of SRC and DST must be a place on a volume, as VOLUME:PATH, and the other on this " +
+			"machine")
 	case out:
 		return c.out(ctx, from, dst)
 	default:
@@ -231,7 +232,8 @@ func (c *copying) progress(name string) func(done, total int64) {
 			return
 		}
 		last = time.Now()
-		c.bar.Show("COPYING", int(100*done/total), name, render.Bytes(float64(done))+" of "+render.Bytes(float64(total)))
+		c.bar.Show("COPYING", int(100*done/total), name, render.Bytes(float64(done))+" of "+
+			render.Bytes(float64(total)))
 	}
 }
 

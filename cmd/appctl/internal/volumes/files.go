@@ -112,7 +112,8 @@ var entries = command.Table[volumefiles.Entry]{
 		if e.Kind == volumefiles.File {
 			size = render.Bytes(float64(e.Size))
 		}
-		return []string{e.Name, e.Kind, size, render.Time(&e.ModifiedAt), fmt.Sprintf("%04o", e.Mode), fmt.Sprint(e.UID)}
+		return []string{e.Name, e.Kind, size, render.Time(&e.ModifiedAt), fmt.Sprintf("%04o", e.Mode),
+			fmt.Sprint(e.UID)}
 	},
 	ID: func(e *volumefiles.Entry) string { return e.Segment },
 }
@@ -126,7 +127,8 @@ func removeFiles(t *command.Tool) *cobra.Command {
 				return err
 			}
 			if at.path == "" {
-				return command.Usagef("%q is the whole volume: name what to delete in it, or see appctl volumes delete", args[0])
+				return command.Usagef("%q is the whole volume: name what to delete in it, or see appctl volumes delete",
+					args[0])
 			}
 			err = at.volume.Remove(ctx, at.path, at.folder, at.folder && recursive)
 			if recursive && !at.folder && client.CodeOf(err) == client.CodeFailedPrecondition {

@@ -43,7 +43,8 @@ var table = command.Table[gql.Volume]{
 		for i, user := range v.Users {
 			names[i] = user.InstanceName
 		}
-		return []string{v.Id, v.Name, v.StorageClass.Name, size(v), used(v), string(v.Status), strings.Join(names, ", ")}
+		return []string{v.Id, v.Name, v.StorageClass.Name, size(v), used(v), string(v.Status),
+			strings.Join(names, ", ")}
 	},
 }
 
@@ -68,12 +69,14 @@ func show(t *command.Tool) *cobra.Command {
 func view(v *gql.Volume) command.View {
 	users := make([]string, len(v.Users))
 	for i, user := range v.Users {
-		users[i] = fmt.Sprintf("%s (%s at %s%s)", user.InstanceName, user.Slot, user.Path, render.If(user.ReadOnly, ", read only"))
+		users[i] = fmt.Sprintf("%s (%s at %s%s)", user.InstanceName, user.Slot, user.Path,
+			render.If(user.ReadOnly, ", read only"))
 	}
 	return command.Fields(v, v.Id, "Volume", v.Id, "Name", v.Name, "Storage class", v.StorageClass.Name,
 		"Kind", string(v.StorageClass.Kind), "Size", size(v), "Hourly cost", parts.Money(v.HourlyCost), "Used", used(v),
 		"Measured", render.Time(v.MeasuredAt),
-		"Status", string(v.Status), "Node", parts.NodeName(v.Node), "Used by", strings.Join(users, ", "), "Message", v.Message,
+		"Status", string(v.Status), "Node", parts.NodeName(v.Node), "Used by", strings.Join(users, ", "),
+		"Message", v.Message,
 		"Created", render.Time(&v.CreatedAt), "Deleted", render.Time(v.DeletedAt))
 }
 
@@ -94,7 +97,8 @@ func create(t *command.Tool) *cobra.Command {
 			return view(&answer.CreateVolume), err
 		})
 	cmd.Example = "  appctl volumes create home --class parallel --size 100"
-	cmd.Flags().StringVar(&input.StorageClass, "class", "", "storage class, by name or id; see appctl storage-classes list")
+	cmd.Flags().StringVar(&input.StorageClass, "class", "",
+		"storage class, by name or id; see appctl storage-classes list")
 	cmd.Flags().IntVar(&input.SizeGiB, "size", 0, "its size in GiB")
 	cmd.Flags().BoolVar(&plan, "plan", false, "show what it would cost an hour; create nothing")
 	command.Need(cmd, "class", "size")

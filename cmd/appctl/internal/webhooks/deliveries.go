@@ -27,7 +27,8 @@ func deliveries(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			return command.All[gql.WebhookDelivery](limit, func(first int, after string) (*gql.WebhookDeliveryPage, error) {
+			return command.All[gql.WebhookDelivery](limit, func(first int,
+				after string) (*gql.WebhookDeliveryPage, error) {
 				answer, err := gql.ListWebhookDeliveries(ctx, t, args[0], wanted, first, after)
 				return &answer.WebhookDeliveries, err
 			})
@@ -79,8 +80,8 @@ func verify(t *command.Tool) *cobra.Command {
 			}
 			return r.id, r.verify(body)
 		})
-	cmd.Example = "  appctl webhooks verify body.json --id whd_… --timestamp 1700000000 --signature v1,… --secret-file " +
-		"secret"
+	cmd.Example = "  appctl webhooks verify body.json --id whd_… --timestamp 1700000000 --signature v1,… " +
+		"--secret-file secret"
 	flags := cmd.Flags()
 	flags.StringVar(&r.id, "id", "", "the header "+webhook.HeaderID)
 	flags.StringVar(&r.timestamp, "timestamp", "", "the header "+webhook.HeaderTimestamp)

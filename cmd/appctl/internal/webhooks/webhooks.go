@@ -67,8 +67,8 @@ func viewSecret(made *gql.WebhookSecret) command.View {
 	if made.Secret == nil {
 		return view(&made.Webhook)
 	}
-	return command.Secret(made, *made.Secret, "Webhook", made.Webhook.Id, "URL", made.Webhook.Url, "Secret", *made.Secret,
-		"Previous secret signs until", render.Time(made.Webhook.PreviousUntil))
+	return command.Secret(made, *made.Secret, "Webhook", made.Webhook.Id, "URL", made.Webhook.Url, "Secret",
+		*made.Secret, "Previous secret signs until", render.Time(made.Webhook.PreviousUntil))
 }
 
 // update returns the command that changes what is given and leaves the rest of a webhook as it is.
@@ -122,7 +122,8 @@ func replay(t *command.Tool) *cobra.Command {
 			answer, err := gql.ReplayWebhook(ctx, t, args[0], after, reason)
 			return &answer.ReplayWebhook, err
 		})
-	cmd.Flags().StringVar(&after, "after", "", "cursor of the project's feed, as deliveries and the feed itself carry it")
+	cmd.Flags().StringVar(&after, "after", "",
+		"cursor of the project's feed, as deliveries and the feed itself carry it")
 	command.Need(cmd, "after")
 	return cmd
 }

@@ -68,8 +68,8 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 	}
 	peers := []map[string]any{}
 	for _, peer := range call.Of(component) {
-		read := adapter.RunCommand{Command: shell(fmt.Sprintf(`f="$GPUAAS_MEMBER_ROOT%s"; test ! -f "$f" || tail -n %d "$f"`,
-			heardPath, in.Limit))}
+		read := adapter.RunCommand{Command: shell(fmt.Sprintf(
+			`f="$GPUAAS_MEMBER_ROOT%s"; test ! -f "$f" || tail -n %d "$f"`, heardPath, in.Limit))}
 		result, err := call.Do(ctx, peer, "list", read)
 		if err != nil {
 			return nil, err
@@ -106,8 +106,8 @@ func startWork(ctx context.Context, call *adapter.Call) (any, error) {
 		case result.State == adapter.TaskSucceeded && strings.TrimSpace(result.Stdout) != "":
 			return map[string]any{"id": strings.TrimSpace(result.Stdout), "peer": name(peer), "memberId": peer.ID}, nil
 		case result.State != adapter.TaskSucceeded && (result.ExitCode == nil || *result.ExitCode != shutCode):
-			return nil, adapter.Fail("WORK_NOT_STARTED", adapter.OwnerNode, true, "%s did not start the work: %s", name(peer),
-				result.Message)
+			return nil, adapter.Fail("WORK_NOT_STARTED", adapter.OwnerNode, true, "%s did not start the work: %s",
+				name(peer), result.Message)
 		}
 	}
 	if in.Member != "" && !found {
@@ -125,8 +125,9 @@ func listWork(ctx context.Context, call *adapter.Call) (any, error) {
 		}
 		for _, piece := range one.work {
 			work = append(work, map[string]any{
-				"id": piece.ID, "name": piece.Name, "owner": piece.Owner, "peer": name(one.peer), "memberId": piece.MemberID,
-				"since": piece.Since,
+				"id": piece.ID, "name": piece.Name, "owner": piece.Owner, "peer": name(one.peer),
+				"memberId": piece.MemberID,
+				"since":    piece.Since,
 			})
 		}
 	}

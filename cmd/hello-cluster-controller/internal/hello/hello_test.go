@@ -27,7 +27,8 @@ func dispatch(p *adaptertest.Platform, id string, kind adapter.Kind) adapter.Dis
 		OperationID: id, Kind: kind, Attempt: 1, Deadline: time.Now().Add(time.Minute), CorrelationID: "cor-1",
 		Instance: adapter.Instance{
 			ID: "ins_1", Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "hello-cluster", Version: "1.1.0",
-			Config: json.RawMessage(`{"greeting":"Welcome"}`), Components: []adapter.ComponentCount{{Key: component, Count: 2}},
+			Config:     json.RawMessage(`{"greeting":"Welcome"}`),
+			Components: []adapter.ComponentCount{{Key: component, Count: 2}},
 		},
 	}
 	for i, id := range []string{"mem_a", "mem_b"} {
@@ -126,8 +127,8 @@ func TestManifestIsValidOncePublished(t *testing.T) {
 	compiled, err := jsonschema.NewCompiler().Compile("../../../../domain/manifest/manifest.schema.json")
 	require.NoError(t, err)
 	digest := "sha256:" + strings.Repeat("a", 64)
-	text := strings.Replace(string(readManifest(t)), `"ref": ""`, `"ref": "registry.example/apps/controller@`+digest+`"`,
-		1)
+	text := strings.Replace(string(readManifest(t)), `"ref": ""`,
+		`"ref": "registry.example/apps/controller@`+digest+`"`, 1)
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(text, `"digest": ""`,
 		`"digest": "`+digest+`"`, 1)))
 	require.NoError(t, err)

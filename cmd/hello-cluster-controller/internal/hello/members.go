@@ -97,7 +97,8 @@ func stop(ctx context.Context, run *adapter.Run, peers []adapter.Member, step st
 		}
 		bounded, cancel := context.WithTimeout(ctx, 2*quick)
 		defer cancel()
-		if _, err := run.Try(bounded, peer, step, adapter.StopProcess{Name: process}, adapter.Within(quick)); err != nil {
+		if _, err := run.Try(bounded, peer, step, adapter.StopProcess{Name: process},
+			adapter.Within(quick)); err != nil {
 			run.Log().Info("peer not stopped", "member", peer.ID, "error", err)
 		}
 		return context.Cause(ctx)
@@ -224,13 +225,15 @@ func label(ctx context.Context, run *adapter.Run) error {
 			MakeDirs: true}); err != nil {
 			return err
 		}
-		result, err := run.Do(ctx, peer, "labels", adapter.RunCommand{Command: shell(`cat "$GPUAAS_MEMBER_ROOT` + labelsPath +
-			`"`)})
+		result, err := run.Do(ctx, peer, "labels",
+			adapter.RunCommand{Command: shell(`cat "$GPUAAS_MEMBER_ROOT` + labelsPath +
+				`"`)})
 		if err != nil {
 			return err
 		}
 		if result.Stdout != string(content) {
-			return adapter.Fail("LABELS_DIFFER", adapter.OwnerNode, true, "%s has other labels than were written", name(peer))
+			return adapter.Fail("LABELS_DIFFER", adapter.OwnerNode, true, "%s has other labels than were written",
+				name(peer))
 		}
 	}
 	return run.Evidence("labels", change.Labels)

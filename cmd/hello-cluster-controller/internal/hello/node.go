@@ -166,7 +166,8 @@ func workOf(peer adapter.Member, text string) []adapter.Work {
 		}
 		since, _ := strconv.ParseInt(fields[2], 10, 64)
 		list = append(list, adapter.Work{
-			Kind: "work", ID: fields[0], Name: fields[5], MemberID: peer.ID, Owner: fields[4], Since: time.Unix(since, 0).UTC(),
+			Kind: "work", ID: fields[0], Name: fields[5], MemberID: peer.ID, Owner: fields[4],
+			Since:   time.Unix(since, 0).UTC(),
 			Message: fmt.Sprintf("takes %s seconds on %s", fields[3], name(peer)),
 		})
 	}

@@ -81,7 +81,8 @@ func leaving(ctx context.Context, asked *adapter.PlanCall, peers []adapter.Membe
 	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Message: "nothing runs there"}
 	switch {
 	case len(work) > 0 && now:
-		answer.Verdict, answer.WorkLost, answer.WorkTotal = adapter.VerdictUnsafe, oldest(work, adapter.MaxWork), len(work)
+		answer.Verdict, answer.WorkLost, answer.WorkTotal = adapter.VerdictUnsafe,
+			oldest(work, adapter.MaxWork), len(work)
 		answer.Message = fmt.Sprintf("%d pieces of work would be lost", len(work))
 		answer.Reasons = append(answer.Reasons, adapter.PlanReason{Code: "WORK_LOST", Message: answer.Message})
 	case len(work) > 0:
@@ -111,7 +112,8 @@ func changing(ctx context.Context, asked *adapter.PlanCall) adapter.PlanAnswer {
 		if !one.heard {
 			answer.Verdict, answer.Message = adapter.VerdictUnsafe, "it would stop at a peer that cannot be reached"
 			answer.Reasons = append(answer.Reasons, adapter.PlanReason{
-				Code: adapter.CodeNodeUnreachable, Message: "the node of " + name(one.peer) + " does not answer", Path: "members",
+				Code: adapter.CodeNodeUnreachable, Message: "the node of " + name(one.peer) + " does not answer",
+				Path: "members",
 			})
 		}
 	}

@@ -29,7 +29,8 @@ func (s *stage) floor(ctx context.Context, round int) error {
 			return err
 		}
 		began := time.Now()
-		run := exec.CommandContext(ctx, "crun", "--root", bundle, "--cgroup-manager", "disabled", "run", "--bundle", bundle,
+		run := exec.CommandContext(ctx, "crun", "--root", bundle, "--cgroup-manager", "disabled", "run",
+			"--bundle", bundle,
 			fmt.Sprint("floor-", round)) // #nosec G204 -- nothing is an outsider's
 		if said, err := run.CombinedOutput(); err != nil {
 			return fmt.Errorf("run the runtime alone: %w: %s", err, said)
@@ -54,7 +55,9 @@ func (s *stage) bare(from, to string) error {
 	for i := range spec.Linux.Namespaces {
 		spec.Linux.Namespaces[i].Path = ""
 	}
-	spec.Mounts = slices.DeleteFunc(spec.Mounts, func(mount specs.Mount) bool { return mount.Destination == "/run/lock" })
+	spec.Mounts = slices.DeleteFunc(spec.Mounts, func(mount specs.Mount) bool {
+		return mount.Destination == "/run/lock"
+	})
 	if raw, err = json.Marshal(spec); err != nil {
 		return err
 	}

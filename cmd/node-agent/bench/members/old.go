@@ -46,7 +46,8 @@ func startOld(dir, id string) (*exec.Cmd, error) {
 	}
 	settings := memberinit.Settings{Dir: dir, MemberID: id, InstanceID: instanceID, Epoch: rand.Text(),
 		Mode: memberinit.ModeContainer, Root: "/"}
-	if err := durable.WriteJSON(filepath.Join(dir, memberinit.DirState, memberinit.SettingsFile), settings); err != nil {
+	if err := durable.WriteJSON(filepath.Join(dir, memberinit.DirState, memberinit.SettingsFile),
+		settings); err != nil {
 		return nil, err
 	}
 	read, write, err := os.Pipe()
@@ -84,8 +85,10 @@ func register(settings memberinit.Settings, pid int) error {
 		return err
 	}
 	return durable.WriteJSON(filepath.Join(settings.Dir, "sandbox.json"), map[string]any{
-		"memberId": settings.MemberID, "instanceId": settings.InstanceID, "epoch": settings.Epoch, "mode": settings.Mode,
-		"initPid": pid, "initStart": stat.Start, "pidNamespace": procfs.Namespace(pid, "pid"), "createdAt": time.Now().UTC(),
+		"memberId": settings.MemberID, "instanceId": settings.InstanceID, "epoch": settings.Epoch,
+		"mode":    settings.Mode,
+		"initPid": pid, "initStart": stat.Start, "pidNamespace": procfs.Namespace(pid, "pid"),
+		"createdAt": time.Now().UTC(),
 	})
 }
 

@@ -39,8 +39,8 @@ func wires(rounds int, log *slog.Logger) (*network.Fabric, error) {
 	at := netip.MustParseAddr("100.64.0.0")
 	for round := range rounds {
 		at = at.Next()
-		instance.Members = append(instance.Members, network.Member{ID: memberID(round), Address: at, NodeID: "nod_bench",
-			Node: node})
+		instance.Members = append(instance.Members, network.Member{ID: memberID(round), Address: at,
+			NodeID: "nod_bench", Node: node})
 	}
 	view := network.View{Pools: []netip.Prefix{netip.MustParsePrefix("100.64.0.0/11")}, Nodes: []netip.Addr{node}}
 	if err := fabric.Apply(view); err != nil { // the members come to an agent that runs already

@@ -120,7 +120,8 @@ func TestSealedUserDataIsOpenedOnTheNodeAndLoggedNowhere(t *testing.T) {
 	t.Parallel()
 	r := cloudRig(t)
 	const secret = "tell-nobody-4711"
-	data := "#cloud-config\nwrite_files:\n  - path: /etc/app/key\n    permissions: '0600'\n    content: " + secret + "\n"
+	data := "#cloud-config\nwrite_files:\n  - path: /etc/app/key\n    permissions: '0600'\n    content: " +
+		secret + "\n"
 	task := newTask("tsk_a", "CLOUD_INIT", map[string]any{"instanceId": "i-1",
 		"userDataSealed": r.sealFor(instance, data)})
 	task.TimeoutSeconds = 120
@@ -131,14 +132,15 @@ func TestSealedUserDataIsOpenedOnTheNodeAndLoggedNowhere(t *testing.T) {
 	require.NotContains(t, r.log.text(), secret)
 	require.NotContains(t, r.log.text(), base64.StdEncoding.EncodeToString([]byte(data))[:40])
 	for _, dir := range []string{"journal.jsonl", filepath.Join("members", member, "state")} {
-		require.NoError(t, filepath.WalkDir(filepath.Join(r.dir, dir), func(path string, entry os.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
+		require.NoError(t, filepath.WalkDir(filepath.Join(r.dir, dir),
+			func(path string, entry os.DirEntry, err error) error {
+				if err != nil || entry.IsDir() {
+					return err
+				}
+				raw, err := os.ReadFile(path)
+				require.NotContains(t, string(raw), secret, path)
 				return err
-			}
-			raw, err := os.ReadFile(path)
-			require.NotContains(t, string(raw), secret, path)
-			return err
-		}))
+			}))
 	}
 }
 
@@ -146,7 +148,8 @@ func TestWhatAFirstBootLeavesRunningStaysUntilTheTeardown(t *testing.T) {
 	t.Parallel()
 	r := cloudRig(t)
 	done := r.boot(cloudTask("tsk_a", "i-1",
-		"#cloud-config\nruncmd:\n  - [ sh, -c, 'while sleep 0.05; do echo still here; done & echo $! > /run/daemon' ]\n"))
+		"#cloud-config\nruncmd:\n  - [ sh, -c, 'while sleep 0.05; do echo still here; done & "+
+			"echo $! > /run/daemon' ]\n"))
 	require.Equal(t, "SUCCEEDED", done.State, done.message)
 	r.text("tsk_l", `kill -0 $(cat /run/daemon); n=$(wc -l < /var/log/cloud-init-output.log)
 while test $(wc -l < /var/log/cloud-init-output.log) -le $n; do sleep 0.05; done`)
@@ -162,8 +165,8 @@ func TestKilledAgentFindsItsFirstBootAgain(t *testing.T) {
 	t.Parallel()
 	r := cloudRig(t)
 	r.give(cloudTask("tsk_a", "i-1",
-		"#cloud-config\nruncmd:\n  - [ sh, -c, 'echo x >> /var/boots; echo begun; while ! test -e /run/go; do sleep 0.05; "+
-			"done; echo ended' ]\n"))
+		"#cloud-config\nruncmd:\n  - [ sh, -c, 'echo x >> /var/boots; echo begun; while ! test -e /run/go; do "+
+			"sleep 0.05; done; echo ended' ]\n"))
 	r.atLast(func() bool { return strings.Contains(r.seen("tsk_a").output["STDOUT"], "begun") })
 	r.kill()
 	r.run()

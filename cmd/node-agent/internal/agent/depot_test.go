@@ -33,7 +33,8 @@ type depot struct {
 
 func newDepot(r *rig) *depot {
 	d := &depot{
-		artifacts: map[string]gql.ArtifactDelivery{}, parts: map[string]func() io.ReadSeeker{}, sizes: map[string]int64{},
+		artifacts: map[string]gql.ArtifactDelivery{}, parts: map[string]func() io.ReadSeeker{},
+		sizes: map[string]int64{},
 		token: "tok-0", asked: map[string]int{}, served: map[string]int64{},
 	}
 	r.standin.mu.Lock()

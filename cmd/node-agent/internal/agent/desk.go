@@ -92,7 +92,8 @@ func (d *desk) take(sent gql.NodeWork) {
 	entry, known := d.journal.Get(sent.Id)
 	switch {
 	case known && fence < entry.Fence:
-		d.log.Warn("task with a stale fence refused", "task_id", sent.Id, "correlation_id", sent.CorrelationId, "fence", fence, "known", entry.Fence)
+		d.log.Warn("task with a stale fence refused", "task_id", sent.Id, "correlation_id", sent.CorrelationId, "fence",
+			fence, "known", entry.Fence)
 	case known && fence == entry.Fence && entry.Outcome != nil:
 		d.reporter.add(entry, nil)
 	case known && fence == entry.Fence && entry.State != journal.StateRunning:
@@ -111,7 +112,8 @@ func (d *desk) again(held *job, sent gql.NodeWork) {
 	fence := int64(sent.Fence)
 	switch {
 	case fence < held.task.Fence:
-		d.log.Warn("task with a stale fence refused", "task_id", sent.Id, "correlation_id", sent.CorrelationId, "fence", fence, "known", held.task.Fence)
+		d.log.Warn("task with a stale fence refused", "task_id", sent.Id, "correlation_id", sent.CorrelationId, "fence",
+			fence, "known", held.task.Fence)
 	case fence > held.task.Fence:
 		d.log.Info("task is dispatched again; the running one is stopped", "", held.task, "new_fence", fence)
 		held.successor = &sent

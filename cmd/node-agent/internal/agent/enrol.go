@@ -81,7 +81,8 @@ func (a *Agent) enrol(ctx context.Context, token string) (credentialState, error
 				enrolled.ExpiresAt)
 			return credentialState{
 				NodeID: enrolled.Node.Id, Name: enrolled.Node.Name, Enrolment: tokenDigest(token),
-				Current: asHeld(gql.NodeCredential{Credential: enrolled.Credential, ExpiresAt: enrolled.ExpiresAt}, a.now()),
+				Current: asHeld(gql.NodeCredential{Credential: enrolled.Credential,
+					ExpiresAt: enrolled.ExpiresAt}, a.now()),
 			}, nil
 		}
 		if platform.Permanent(err) || platform.Unauthenticated(err) {

@@ -109,7 +109,8 @@ func TestFilesAreNamedByTheirTitlesAndStayInTheFolder(t *testing.T) {
 	bothModes(t, func(t *testing.T, r *rig) {
 		d := newDepot(r)
 		good := d.grant("tsk_a", gql.ArtifactKindOciArtifact,
-			d.image("{}", titled(d.layer("weights"), "model/w.bin"), titled(d.layer("words"), "vocab.txt"), d.layer("untitled")))
+			d.image("{}", titled(d.layer("weights"), "model/w.bin"), titled(d.layer("words"), "vocab.txt"),
+				d.layer("untitled")))
 		done := r.do(fetchTask("tsk_a", good, "/srv/model", "mode", "0640", "owner", fmt.Sprint(os.Getuid())))
 		require.Equal(t, "SUCCEEDED", done.State, done.message)
 		require.Equal(t, 2, resultOf[fetchResult](t, done).Parts)
@@ -133,7 +134,8 @@ func TestLinksOfTheMemberLeadNoArtifactOutOfIt(t *testing.T) {
 	bothModes(t, func(t *testing.T, r *rig) {
 		outside := t.TempDir()
 		d := newDepot(r)
-		r.text("tsk_l", "ln -s "+outside+" "+root+"/var/out; ln -s "+outside+"/kept "+root+"/var/file; echo kept > "+outside+
+		r.text("tsk_l", "ln -s "+outside+" "+root+"/var/out; ln -s "+outside+"/kept "+root+
+			"/var/file; echo kept > "+outside+
 			"/kept 2>/dev/null || true")
 		require.NoError(t, os.WriteFile(filepath.Join(outside, "kept"), []byte("kept\n"), 0o644))
 		blob := d.layer("bytes")
@@ -142,7 +144,8 @@ func TestLinksOfTheMemberLeadNoArtifactOutOfIt(t *testing.T) {
 		r.do(fetchTask("tsk_a", blob["digest"].(string), "/var/out/new"))
 		require.NoFileExists(t, filepath.Join(outside, "new"))
 		require.Equal(t, "SUCCEEDED", r.do(fetchTask("tsk_b", blob["digest"].(string), "/var/file")).State)
-		require.Equal(t, "bytes regular file\n", r.text("tsk_m", "cat "+root+"/var/file; stat -c ' %F' "+root+"/var/file"))
+		require.Equal(t, "bytes regular file\n", r.text("tsk_m", "cat "+root+"/var/file; stat -c ' %F' "+
+			root+"/var/file"))
 		kept, err := os.ReadFile(filepath.Join(outside, "kept"))
 		require.NoError(t, err)
 		require.Equal(t, "kept\n", string(kept))

@@ -226,7 +226,8 @@ func TestProgressIsToldAndEndsBeforeTheOutcome(t *testing.T) {
 	r.eventually(func() bool {
 		reports := r.seen("tsk_a").reports
 		last := reports[max(len(reports)-1, 0):]
-		return len(last) == 1 && last[0].ProgressDone != nil && *last[0].ProgressDone == 3 && *last[0].ProgressTotal == 9
+		return len(last) == 1 && last[0].ProgressDone != nil && *last[0].ProgressDone == 3 &&
+			*last[0].ProgressTotal == 9
 	}, "the platform hears of three bytes of nine")
 	close(hold)
 	require.Equal(t, "SUCCEEDED", r.ended("tsk_a").State)

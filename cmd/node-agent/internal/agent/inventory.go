@@ -23,7 +23,8 @@ import (
 func (o Options) inventory(ctx context.Context, isolation sandbox.Isolation) gql.NodeInventoryInput {
 	found := gql.NodeInventoryInput{
 		Cpus: o.CPUs, MemoryMiB: o.MemoryMiB, Gpus: o.GPUs, GpuModel: o.GPUModel, GpusSimulated: o.SimulatedGPUs,
-		Isolation: gql.NodeIsolationProcess, Region: o.Region, Sku: o.SKU, Kernel: kernelRelease(), Labels: labels(o.Labels),
+		Isolation: gql.NodeIsolationProcess, Region: o.Region, Sku: o.SKU, Kernel: kernelRelease(),
+		Labels: labels(o.Labels),
 	}
 	if isolation.Mode != memberinit.ModeProcess {
 		found.Isolation = gql.NodeIsolationNamespace

@@ -13,7 +13,8 @@ func (a *Agent) openLogs() error {
 	a.masks = masks.NewKeeper(a.options.StateDir, a.key)
 	var err error
 	a.logs, err = logs.New(logs.Options{
-		StateDir: a.options.StateDir, Masks: a.masks, NodeBytes: cmp.Or(a.options.LogBytes, DefaultLogBytes), Log: a.log,
+		StateDir: a.options.StateDir, Masks: a.masks, NodeBytes: cmp.Or(a.options.LogBytes, DefaultLogBytes),
+		Log: a.log,
 	})
 	return err
 }

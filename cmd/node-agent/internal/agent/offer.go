@@ -40,7 +40,8 @@ func wallsOf(binding *gql.MemberBinding) sandbox.Walls {
 	if binding == nil {
 		return sandbox.Walls{}
 	}
-	walls := sandbox.Walls{AllocationID: binding.AllocationId, Profile: oci.Profile(binding.Profile), Pids: binding.Pids}
+	walls := sandbox.Walls{AllocationID: binding.AllocationId, Profile: oci.Profile(binding.Profile),
+		Pids: binding.Pids}
 	if binding.IsolationClass != nil {
 		walls.Class = string(*binding.IsolationClass)
 	}
@@ -51,8 +52,8 @@ func wallsOf(binding *gql.MemberBinding) sandbox.Walls {
 		walls.CPUMillis = *binding.CpuMillis
 	}
 	for _, one := range binding.Devices {
-		walls.Devices = append(walls.Devices, inject.Device{UUID: one.Uuid, CDI: one.Cdi, Path: one.Path, Minor: one.Minor,
-			Simulated: one.Simulated})
+		walls.Devices = append(walls.Devices, inject.Device{UUID: one.Uuid, CDI: one.Cdi, Path: one.Path,
+			Minor: one.Minor, Simulated: one.Simulated})
 	}
 	for _, one := range binding.Volumes {
 		walls.Volumes = append(walls.Volumes, volume.Volume{ID: one.Id, Storage: one.Storage, Path: one.Path,
@@ -76,7 +77,8 @@ func (o Options) devices(ctx context.Context, gpus int) []gql.DeviceInput {
 // classRuntimes are the runtimes of further classes that are configured.
 func (o Options) classRuntimes() map[string]string {
 	found := make(map[string]string)
-	for class, program := range map[string]string{sandbox.ClassSandbox: o.SandboxRuntime, sandbox.ClassVM: o.VMRuntime} {
+	for class, program := range map[string]string{sandbox.ClassSandbox: o.SandboxRuntime,
+		sandbox.ClassVM: o.VMRuntime} {
 		if program != "" {
 			found[class] = program
 		}

@@ -36,7 +36,8 @@ func (r *reporter) follow(ctx context.Context, work task.Task, p *progress) {
 		done, total := float64(p.done.Load()), float64(p.total.Load())
 		if total > 0 && done != sent {
 			sent = done
-			r.running(context.WithoutCancel(ctx), work, &gql.ReportNodeTaskInput{ProgressDone: &done, ProgressTotal: &total})
+			r.running(context.WithoutCancel(ctx), work, &gql.ReportNodeTaskInput{ProgressDone: &done,
+				ProgressTotal: &total})
 		}
 	}
 }

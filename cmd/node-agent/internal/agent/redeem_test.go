@@ -100,8 +100,9 @@ func TestAnAgentThatRestartsRedeemsAgainOrAttachesToWhatHasTheSecretAlready(t *t
 			r := newRig(t, memberinit.ModeProcess)
 			r.keep(secretID("a"), "s3cret", once)
 			work := newTask("tsk_a", "RUN", map[string]any{
-				"command": []string{"sh", "-c", "echo begun; while [ ! -e " + root + "/go ]; do sleep 0.05; done; echo ${#A}"},
-				"env":     []any{map[string]any{"name": "A", "secretRef": secretID("a")}},
+				"command": []string{"sh", "-c", "echo begun; while [ ! -e " + root +
+					"/go ]; do sleep 0.05; done; echo ${#A}"},
+				"env": []any{map[string]any{"name": "A", "secretRef": secretID("a")}},
 			})
 			r.give(work)
 			r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "begun\n" }, "the command runs")

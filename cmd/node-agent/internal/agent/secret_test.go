@@ -192,7 +192,8 @@ func TestTeardownLeavesNothingWhateverTheMemberDid(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
 		r.do(shell("tsk_a", `(setsid env -i /bin/sh -c 'trap "" TERM HUP; while :; do sleep 7721; done' >/dev/null 2>&1 &)
-			nohup setsid sleep 7722 >/dev/null 2>&1 & mkdir -p `+root+`/var/deep/er; echo x > `+root+`/var/deep/er/file`))
+			nohup setsid sleep 7722 >/dev/null 2>&1 & mkdir -p `+
+			root+`/var/deep/er; echo x > `+root+`/var/deep/er/file`))
 		r.do(newTask("tsk_p", "START_PROCESS", map[string]any{"name": "p", "command": []string{"sleep", "7723"},
 			"restart": map[string]any{"policy": "always"}}))
 		r.give(shell("tsk_running", "echo begun; sleep 7724"))
@@ -207,7 +208,8 @@ func TestTeardownLeavesNothingWhateverTheMemberDid(t *testing.T) {
 		require.True(t, resultOf[struct{ Residue sandbox.Residue }](t, done).Residue.Empty())
 		require.NotEqual(t, "SUCCEEDED", r.ended("tsk_running").State)
 		after := r.do(newTask("tsk_r2", "RESIDUE", struct{}{}))
-		require.JSONEq(t, `{"residue":{"sandbox":false,"processes":[],"mounts":[],"files":0,"bytes":0,"names":[],"cgroups":[],"network":[]}}`, string(after.result))
+		require.JSONEq(t,
+			`{"residue":{"sandbox":false,"processes":[],"mounts":[],"files":0,"bytes":0,"names":[],"cgroups":[],"network":[]}}`, string(after.result))
 		for _, process := range before.Processes {
 			stat, err := procfs.ReadStat(process.PID)
 			require.True(t, err != nil || stat.Dead(), "process %v survived", process)

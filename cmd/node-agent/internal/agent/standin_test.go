@@ -238,7 +238,8 @@ func (s *standin) report(input json.RawMessage) (any, *client.Error) {
 		return nil, &client.Error{Code: "NOT_FOUND", Message: report.TaskId}
 	case report.Fence < known.Fence:
 		return nil, &client.Error{Code: client.CodeStaleFence, Message: report.TaskId}
-	case known.CancelRequested && report.State == gql.NodeTaskStateRunning && report.ProgressDone == nil && !known.ended():
+	case known.CancelRequested && report.State == gql.NodeTaskStateRunning && report.ProgressDone == nil &&
+		!known.ended():
 		return nil, &client.Error{Code: client.CodeConflict, Message: report.TaskId + " is withdrawn"}
 	}
 	known.reports = append(known.reports, report)

@@ -80,5 +80,6 @@ func TestMembersFromBeforeNetworksGoOnAndAreWhyThereIsNone(t *testing.T) {
 	require.Contains(t, r.networkGap(), member, "rules are made when an agent starts")
 	r.again(func() {})
 	require.NotContains(t, r.networkGap(), member)
-	require.Contains(t, r.networkGap(), "127.0.0.1", "what is left to say is that the address is none that others reach")
+	require.Contains(t, r.networkGap(), "127.0.0.1",
+		"what is left to say is that the address is none that others reach")
 }

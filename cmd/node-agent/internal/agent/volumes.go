@@ -63,7 +63,8 @@ func (a *Agent) stored(inventory *gql.NodeInventoryInput) (decided bool) {
 	for _, one := range states {
 		inventory.Storage = append(inventory.Storage, gql.NodeStorageInput{
 			Name: one.Name, Kind: gql.StorageKind(one.Kind), TotalBytes: float64(one.TotalBytes),
-			FreeBytes: float64(one.FreeBytes), SizeEnforced: one.SizeEnforced, Reason: text.Head(text.Clean([]byte(one.Reason)), maxReason),
+			FreeBytes: float64(one.FreeBytes), SizeEnforced: one.SizeEnforced,
+			Reason: text.Head(text.Clean([]byte(one.Reason)), maxReason),
 		})
 	}
 	return decided

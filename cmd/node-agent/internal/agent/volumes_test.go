@@ -106,8 +106,12 @@ func TestAVolumeIsDeletedWithProofWhenNoMemberHasIt(t *testing.T) {
 	r.eventually(func() bool { return r.said("vol_a", gql.VolumeFindingPresent, "") }, "it is measured")
 	r.want("2", gql.NodeVolume{Id: "vol_a", Storage: "files", Gone: true},
 		gql.NodeVolume{Id: "vol_../../etc", Storage: "files", Gone: true})
-	r.eventually(func() bool { return r.said("vol_a", gql.VolumeFindingBusy, "member mem_user has it") }, "it is in use")
-	r.eventually(func() bool { return r.said("vol_../../etc", gql.VolumeFindingBusy, "it is not an id") }, "it is refused")
+	r.eventually(func() bool {
+		return r.said("vol_a", gql.VolumeFindingBusy, "member mem_user has it")
+	}, "it is in use")
+	r.eventually(func() bool {
+		return r.said("vol_../../etc", gql.VolumeFindingBusy, "it is not an id")
+	}, "it is refused")
 	require.DirExists(t, filepath.Join(dir, "vol_a", "inner"))
 	r.kill()
 	r.run()

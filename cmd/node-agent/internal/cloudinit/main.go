@@ -86,8 +86,8 @@ func run(in io.Reader, out io.Writer) (Result, error) {
 	}
 	program, err := exec.LookPath("cloud-init")
 	if err != nil {
-		return Result{Code: codeMissing, Status: statusError, Errors: []string{"cloud-init is not installed in the member"},
-			Stages: []string{}}, nil
+		return Result{Code: codeMissing, Status: statusError,
+			Errors: []string{"cloud-init is not installed in the member"}, Stages: []string{}}, nil
 	}
 	lock, err := takeTurn()
 	if err != nil {

@@ -93,7 +93,8 @@ func (c *Cache) scan(kind string) error {
 			continue
 		}
 		c.entries[item.Name()] = &entry{
-			hex: item.Name(), size: info.Size(), whole: kind == dirWhole, last: info.ModTime(), turn: make(chan struct{}, 1),
+			hex: item.Name(), size: info.Size(), whole: kind == dirWhole, last: info.ModTime(),
+			turn: make(chan struct{}, 1),
 		}
 		c.used += info.Size()
 	}
@@ -141,8 +142,8 @@ func (c *Cache) Lease(ctx context.Context, parts []Part) (*Lease, error) {
 		return nil, err
 	}
 	if total > c.limit {
-		return nil, wire.Errorf(wire.CodeDiskFull, "the artifact has %d bytes, more than the %d that the node keeps", total,
-			c.limit)
+		return nil, wire.Errorf(wire.CodeDiskFull,
+			"the artifact has %d bytes, more than the %d that the node keeps", total, c.limit)
 	}
 	for {
 		held, let, err := c.lease(parts)
@@ -192,8 +193,8 @@ func (c *Cache) lease(parts []Part) (*Lease, <-chan struct{}, error) {
 	}
 	if free := c.room(lacking); free < lacking {
 		c.unpin(held.entries)
-		return nil, nil, wire.Errorf(wire.CodeDiskFull, "the artifact needs %d bytes more, the node's disk has %d", lacking,
-			free)
+		return nil, nil, wire.Errorf(wire.CodeDiskFull,
+			"the artifact needs %d bytes more, the node's disk has %d", lacking, free)
 	}
 	return held, nil, nil
 }

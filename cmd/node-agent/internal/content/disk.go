@@ -70,7 +70,7 @@ func (d *disk) close() {
 func newPiece(most int64) []byte {
 	size := int(min(Buffer, (most+block-1)&^(block-1)))
 	raw := make([]byte, size+block)
-	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(raw)))) & (block - 1) // #nosec G103 -- asked for its alignment alone
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(raw)))) & (block - 1) // #nosec G103 -- for its alignment alone
 	return raw[skip : skip+size : skip+size]
 }
 

@@ -62,10 +62,12 @@ func TestALeaseThatTheDiskCannotHoldHoldsNothing(t *testing.T) {
 	kept := keep(t, cache, "kept")
 	_, err := now(t, cache, kept, huge)
 	require.True(t, wire.HasCode(err, wire.CodeDiskFull), "%v", err)
-	require.Equal(t, []string{kept.Digest}, names(t, dir, "sha256"), "what the lease itself wants is not removed for it")
+	require.Equal(t, []string{kept.Digest}, names(t, dir, "sha256"),
+		"what the lease itself wants is not removed for it")
 	_, err = now(t, cache, huge)
 	require.True(t, wire.HasCode(err, wire.CodeDiskFull), "%v", err)
-	require.Empty(t, names(t, dir, "sha256"), "nobody holds it any more, so it goes before the node's disk is called full")
+	require.Empty(t, names(t, dir, "sha256"),
+		"nobody holds it any more, so it goes before the node's disk is called full")
 	all := part("the limit")
 	all.Size = boundless - huge.Size
 	_, err = now(t, cache, all, huge)

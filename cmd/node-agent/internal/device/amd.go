@@ -30,8 +30,9 @@ func (s Source) amd(context.Context) []gql.DeviceInput {
 		link, _ := os.Readlink(filepath.Join(node, "device"))
 		vram, _ := strconv.Atoi(s.word(node, "device", "mem_info_vram_total"))
 		found = append(found, gql.DeviceInput{
-			Uuid: amdIdentity(s.word(node, "device", "unique_id")), PciAddress: pciAddress(filepath.Base(link)), Minor: minor,
-			Path: "/dev/dri/" + name, Model: s.word(node, "device", "product_name"), MemoryMiB: vram >> 20,
+			Uuid: amdIdentity(s.word(node, "device", "unique_id")), PciAddress: pciAddress(filepath.Base(link)),
+			Minor: minor,
+			Path:  "/dev/dri/" + name, Model: s.word(node, "device", "product_name"), MemoryMiB: vram >> 20,
 		})
 	}
 	slices.SortFunc(found, func(a, b gql.DeviceInput) int { return a.Minor - b.Minor })

@@ -48,7 +48,8 @@ func StandIns(node, model string, count int) []gql.DeviceInput {
 	devices := make([]gql.DeviceInput, count)
 	for i := range devices {
 		devices[i] = gql.DeviceInput{
-			Uuid: "SIM-" + node + "-" + strconv.Itoa(i), Index: i, Minor: i, Path: nvidiaPath(i), Model: model, Simulated: true,
+			Uuid: "SIM-" + node + "-" + strconv.Itoa(i), Index: i, Minor: i, Path: nvidiaPath(i), Model: model,
+			Simulated: true,
 		}
 	}
 	return devices

@@ -18,7 +18,8 @@ func TestNvidiaIsAskedByTheVendorsProgram(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "proc/driver/nvidia/gpus/0000:3b:00.0/information",
 		"Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-????\nDevice Minor: \t 4\n")
-	smi := program(t, `echo "GPU-aa11, 00000000:3B:00.0, NVIDIA H100 80GB HBM3, 81559"; echo "GPU-bb22, 00000000:86:00.0, NVIDIA H100 80GB HBM3, [N/A]"`)
+	smi := program(t,
+		`echo "GPU-aa11, 00000000:3B:00.0, NVIDIA H100 80GB HBM3, 81559"; echo "GPU-bb22, 00000000:86:00.0, NVIDIA H100 80GB HBM3, [N/A]"`)
 	require.Equal(t, []gql.DeviceInput{
 		{Uuid: "GPU-aa11", Index: 0, Minor: 4, PciAddress: "0000:3b:00.0", Path: "/dev/nvidia4",
 			Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559},
@@ -56,7 +57,8 @@ func TestAmdIsReadFromTheKernel(t *testing.T) {
 	write(t, root, "sys/devices/0000:c1:00.0/unique_id", "f00d\n")
 	write(t, root, "sys/devices/0000:c1:00.0/mem_info_vram_total", "68702699520\n")
 	write(t, root, "sys/class/drm/renderD128/dev", "226:128\n")
-	require.NoError(t, os.Symlink("../../../devices/0000:c1:00.0", filepath.Join(root, "sys/class/drm/renderD128/device")))
+	require.NoError(t, os.Symlink("../../../devices/0000:c1:00.0",
+		filepath.Join(root, "sys/class/drm/renderD128/device")))
 	require.Equal(t, []gql.DeviceInput{
 		{Uuid: "AMD-f00d", Minor: 128, PciAddress: "0000:c1:00.0", Path: "/dev/dri/renderD128", MemoryMiB: 65520},
 	}, device.Source{Root: root}.List(t.Context()))
@@ -70,7 +72,8 @@ func TestWhatGPUsDoIsAskedOfTheirVendors(t *testing.T) {
 	write(t, root, "sys/devices/0000:c1:00.0/mem_info_vram_used", "2048\n")
 	write(t, root, "sys/devices/0000:c1:00.0/mem_info_vram_total", "4096\n")
 	write(t, root, "sys/class/drm/renderD128/dev", "226:128\n")
-	require.NoError(t, os.Symlink("../../../devices/0000:c1:00.0", filepath.Join(root, "sys/class/drm/renderD128/device")))
+	require.NoError(t, os.Symlink("../../../devices/0000:c1:00.0",
+		filepath.Join(root, "sys/class/drm/renderD128/device")))
 	smi := program(t, `echo "GPU-a, 50, 10, 100"; echo "GPU-b, [N/A], 20, 100"; echo garbage`)
 	uses := device.Source{Root: root, SMI: smi}.Uses(t.Context())
 	require.Len(t, uses, 3)

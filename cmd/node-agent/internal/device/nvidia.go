@@ -41,8 +41,9 @@ func (s Source) asked(ctx context.Context) []gql.DeviceInput {
 		}
 		memory, _ := strconv.Atoi(strings.TrimSpace(columns[3])) // 0 where the vendor says [N/A]
 		found = append(found, gql.DeviceInput{
-			Uuid: strings.TrimSpace(columns[0]), PciAddress: pci, Model: strings.TrimSpace(columns[2]), MemoryMiB: memory,
-			Minor: minor, Path: nvidiaPath(minor),
+			Uuid: strings.TrimSpace(columns[0]), PciAddress: pci, Model: strings.TrimSpace(columns[2]),
+			MemoryMiB: memory,
+			Minor:     minor, Path: nvidiaPath(minor),
 		})
 	}
 	return identified(found)

@@ -62,8 +62,8 @@ func (s Source) nvidiaUses(ctx context.Context, uses map[string]Use) {
 		if len(columns) != strings.Count(useFields, ",")+1 {
 			continue
 		}
-		uses[strings.TrimSpace(columns[0])] = Use{Busy: amount(columns[1]) / 100, Memory: amount(columns[2]) * (1 << 20),
-			MemoryTotal: amount(columns[3]) * (1 << 20)}
+		uses[strings.TrimSpace(columns[0])] = Use{Busy: amount(columns[1]) / 100,
+			Memory: amount(columns[2]) * (1 << 20), MemoryTotal: amount(columns[3]) * (1 << 20)}
 	}
 }
 

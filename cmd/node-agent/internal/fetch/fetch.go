@@ -97,7 +97,8 @@ func (a *Artifact) Read(ctx context.Context, part Descriptor, use func(io.Reader
 		if !errors.Is(err, content.ErrCorrupt) {
 			return err
 		}
-		a.session.fetcher.log.WarnContext(ctx, "a part in the cache was damaged and is fetched again", "digest", part.Digest)
+		a.session.fetcher.log.WarnContext(ctx, "a part in the cache was damaged and is fetched again", "digest",
+			part.Digest)
 		if err := a.session.ensure(ctx, a.lease, part); err != nil {
 			return err
 		}

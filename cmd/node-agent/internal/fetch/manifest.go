@@ -106,7 +106,8 @@ func (d document) pick(wanted string) (Descriptor, error) {
 	if loose != nil {
 		return *loose, nil
 	}
-	return Descriptor{}, unavailable("the artifact has no image for %s, it has: %s", wanted, strings.Join(offered, ", "))
+	return Descriptor{}, unavailable("the artifact has no image for %s, it has: %s", wanted,
+		strings.Join(offered, ", "))
 }
 
 func hostPlatform() string { return runtime.GOOS + "/" + runtime.GOARCH }

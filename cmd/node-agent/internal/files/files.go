@@ -61,7 +61,8 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 	}
 	defer leave()
 	due := s.due(spec.Volume)
-	tree, err := s.Volumes.Private(ctx, volume.Volume{ID: spec.Volume, Storage: spec.Storage, SizeBytes: spec.SizeBytes},
+	tree, err := s.Volumes.Private(ctx, volume.Volume{ID: spec.Volume, Storage: spec.Storage,
+		SizeBytes: spec.SizeBytes},
 		spec.Write || due)
 	if err != nil {
 		return &tunnel.Refusal{Code: tunnel.NoMember, Message: err.Error()}
@@ -154,7 +155,8 @@ func (q *request) refuse(ctx context.Context, w http.ResponseWriter, err error) 
 	var failure *volumefiles.Failure
 	if !errors.As(err, &failure) {
 		failure = q.failure(err)
-		q.server.Log.InfoContext(ctx, "a request about files was not served", "volume", q.spec.Volume, "error", plain(err))
+		q.server.Log.InfoContext(ctx, "a request about files was not served", "volume", q.spec.Volume, "error",
+			plain(err))
 	}
 	status, known := statuses[failure.Code]
 	if !known {
@@ -176,8 +178,8 @@ func (q *request) failure(err error) *volumefiles.Failure {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return refusal("LIMIT_EXCEEDED", "the volume has no space left: delete files, or make it larger")
 	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
-		return refusal("FAILED_PRECONDITION", "path: folder %q is not empty: delete what is in it, or all by recursive=true",
-			path)
+		return refusal("FAILED_PRECONDITION",
+			"path: folder %q is not empty: delete what is in it, or all by recursive=true", path)
 	case errors.Is(err, unix.EISDIR):
 		return refusal("FAILED_PRECONDITION", "path: %q is a folder: end the address with a slash", path)
 	case errors.Is(err, unix.ELOOP), strings.Contains(err.Error(), "escapes from parent"):

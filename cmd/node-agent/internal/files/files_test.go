@@ -48,7 +48,8 @@ func TestAFileComesInInPartsAndGoesOutInRanges(t *testing.T) {
 	got, err := os.ReadFile(g.at("data", "set", "x"))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(content, got))
-	for path, mode := range map[string]uint32{g.at("data"): 0o755, g.at("data", "set"): 0o755, g.at("data", "set", "x"): 0o644} {
+	for path, mode := range map[string]uint32{g.at("data"): 0o755, g.at("data", "set"): 0o755,
+		g.at("data", "set", "x"): 0o644} {
 		var stat unix.Stat_t
 		require.NoError(t, unix.Stat(path, &stat))
 		require.Equal(t, []uint32{person, person, mode}, []uint32{stat.Uid, stat.Gid, stat.Mode & 0o7777}, path)
@@ -84,8 +85,8 @@ func TestAWrongDigestLeavesNothing(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, status, said)
 	wrong := append(bytes.Clone(content[mib/2:len(content)-1]), content[len(content)-1]^1)
 	part := volumefiles.Part{From: mib / 2, Length: mib / 2, Total: mib}
-	_, said = g.do(http.MethodPut, "x", bytes.NewReader(wrong), volumefiles.ReprDigest, digest(content), "Content-Range",
-		part.String())
+	_, said = g.do(http.MethodPut, "x", bytes.NewReader(wrong), volumefiles.ReprDigest, digest(content),
+		"Content-Range", part.String())
 	g.refused(said, "DIGEST_MISMATCH", "nothing is kept")
 	require.NoFileExists(t, g.at("x"))
 	require.Empty(t, g.uploads())
@@ -328,7 +329,8 @@ func TestAnUploadThatBreaksOffGoesOnWhereItWas(t *testing.T) {
 	content := random(t, 2*mib)
 	conn, err := g.stream()
 	require.NoError(t, err)
-	head := "PUT " + volumefiles.Address("vol_a", "x", false) + " HTTP/1.1\r\nHost: volume\r\nContent-Length: 2097152\r\n" +
+	head := "PUT " + volumefiles.Address("vol_a", "x", false) +
+		" HTTP/1.1\r\nHost: volume\r\nContent-Length: 2097152\r\n" +
 		volumefiles.ReprDigest + ": " + digest(content) + "\r\n\r\n"
 	_, err = conn.Write(append([]byte(head), content[:mib]...))
 	require.NoError(t, err)

@@ -193,9 +193,11 @@ func (q *request) remove(w http.ResponseWriter, r *http.Request, folder bool) er
 	case err != nil:
 		return err
 	case info.IsDir() && !folder:
-		return refusal("FAILED_PRECONDITION", "path: %q is a folder: end the address with a slash", volumefiles.Shown(q.path))
+		return refusal("FAILED_PRECONDITION", "path: %q is a folder: end the address with a slash",
+			volumefiles.Shown(q.path))
 	case !info.IsDir() && folder:
-		return refusal("FAILED_PRECONDITION", "path: %q is not a folder: leave the slash out", volumefiles.Shown(q.path))
+		return refusal("FAILED_PRECONDITION", "path: %q is not a folder: leave the slash out",
+			volumefiles.Shown(q.path))
 	case folder && r.URL.Query().Get(volumefiles.RecursiveQuery) == "true":
 		err = q.root.RemoveAll(q.path)
 	default:

@@ -30,7 +30,8 @@ func TestATenantLeavesPlacesForOthers(t *testing.T) {
 		leave()
 		leave()
 	}
-	require.Len(t, all("d"), (MaxRequests-MaxRequests/4-MaxRequests/8)/2, "a place that is given back twice is one place")
+	require.Len(t, all("d"), (MaxRequests-MaxRequests/4-MaxRequests/8)/2,
+		"a place that is given back twice is one place")
 	for _, leave := range append(second, third...) {
 		leave()
 	}

@@ -55,7 +55,8 @@ func (q *request) wantedBy(r *http.Request) (out wanted, err error) {
 	}
 	out.mode = os.FileMode(mode) // #nosec G115 -- at most 0o777
 	if out.part.Total > q.spec.SizeBytes {
-		return out, refusal("LIMIT_EXCEEDED", "the file has %d bytes, and the volume's size is %d: make it larger first",
+		return out, refusal("LIMIT_EXCEEDED",
+			"the file has %d bytes, and the volume's size is %d: make it larger first",
 			out.part.Total, q.spec.SizeBytes)
 	}
 	return out, nil
@@ -123,8 +124,8 @@ func (q *request) upload(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	if found := volumefiles.Digest(sum.Sum(nil)); found != given.digest {
-		err := refusal("DIGEST_MISMATCH", "the bytes have the digest %s and not %s, and nothing is kept: upload the file again",
-			found, given.digest)
+		err := refusal("DIGEST_MISMATCH",
+			"the bytes have the digest %s and not %s, and nothing is kept: upload the file again", found, given.digest)
 		return errors.Join(err, folder.Remove(name))
 	}
 	if err := q.place(file, name, given.mode); err != nil {
@@ -167,8 +168,8 @@ func (q *request) takes(given wanted) error {
 	}
 	free := int64(at.Bavail) * at.Bsize // #nosec G115 -- a disk's size
 	if more := given.part.Total - given.part.From; more > free {
-		return refusal("LIMIT_EXCEEDED", "the file needs %d bytes more, and the volume has %d: delete files, or make it larger",
-			more, free)
+		return refusal("LIMIT_EXCEEDED",
+			"the file needs %d bytes more, and the volume has %d: delete files, or make it larger", more, free)
 	}
 	return nil
 }

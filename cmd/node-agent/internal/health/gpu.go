@@ -88,9 +88,11 @@ func weigh(out string, declared int) gql.NodeConditionInput {
 		case !strings.HasPrefix(id, "GPU-"):
 			return found("gpu", gql.NodeConditionStateBad, "nvidia-smi: %s", strings.Join(fields, ", "))
 		case column(fields, 1) != "0" && number(column(fields, 1)):
-			return found("gpu", gql.NodeConditionStateBad, "%s has %s uncorrected memory errors: reset it", id, fields[1])
+			return found("gpu", gql.NodeConditionStateBad, "%s has %s uncorrected memory errors: reset it",
+				id, fields[1])
 		case column(fields, 2) == "Yes" || column(fields, 2) == "1":
-			return found("gpu", gql.NodeConditionStateBad, "%s could not remap a broken row of its memory: replace it", id)
+			return found("gpu", gql.NodeConditionStateBad,
+				"%s could not remap a broken row of its memory: replace it", id)
 		case column(fields, 3) == "Yes":
 			warning = id + " retires a page of its memory at its next reset"
 		}

@@ -121,7 +121,9 @@ func (c *Checker) Reported(conditions []gql.NodeConditionInput, now time.Time) {
 func (c *Checker) Heard(theirs, sent, received time.Time) { c.clock.compare(theirs, sent, received) }
 
 func sameStates(a, b []gql.NodeConditionInput) bool {
-	return slices.EqualFunc(a, b, func(x, y gql.NodeConditionInput) bool { return x.Name == y.Name && x.State == y.State })
+	return slices.EqualFunc(a, b, func(x, y gql.NodeConditionInput) bool {
+		return x.Name == y.Name && x.State == y.State
+	})
 }
 
 // found is a condition with its words cut to what the platform takes.

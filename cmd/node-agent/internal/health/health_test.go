@@ -42,7 +42,8 @@ func TestAnOperatorsChecksAreMonitoringPlugins(t *testing.T) {
 		said = append(said, one.Name+" "+string(one.State)+" "+one.Message)
 	}
 	require.Equal(t, []string{
-		"check/a-good GOOD fine", "check/b-warns WARNING soon", "check/c-bad BAD broken", "check/d-odd UNKNOWN exit status 3",
+		"check/a-good GOOD fine", "check/b-warns WARNING soon", "check/c-bad BAD broken",
+		"check/d-odd UNKNOWN exit status 3",
 		"check/e-loud GOOD " + strings.Repeat("x", maxWords), "check/f-left GOOD gone on", "check/g-env GOOD a b [31m",
 		"check/h-lost UNKNOWN it could not be run: no such file or directory",
 		"check/z-open UNKNOWN not run: users other than its owner can write it",

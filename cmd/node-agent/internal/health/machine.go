@@ -50,7 +50,8 @@ func disk(dir string) gql.NodeConditionInput {
 	}
 	if stat.Files > 0 { // some file systems count none
 		if state := scarce(stat.Ffree, stat.Files, littleFiles); state != gql.NodeConditionStateGood {
-			return found("disk", state, "%d of %d files are left on the disk of the agent's state", stat.Ffree, stat.Files)
+			return found("disk", state, "%d of %d files are left on the disk of the agent's state", stat.Ffree,
+				stat.Files)
 		}
 	}
 	return found("disk", gql.NodeConditionStateGood, "%s of %s are free", gib(free), gib(whole))
@@ -125,10 +126,11 @@ func (k *clock) condition(now time.Time) gql.NodeConditionInput {
 	}
 	switch {
 	case off >= clockFails:
-		return found("clock", gql.NodeConditionStateBad, "the clock is %s %s the platform's: set it", off.Round(time.Second),
-			way)
+		return found("clock", gql.NodeConditionStateBad, "the clock is %s %s the platform's: set it",
+			off.Round(time.Second), way)
 	case off >= clockWarns:
-		return found("clock", gql.NodeConditionStateWarning, "the clock is %s %s the platform's", off.Round(time.Second), way)
+		return found("clock", gql.NodeConditionStateWarning, "the clock is %s %s the platform's",
+			off.Round(time.Second), way)
 	}
 	return found("clock", gql.NodeConditionStateGood, "the clock is the platform's within %s", clockWarns)
 }

@@ -107,7 +107,8 @@ func (a *Allocator) Take(member string) (Range, error) {
 		return a.at(index), a.write(index, member)
 	}
 	return Range{}, wire.Errorf(wire.CodeMemberIDsExhausted,
-		"all %d id ranges of the node are in use; remove members of it, or start its agent with a lower --id-first", a.count)
+		"all %d id ranges of the node are in use; remove members of it, or start its agent with a lower --id-first",
+		a.count)
 }
 
 // Of gives the range that the member has; false when it has none.

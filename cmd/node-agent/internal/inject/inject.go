@@ -134,7 +134,8 @@ func (i *Injection) cdi(names []string) error {
 	}
 	spec := &specs.Spec{}
 	if missing, err := cache.InjectDevices(spec, names...); err != nil {
-		return wire.Errorf(wire.CodeDeviceMissing, "the node's device specifications lack %s (%v); write them again, for example by nvidia-ctk",
+		return wire.Errorf(wire.CodeDeviceMissing,
+			"the node's device specifications lack %s (%v); write them again, for example by nvidia-ctk",
 			strings.Join(missing, ", "), err)
 	}
 	if spec.Process != nil {

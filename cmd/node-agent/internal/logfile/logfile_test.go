@@ -235,7 +235,8 @@ func TestHostileFilesAreSkipped(t *testing.T) {
 	own := g.files()[0]
 	file, err := os.OpenFile(own, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
-	_, err = file.WriteString("garbage\n\n9999999999999999999999 1 o. x\n0 1 o. x\n2 1 x. x\n2 1 o? x\n-5 1 o. x\n2 -1 o. x\n2 1 o.\n" +
+	_, err = file.WriteString("garbage\n\n9999999999999999999999 1 o. x\n0 1 o. x\n2 1 x. x\n2 1 o? x\n-5 1 o. x\n2 " +
+		"-1 o. x\n2 1 o.\n" +
 		strings.Repeat("y", 300_000) + "\n1 1 o. a line again\n")
 	require.NoError(t, err)
 	require.NoError(t, file.Close())

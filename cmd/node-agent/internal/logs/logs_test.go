@@ -121,7 +121,8 @@ func TestLinesOfAllProcessesComeInTheOrderOfTime(t *testing.T) {
 		"who goes on gets nothing that the tail left out")
 	require.Equal(t, []string{"b 1 one", "a 1 two", "b 2 three", "a 2 four"}, short(g.read(logs.Query{Tail: 9})))
 	require.Equal(t, []string{"b 1 one", "a 1 two"}, short(g.read(logs.Query{Limit: 2})))
-	require.Equal(t, []string{"b 2 three", "a 2 four"}, short(g.read(logs.Query{After: map[string]int64{"b": 1, "a": 1}})))
+	require.Equal(t, []string{"b 2 three", "a 2 four"},
+		short(g.read(logs.Query{After: map[string]int64{"b": 1, "a": 1}})))
 	require.Equal(t, []string{"b 2 three", "a 2 four"}, short(g.read(logs.Query{Since: all[2].Time})))
 	names, err := g.store.Processes(member)
 	require.NoError(t, err)
@@ -170,7 +171,8 @@ func TestNothingHostileLeaves(t *testing.T) {
 	g := newGround(t, 1<<30)
 	require.NoError(t, g.masks.Keep(member, [][]byte{[]byte("hunter22")}))
 	w := g.process("a")
-	printTo(w, "%s", "\x1b[31mred\x1b[0m \x1b]0;title\x07t \x1b]8;;http://x\x1b\\l\x1bc \xff\xfe \x00\x08\x7f \u009b1m \u202e\u2028 ö\ttab\r\r")
+	printTo(w, "%s", "\x1b[31mred\x1b[0m \x1b]0;title\x07t \x1b]8;;http://x\x1b\\l\x1bc \xff\xfe \x00\x08\x7f "+
+		"\u009b1m \u202e\u2028 ö\ttab\r\r")
 	printTo(w, "key hunter22, hun\x1b[1mter22 and aHVudGVyMjI=")
 	require.Equal(t, []string{"a 1 red t l \ufffd \ufffd\ufffd\ufffd \ufffd1m \ufffd\ufffd ö\ttab",
 		"a 2 key [masked], [masked] and [masked]"}, short(g.read(logs.Query{})))

@@ -97,7 +97,8 @@ func TestSecretIsHiddenWhereALineWasCut(t *testing.T) {
 	}
 	long := strings.Repeat("0123456789abcdef", 1000)
 	require.Equal(t, "a [masked] b", hide(set, "a "+long+" b"))
-	require.Equal(t, "[masked]", string(set.Hide(masks.Text{Bytes: []byte(long[1030:9222]), Before: true, Follows: true})))
+	require.Equal(t, "[masked]", string(set.Hide(masks.Text{Bytes: []byte(long[1030:9222]), Before: true,
+		Follows: true})))
 	require.Equal(t, "correct", hide(set, "correct"), "a line that was not cut has no part of a secret")
 }
 

@@ -65,12 +65,13 @@ func (t *runs) attempt(request wire.Run) (found, older *run, err error) {
 	case err != nil:
 		return nil, nil, err
 	case known != nil && known.fence > request.Fence:
-		return nil, nil, wire.Errorf(wire.CodeStaleFence, "fence %d is lower than %d, which is already known", request.Fence,
-			known.fence)
+		return nil, nil, wire.Errorf(wire.CodeStaleFence, "fence %d is lower than %d, which is already known",
+			request.Fence, known.fence)
 	case known != nil && known.fence == request.Fence:
 		return known, nil, nil
 	case request.AttachOnly:
-		return nil, nil, wire.Errorf(wire.CodeUnknownRun, "run %s with fence %d is not known", request.Key, request.Fence)
+		return nil, nil, wire.Errorf(wire.CodeUnknownRun, "run %s with fence %d is not known", request.Key,
+			request.Fence)
 	case known != nil && !known.ended():
 		return nil, known, nil
 	}

@@ -127,7 +127,8 @@ func assemble(with opened) (*server, *reaper.Reaper, error) {
 		exit: make(chan time.Duration, 1),
 		runs: &runs{settings: settings, reap: reap, results: stored, byKey: map[string]*run{}},
 		processes: &processes{
-			settings: settings, reap: reap, logs: logs, byName: map[string]*process{}, logOf: map[string]*logfile.Writer{},
+			settings: settings, reap: reap, logs: logs, byName: map[string]*process{},
+			logOf: map[string]*logfile.Writer{},
 		},
 	}, reap, nil
 }

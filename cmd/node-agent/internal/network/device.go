@@ -142,7 +142,8 @@ func setUpInside(member Member, pid int, outer net.HardwareAddr) (net.HardwareAd
 	if err := handle.LinkSetUp(device); err != nil {
 		return nil, err
 	}
-	neighbour := &netlink.Neigh{LinkIndex: index, IP: gateway.AsSlice(), HardwareAddr: outer, State: netlink.NUD_PERMANENT}
+	neighbour := &netlink.Neigh{LinkIndex: index, IP: gateway.AsSlice(), HardwareAddr: outer,
+		State: netlink.NUD_PERMANENT}
 	if err := handle.NeighSet(neighbour); err != nil {
 		return nil, fmt.Errorf("neighbour: %w", err)
 	}

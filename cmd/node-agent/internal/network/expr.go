@@ -64,8 +64,8 @@ func outside(offset uint32, block netip.Prefix) []expr.Any {
 func masked(op expr.CmpOp, offset uint32, block netip.Prefix) []expr.Any {
 	mask := ^uint32(0) << (32 - block.Bits())
 	return append(ipv4(), address(offset),
-		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: binaryutil.BigEndian.PutUint32(mask),
-			Xor: make([]byte, 4)},
+		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4,
+			Mask: binaryutil.BigEndian.PutUint32(mask), Xor: make([]byte, 4)},
 		&expr.Cmp{Op: op, Register: register, Data: block.Masked().Addr().AsSlice()})
 }
 

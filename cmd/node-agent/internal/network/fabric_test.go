@@ -86,7 +86,8 @@ func TestAMemberSpeaksUnderItsOwnAddressAlone(t *testing.T) {
 					return err
 				}
 			}
-			conn, err := net.DialUDP("udp4", &net.UDPAddr{IP: as.AsSlice()}, &net.UDPAddr{IP: a2.Address.AsSlice(), Port: 7000})
+			conn, err := net.DialUDP("udp4", &net.UDPAddr{IP: as.AsSlice()},
+				&net.UDPAddr{IP: a2.Address.AsSlice(), Port: 7000})
 			if err != nil {
 				return err
 			}
@@ -182,7 +183,8 @@ func TestARestartedAgentPutsRightWhatItFinds(t *testing.T) {
 	a1, a2, b := r.three()
 	require.NoError(t, r.n1.do(func() error { // what a killed agent may leave
 		return errors.Join(uninstall(),
-			netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: deviceName("mem_stray")}, PeerName: "stray"}))
+			netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: deviceName("mem_stray")},
+				PeerName: "stray"}))
 	}))
 	r.n1.open()
 	refused(t, a1, a2.port(7000)) // until the platform's view is there nothing is open

@@ -161,7 +161,8 @@ func memberDevices() (map[int]bool, error) {
 func tunnelDevice(node netip.Addr, uplink netlink.Link) (netlink.Link, error) {
 	wanted := &netlink.Vxlan{
 		LinkAttrs: netlink.LinkAttrs{Name: tunnel, MTU: uplink.Attrs().MTU - vxlanBytes, HardwareAddr: hardware(node)},
-		VxlanId:   tunnelID, VtepDevIndex: uplink.Attrs().Index, SrcAddr: node.AsSlice(), Port: vxlanPort, Learning: false,
+		VxlanId:   tunnelID, VtepDevIndex: uplink.Attrs().Index, SrcAddr: node.AsSlice(), Port: vxlanPort,
+		Learning: false,
 	}
 	if found, err := netlink.LinkByName(tunnel); err == nil {
 		same, ok := found.(*netlink.Vxlan)

@@ -243,8 +243,8 @@ func notFromNodes(t *table) []expr.Any {
 func (t *table) toPlatform(c *nftables.Chain) {
 	for _, at := range t.platform {
 		if at.Addr().Is4() {
-			t.rule(c, from(devicePrefix), within(offsetDaddr, netip.PrefixFrom(at.Addr(), 32)), port(Port{"tcp", at.Port()}),
-				accept())
+			t.rule(c, from(devicePrefix), within(offsetDaddr, netip.PrefixFrom(at.Addr(), 32)),
+				port(Port{"tcp", at.Port()}), accept())
 		}
 	}
 }

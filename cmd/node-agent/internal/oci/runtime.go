@@ -41,8 +41,8 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	name := filepath.Base(program)
 	least, known := oldest[name]
 	if !known {
-		return nil, wire.Errorf(wire.CodeRuntimeMissing, "runtime: %q is not one that the agent can call; use crun or runc",
-			program)
+		return nil, wire.Errorf(wire.CodeRuntimeMissing,
+			"runtime: %q is not one that the agent can call; use crun or runc", program)
 	}
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -53,8 +53,8 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	r := &Runtime{Name: name, Program: path, state: state, known: true}
 	out, err := versionText(ctx, path)
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s does not run (%v); install the package %s again",
-			path, err, name)
+		return nil, wire.Errorf(wire.CodeRuntimeMissing,
+			"the OCI runtime %s does not run (%v); install the package %s again", path, err, name)
 	}
 	found := versionForm.FindStringSubmatch(out)
 	if found == nil {
@@ -67,8 +67,8 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	}
 	r.Version = dotted(version)
 	if older(version, least) {
-		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s is of version %s; install %s or later", path,
-			r.Version, dotted(least))
+		return nil, wire.Errorf(wire.CodeRuntimeTooOld,
+			"the OCI runtime %s is of version %s; install %s or later", path, r.Version, dotted(least))
 	}
 	return r, nil
 }
@@ -78,11 +78,13 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 func FindFor(ctx context.Context, class, program, state string) (*Runtime, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s of class %s is not installed", program, class)
+		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s of class %s is not installed",
+			program, class)
 	}
 	out, err := versionText(ctx, path)
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s of class %s does not run: %v", path, class, err)
+		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s of class %s does not run: %v", path,
+			class, err)
 	}
 	r := &Runtime{Name: filepath.Base(program), Program: path, state: state}
 	first, _, _ := strings.Cut(out, "\n")

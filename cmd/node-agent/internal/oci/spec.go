@@ -75,7 +75,8 @@ func (c Container) spec(root, devices string, joined map[specs.LinuxNamespaceTyp
 		Version: "1.0.2",
 		Process: &specs.Process{
 			User: specs.User{}, Args: c.Args, Env: c.Env, Cwd: "/", NoNewPrivileges: true, Rlimits: c.Rlimits,
-			Capabilities: &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
+			Capabilities: &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities,
+				Permitted: capabilities},
 		},
 		Root:     &specs.Root{Path: root},
 		Hostname: c.Hostname, Hooks: c.Hooks,

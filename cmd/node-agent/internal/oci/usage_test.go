@@ -40,11 +40,13 @@ func TestUsageOfVersion2(t *testing.T) {
 func TestUsageOfVersion1(t *testing.T) {
 	t.Parallel()
 	groups := &Cgroups{Version: 1, parent: "parent", roots: []hierarchy{
-		tree(t, "cpu,cpuacct", map[string]string{"alo/mem/cpuacct.usage": "2500000000\n", "alo/mem/cpu.cfs_quota_us": "-1\n",
-			"alo/mem/cpu.cfs_period_us": "100000\n"}),
+		tree(t, "cpu,cpuacct", map[string]string{"alo/mem/cpuacct.usage": "2500000000\n",
+			"alo/mem/cpu.cfs_quota_us": "-1\n", "alo/mem/cpu.cfs_period_us": "100000\n"}),
 		tree(t, "memory", map[string]string{"alo/mem/memory.usage_in_bytes": "100\n",
-			"alo/mem/memory.stat": "cache 1\nhierarchical_memory_limit 9223372036854771712\ntotal_inactive_file 300\n"}),
-		tree(t, "blkio", map[string]string{"alo/mem/blkio.throttle.io_service_bytes_recursive": "8:0 Read 7\n8:0 Write 9\n8:0 Total 16\nTotal 16\n"}),
+			"alo/mem/memory.stat": "cache 1\nhierarchical_memory_limit 9223372036854771712\n" +
+				"total_inactive_file 300\n"}),
+		tree(t, "blkio", map[string]string{"alo/mem/blkio.throttle.io_service_bytes_recursive": "8:0 Read 7\n" +
+			"8:0 Write 9\n8:0 Total 16\nTotal 16\n"}),
 	}}
 	u := groups.Usage("alo/mem")
 	require.True(t, math.IsNaN(u.CPULimit), "no quota anywhere")

@@ -55,8 +55,8 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 		permanent bool
 		refused   int
 	}{
-		{200, `{"errors":[{"message":"m","extensions":{"code":"STALE_FENCE","correlation_id":"c"}}]}`, "STALE_FENCE", true,
-			0},
+		{200, `{"errors":[{"message":"m","extensions":{"code":"STALE_FENCE","correlation_id":"c"}}]}`,
+			"STALE_FENCE", true, 0},
 		{200, `{"errors":[{"message":"m","extensions":{"code":"UNAUTHENTICATED"}}]}`, "UNAUTHENTICATED", false, 1},
 		{200, `{"errors":[{"message":"m","extensions":{"code":"CONFLICT","retryable":true}}]}`, "CONFLICT", false, 0},
 		{200, `{"errors":[{"message":"m","extensions":{"code":"INTERNAL"}}]}`, "INTERNAL", false, 0},
@@ -86,7 +86,8 @@ func TestCredentialTravelsInTheHeaderOnly(t *testing.T) {
 	t.Parallel()
 	api := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if r.Header.Get("Authorization") != "Bearer gpu_nod_x" || strings.Contains(r.URL.String()+string(body), "gpu_nod_x") {
+		if r.Header.Get("Authorization") != "Bearer gpu_nod_x" || strings.Contains(r.URL.String()+string(body),
+			"gpu_nod_x") {
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}
@@ -128,7 +129,8 @@ func socket(t *testing.T, code int, messages ...string) *platform.Client {
 			}
 			_ = conn.WriteMessage(websocket.TextMessage, []byte(message))
 		}
-		_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, "over"), time.Now().Add(time.Second))
+		_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, "over"),
+			time.Now().Add(time.Second))
 	})
 }
 
@@ -136,10 +138,13 @@ const taskMessage = `{"id":"1","type":"next","payload":{"data":{"nodeTasks":{"id
 
 func TestStreamGivesTasksAndAnswersPings(t *testing.T) {
 	t.Parallel()
-	api := socket(t, 1000, "", `{"type":"ping"}`, `{"type":"connection_ack"}`, "", "", `{"type":"ping"}`, "", taskMessage)
+	api := socket(t, 1000, "", `{"type":"ping"}`, `{"type":"connection_ack"}`, "", "", `{"type":"ping"}`,
+		"", taskMessage)
 	var got []gql.NodeWork
 	ready := false
-	err := api.Tasks(t.Context(), &keeper{}, func() { ready = true }, func(task gql.NodeWork) { got = append(got, task) })
+	err := api.Tasks(t.Context(), &keeper{}, func() { ready = true }, func(task gql.NodeWork) {
+		got = append(got, task)
+	})
 	require.Error(t, err)
 	require.True(t, ready)
 	require.Len(t, got, 1)

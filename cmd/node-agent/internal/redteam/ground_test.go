@@ -107,7 +107,8 @@ func (g *ground) wire() {
 	require.NoError(g.t, err)
 	require.NoError(g.t, netlink.AddrAdd(link, address))
 	// Without the rules everything link-local would be reached there.
-	require.NoError(g.t, netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.ParseIP("10.88.0.254")}))
+	require.NoError(g.t, netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index,
+		Gw: net.ParseIP("10.88.0.254")}))
 	inside(g.t, world, func() error {
 		peer, err := netlink.LinkByName("w0")
 		if err != nil {
@@ -190,7 +191,8 @@ func inside(t *testing.T, space netns.NsHandle, f func() error) {
 
 func (g *ground) run(client *sandbox.Client, command ...string) wire.RunResult {
 	g.t.Helper()
-	run := wire.Run{Key: fmt.Sprint("redteam-", time.Now().UnixNano()), Fence: 1, Command: command, TimeoutMillis: 60_000}
+	run := wire.Run{Key: fmt.Sprint("redteam-", time.Now().UnixNano()), Fence: 1, Command: command,
+		TimeoutMillis: 60_000}
 	ended, err := client.Run(g.t.Context(), run, func(wire.Output) {})
 	require.NoError(g.t, err)
 	return ended

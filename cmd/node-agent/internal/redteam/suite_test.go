@@ -74,7 +74,8 @@ func alone() int {
 	cmd.Env = append(os.Environ(), aloneVariable+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// Unshareflags, since it makes the mounts private.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS,
+		Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	if err := cmd.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -113,9 +114,11 @@ func TestNothingOfTheNodeOrOfOthersIsReachedFromAMember(t *testing.T) {
 			g := newGround(t, profile)
 			g.prepare()
 			aim := target{
-				Process: os.Getpid(), NodeAddress: nodeIP, OtherAddress: "100.64.0.2", Service: service, Open: 7000, Closed: 7001,
+				Process: os.Getpid(), NodeAddress: nodeIP, OtherAddress: "100.64.0.2", Service: service, Open: 7000,
+				Closed: 7001,
 				Paths: []string{
-					g.dir, filepath.Join(g.dir, "members"), filepath.Join(g.dir, "members", victimID, "fs", "scratch", "own"),
+					g.dir, filepath.Join(g.dir, "members"), filepath.Join(g.dir, "members", victimID, "fs",
+						"scratch", "own"),
 					testRoots, "/root/.ssh", "/var/lib/cloud/instance",
 				},
 				Volumes: []string{g.shared, g.local, filepath.Join(g.shared, victimVolume+"2"),
@@ -198,7 +201,8 @@ func (g *ground) node() map[string]string {
 	g.t.Helper()
 	seen := make(map[string]string)
 	for _, path := range []string{
-		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname", "/proc/sys/kernel/sysrq",
+		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
+		"/proc/sys/kernel/sysrq",
 		"/proc/sys/kernel/panic",
 		"/proc/sys/vm/overcommit_memory", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/modules", "/proc/swaps",
 		"/etc/passwd", "/etc/shadow",

@@ -131,7 +131,8 @@ func tries(t target) []try {
 		"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/kernel/modprobe", "/proc/sys/vm/drop_caches",
 		"/proc/sys/fs/binfmt_misc/register", "/proc/sys/kernel/sysrq", "/proc/irq/default_smp_affinity",
 		"/proc/sys/kernel/panic",
-		"/proc/sys/vm/overcommit_memory", "/sys/kernel/uevent_helper", "/sys/power/state", "/sys/block/vda/queue/scheduler",
+		"/proc/sys/vm/overcommit_memory", "/sys/kernel/uevent_helper", "/sys/power/state",
+		"/sys/block/vda/queue/scheduler",
 		"/sys/module/kvm/parameters/halt_poll_ns", "/sys/kernel/mm/transparent_hugepage/enabled",
 		"/sys/fs/cgroup/memory/memory.limit_in_bytes",
 	} {
@@ -153,7 +154,9 @@ func tries(t target) []try {
 	)
 	for _, path := range append([]string{"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ed25519_key",
 		"/etc/munge/munge.key", "/boot", "/lost+found"}, t.Paths...) {
-		all = append(all, both("the node's "+path, append(absent, unix.EACCES), func(target) error { return reads(path) }))
+		all = append(all, both("the node's "+path, append(absent, unix.EACCES), func(target) error {
+			return reads(path)
+		}))
 	}
 	return append(append(append(append(all, processes()...), kernel()...), network()...), volumes(t)...)
 }
@@ -279,7 +282,9 @@ func ran(command ...string) error {
 
 func network() []try {
 	return []try{
-		both("the node's loopback service", shut, connects(func(t target) string { return at("127.0.0.1", t.Service) })),
+		both("the node's loopback service", shut, connects(func(t target) string {
+			return at("127.0.0.1", t.Service)
+		})),
 		both("the node's service by its address", shut,
 			connects(func(t target) string { return at(t.NodeAddress, t.Service) })),
 		both("the node's service by the gateway", shut,
@@ -287,10 +292,16 @@ func network() []try {
 		both("the cloud's metadata", shut, connects(func(target) string { return "169.254.169.254:80" })),
 		both("another link-local address", shut, connects(func(target) string { return "169.254.0.1:80" })),
 		both("another member's open port", shut, connects(func(t target) string { return at(t.OtherAddress, t.Open) })),
-		both("another member's loopback", shut, connects(func(t target) string { return at(t.OtherAddress, t.Closed) })),
-		{"a route of its own", func(target) error { return ran("ip", "route", "add", "169.254.169.254/32", "dev", "eth0") },
+		both("another member's loopback", shut, connects(func(t target) string {
+			return at(t.OtherAddress, t.Closed)
+		})),
+		{"a route of its own", func(target) error {
+			return ran("ip", "route", "add", "169.254.169.254/32", "dev", "eth0")
+		},
 			denied, open},
-		{"an address of its own", func(t target) error { return ran("ip", "addr", "add", "100.64.0.77/32", "dev", "eth0") },
+		{"an address of its own", func(t target) error {
+			return ran("ip", "addr", "add", "100.64.0.77/32", "dev", "eth0")
+		},
 			denied, open},
 		both("the cloud's metadata after that", append(shut, unix.ETIMEDOUT),
 			connects(func(target) string { return "169.254.169.254:80" })),

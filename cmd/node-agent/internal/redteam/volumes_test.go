@@ -79,7 +79,9 @@ func volumes(t target) []try {
 		}),
 	}
 	for _, path := range t.Volumes {
-		all = append(all, both("the node's "+path, append(absent, unix.EACCES), func(target) error { return reads(path) }))
+		all = append(all, both("the node's "+path, append(absent, unix.EACCES), func(target) error {
+			return reads(path)
+		}))
 	}
 	return append(all, both("see another's volume in the kernel's tables", absent, func(target) error {
 		return named(victimVolume)

@@ -92,15 +92,17 @@ func skeleton(to string) error {
 
 const (
 	hosts   = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
-	sudoers = "Defaults env_reset\nDefaults secure_path=\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"\n" +
-		"root ALL=(ALL:ALL) ALL\n%sudo ALL=(ALL:ALL) ALL\n@includedir /etc/sudoers.d\n"
+	sudoers = "Defaults env_reset\nDefaults " +
+		"secure_path=\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"\nroot ALL=(ALL:ALL) ALL\n%sudo " +
+		"ALL=(ALL:ALL) ALL\n@includedir /etc/sudoers.d\n"
 )
 
 // fixed writes the files of /etc that are the same on every node.
 func (s Store) fixed(to string) error {
 	files := []file{
 		{"etc/machine-id", "", 0o444, 0}, {"etc/fstab", "", 0o644, 0}, {"etc/hosts", hosts, 0o644, 0},
-		{"etc/hostname", "", 0o644, 0}, {"etc/resolv.conf", "", 0o644, 0}, {filepath.Join(MemberDir, InitFile), "", 0o755, 0},
+		{"etc/hostname", "", 0o644, 0}, {"etc/resolv.conf", "", 0o644, 0},
+		{filepath.Join(MemberDir, InitFile), "", 0o755, 0},
 	}
 	if _, err := os.Stat(filepath.Join(s.node(), "usr/bin/sudo")); err == nil {
 		files = append(files, file{"etc/sudoers", sudoers, 0o440, 0}, file{"etc/sudoers.d/README", "", 0o440, 0})

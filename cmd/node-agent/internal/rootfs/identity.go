@@ -62,7 +62,8 @@ func resolvers(files ...string) string {
 		}
 		for line := range strings.Lines(string(raw)) {
 			fields := strings.Fields(line)
-			if len(fields) > 1 && fields[0] == "nameserver" && !strings.HasPrefix(fields[1], "127.") && fields[1] != "::1" {
+			if len(fields) > 1 && fields[0] == "nameserver" && !strings.HasPrefix(fields[1], "127.") &&
+				fields[1] != "::1" {
 				return string(raw)
 			}
 		}

@@ -17,10 +17,11 @@ func node(t *testing.T) string {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"usr/bin/tool": "tool", "usr/lib/secret": "closed", "etc/services": "tcp", "etc/ssh/ssh_host_rsa_key": "key",
-		"etc/profile.d/proxy.sh":           "export http_proxy=http://me:hunter2@proxy:3128\n",
-		"etc/ssl/certs/own.pem":            "-----BEGIN PRIVATE KEY-----\n",
-		"etc/unknown":                      "not on the list",
-		"etc/passwd":                       "root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+		"etc/profile.d/proxy.sh": "export http_proxy=http://me:hunter2@proxy:3128\n",
+		"etc/ssl/certs/own.pem":  "-----BEGIN PRIVATE KEY-----\n",
+		"etc/unknown":            "not on the list",
+		"etc/passwd": "root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n" +
+			"nobody:x:65534:65534::/:/bin/false\n",
 		"etc/shadow":                       "root:$6$hash:1::::::\n",
 		"etc/group":                        "root:x:0:ada\nada:x:1000:\n",
 		"var/lib/agent/credential":         "credential",

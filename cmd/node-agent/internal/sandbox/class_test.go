@@ -77,7 +77,8 @@ func TestAConfiguredRuntimeServesItsClassAlone(t *testing.T) {
 	require.Equal(t, wire.CodeRuntimeMissing, wire.AsError(err).Code)
 	client, err := m.Ensure(t.Context(), of(sandbox.ClassSandbox))
 	require.NoError(t, err)
-	ended, err := client.Run(t.Context(), wire.Run{Key: "k", Fence: 1, Command: []string{"true"}, TimeoutMillis: 10_000},
+	ended, err := client.Run(t.Context(), wire.Run{Key: "k", Fence: 1, Command: []string{"true"},
+		TimeoutMillis: 10_000},
 		func(wire.Output) {})
 	require.NoError(t, err)
 	require.Zero(t, ended.ExitCode)
@@ -131,7 +132,8 @@ func TestMembersRunInRunc(t *testing.T) {
 	require.Equal(t, "runc", m.Isolation().Runtime, m.Isolation().Reason)
 	client, err := m.Ensure(t.Context(), of(""))
 	require.NoError(t, err)
-	ended, err := client.Run(t.Context(), wire.Run{Key: "k", Fence: 1, Command: []string{"true"}, TimeoutMillis: 10_000},
+	ended, err := client.Run(t.Context(), wire.Run{Key: "k", Fence: 1, Command: []string{"true"},
+		TimeoutMillis: 10_000},
 		func(wire.Output) {})
 	require.NoError(t, err)
 	require.Zero(t, ended.ExitCode)

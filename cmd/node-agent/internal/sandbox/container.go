@@ -40,7 +40,8 @@ type containers struct {
 }
 
 // startContainer makes the member's folders, and starts its init as process 1 of a container.
-func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settings, member Member) (roster.Record, error) {
+func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settings,
+	member Member) (roster.Record, error) {
 	if err := m.foreign(member); err != nil {
 		return roster.Record{}, err
 	}
@@ -70,7 +71,8 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 	if err := m.oci.cgroups.Bound(allocationGroup(member.Walls.AllocationID), member.Walls.limits()); err != nil {
 		return roster.Record{}, err
 	}
-	log, err := os.OpenFile(filepath.Join(settings.Dir, errorFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(filepath.Join(settings.Dir, errorFile),
+		os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return roster.Record{}, err
 	}
@@ -168,7 +170,8 @@ func (m *Manager) layers(dir string) oci.Layers {
 	return oci.Layers{
 		Source: memberinit.MountSource(dir), Lower: m.oci.root.Path,
 		Upper: filepath.Join(layers, dirUpper), Work: filepath.Join(layers, dirWork),
-		Scratch: filepath.Join(layers, memberinit.DirScratch), State: filepath.Join(dir, memberinit.DirState), Init: program,
+		Scratch: filepath.Join(layers, memberinit.DirScratch), State: filepath.Join(dir, memberinit.DirState),
+		Init: program,
 	}
 }
 
@@ -240,7 +243,8 @@ func (c *containers) try(ctx context.Context, runtime *oci.Runtime, dir string) 
 	m := Manager{oci: c}
 	member := Member{ID: id}
 	start := oci.Start{
-		Container: m.container(member, ids, inject.Injection{}), Layers: m.layers(dir), Bundle: filepath.Join(dir, bundleDir),
+		Container: m.container(member, ids, inject.Injection{}), Layers: m.layers(dir),
+		Bundle:  filepath.Join(dir, bundleDir),
 		Cgroups: c.cgroups, Group: member.group(), Log: log, Listener: null, Created: func(int) error { return nil },
 	}
 	start.Container.Args = []string{"/bin/true"}

@@ -33,7 +33,8 @@ func (m *Manager) create(ctx context.Context, dir string, member Member) (*Clien
 		return nil, wire.Errorf(wire.CodeSandboxFailed, "remove what an earlier sandbox left: %v", err)
 	}
 	settings := memberinit.Settings{
-		Dir: dir, MemberID: member.ID, InstanceID: member.InstanceID, Epoch: rand.Text(), Mode: isolation.Mode, Root: "/",
+		Dir: dir, MemberID: member.ID, InstanceID: member.InstanceID, Epoch: rand.Text(),
+		Mode: isolation.Mode, Root: "/",
 		LogBytes: m.options.LogBytes,
 	}
 	start := m.startContainer
@@ -45,8 +46,8 @@ func (m *Manager) create(ctx context.Context, dir string, member Member) (*Clien
 	if err != nil {
 		return nil, sandboxFailed(err)
 	}
-	m.log.Info("sandbox started", "member_id", member.ID, "app_instance_id", member.InstanceID, "mode", settings.Mode, "pid",
-		known.InitPID)
+	m.log.Info("sandbox started", "member_id", member.ID, "app_instance_id", member.InstanceID, "mode",
+		settings.Mode, "pid", known.InitPID)
 	return connect(ctx, dir, known)
 }
 
@@ -132,7 +133,8 @@ func (m *Manager) register(settings memberinit.Settings, known roster.Record, pi
 	if err != nil {
 		return roster.Record{}, err
 	}
-	known.MemberID, known.InstanceID, known.Epoch, known.Mode = settings.MemberID, settings.InstanceID, settings.Epoch, settings.Mode
+	known.MemberID, known.InstanceID, known.Epoch, known.Mode = settings.MemberID, settings.InstanceID, settings.Epoch,
+		settings.Mode
 	known.InitPID, known.InitStart, known.CreatedAt = pid, stat.Start, time.Now().UTC()
 	if settings.Mode == memberinit.ModeContainer {
 		known.PIDNamespace = procfs.Namespace(pid, "pid")

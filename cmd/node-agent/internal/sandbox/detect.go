@@ -144,7 +144,8 @@ func (m *Manager) offers() Isolation {
 			}
 		}
 		if reason := found.Missing[class]; reason != "" {
-			found.Gaps = append(found.Gaps, Gap{Wall: WallRuntime, Reason: "class " + class + " is not offered: " + reason})
+			found.Gaps = append(found.Gaps, Gap{Wall: WallRuntime,
+				Reason: "class " + class + " is not offered: " + reason})
 		}
 	}
 	if m.options.Network == nil {
@@ -210,8 +211,8 @@ func (i Isolation) refuses(walls Walls) error {
 		return wire.Errorf(wire.CodeIsolationUnavailable,
 			"the node offers no isolation of class %s; place the member on one that does", walls.Class)
 	case !slices.Contains(i.Profiles, walls.profile()):
-		return wire.Errorf(wire.CodeProfileUnavailable, "the node offers no profile %s; place the member on one that does",
-			walls.profile())
+		return wire.Errorf(wire.CodeProfileUnavailable,
+			"the node offers no profile %s; place the member on one that does", walls.profile())
 	}
 	return nil
 }

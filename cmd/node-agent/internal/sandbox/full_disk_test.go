@@ -29,7 +29,8 @@ func TestAFullDiskIsNoNodeWithoutContainers(t *testing.T) {
 	_, err := sandbox.NewManager(t.Context(), options)
 	require.ErrorIs(t, err, unix.ENOSPC)
 	require.NoError(t, os.Remove(ballast))
-	require.Eventually(t, func() bool { // a process that a test beside this one forks holds what was open until it is a program
+	// a process that a test beside this one forks holds what was open until it is a program
+	require.Eventually(t, func() bool {
 		var disk unix.Statfs_t
 		return unix.Statfs(dir, &disk) == nil && disk.Bavail > disk.Blocks/2
 	}, 30*time.Second, 10*time.Millisecond)

@@ -148,7 +148,8 @@ func (m *Manager) Ensure(ctx context.Context, member Member) (*Client, error) {
 		return nil, err
 	}
 	if known != nil && known.InstanceID != member.InstanceID {
-		return nil, wire.Errorf(wire.CodeSandboxForeign, "the member's sandbox belongs to instance %s", known.InstanceID)
+		return nil, wire.Errorf(wire.CodeSandboxForeign, "the member's sandbox belongs to instance %s",
+			known.InstanceID)
 	}
 	if known != nil && known.Alive() {
 		return connect(ctx, dir, *known)

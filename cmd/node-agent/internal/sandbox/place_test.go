@@ -23,7 +23,8 @@ func TestPlacedFileIsWholeOrNotAtAll(t *testing.T) {
 		file := wire.File{Path: "/srv/deep/file", Mode: 0o640, MakeDirs: true}
 		large := strings.Repeat("0123456789abcdef", 1<<16)
 		require.NoError(t, client.Place(t.Context(), file, int64(len(large)), strings.NewReader(large)))
-		require.NoError(t, client.Place(t.Context(), wire.File{Path: "/srv/empty", Mode: 0o600}, 0, strings.NewReader("")))
+		require.NoError(t, client.Place(t.Context(), wire.File{Path: "/srv/empty", Mode: 0o600},
+			0, strings.NewReader("")))
 		broken := errors.New("broken")
 		err := client.Place(t.Context(), file, 100, io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)))
 		require.ErrorIs(t, err, broken)
@@ -47,7 +48,8 @@ func TestPlacedFileThatDoesNotFitIsRefusedAtOnce(t *testing.T) {
 	}
 	client := b.nesting(t)
 	require.Zero(t, runs(t, client, shell("tsk_a", "mkdir /small && mount -t tmpfs -o size=1m none /small")).ExitCode)
-	err := client.Place(t.Context(), wire.File{Path: "/small/file", Mode: 0o600}, 2<<20, iotest.ErrReader(os.ErrInvalid))
+	err := client.Place(t.Context(), wire.File{Path: "/small/file", Mode: 0o600}, 2<<20,
+		iotest.ErrReader(os.ErrInvalid))
 	require.True(t, wire.HasCode(err, wire.CodeDiskFull), "%v", err)
 	require.Equal(t, "0\n", string(runs(t, client, shell("tsk_b", "ls -A /small | wc -l")).Stdout))
 }

@@ -153,7 +153,8 @@ func TestSupervisedProcessSurvivesItsAgentsConnection(t *testing.T) {
 	bothModes(t, func(t *testing.T, b bundle) {
 		first := start(t, b.ensure(t), daemon("d", "exec sleep 7704", "always"))
 		other, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: b.dir,
-			ForceProcess: b.Isolation().Mode == memberinit.ModeProcess, Root: testRoot, Log: slog.New(slog.DiscardHandler)})
+			ForceProcess: b.Isolation().Mode == memberinit.ModeProcess, Root: testRoot,
+			Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		client, err := other.Lookup(t.Context(), memberID)
 		require.NoError(t, err)
@@ -196,14 +197,16 @@ func TestLinksDoNotLeadAWriteOutOfTheMember(t *testing.T) {
 		client := b.ensure(t)
 		outside := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(outside, "target"), []byte("untouched"), 0o600))
-		script := "cd " + rootOf + "/var && ln -s " + outside + " abs && ln -s ../../../../../../../../../.." + outside +
+		script := "cd " + rootOf + "/var && ln -s " + outside +
+			" abs && ln -s ../../../../../../../../../.." + outside +
 			" rel && ln -s " + outside + "/target last"
 		require.Equal(t, 0, runs(t, client, shell("tsk_a", script)).ExitCode)
 		for _, path := range []string{"/var/abs/file", "/var/rel/file", "/var/../../.." + outside + "/file"} {
 			_ = client.WriteFile(t.Context(), wire.File{Path: path, Mode: 0o600, Content: []byte("x"), MakeDirs: true})
 			require.NoFileExists(t, filepath.Join(outside, "file"), path)
 		}
-		require.NoError(t, client.WriteFile(t.Context(), wire.File{Path: "/var/last", Mode: 0o600, Content: []byte("x")}))
+		require.NoError(t, client.WriteFile(t.Context(), wire.File{Path: "/var/last", Mode: 0o600,
+			Content: []byte("x")}))
 		raw, err := os.ReadFile(filepath.Join(outside, "target"))
 		require.NoError(t, err)
 		require.Equal(t, "untouched", string(raw), "the link was followed")

@@ -64,7 +64,8 @@ func TestADeviceThatIsNotThereIsRefused(t *testing.T) {
 		"no CDI":      {inject.Device{UUID: "GPU-a", CDI: "vendor.test/gpu=none"}, "lack vendor.test/gpu=none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused(t, b.Manager, b.dir, sandbox.Walls{Devices: []inject.Device{one.device}}, wire.CodeDeviceMissing, one.words)
+			refused(t, b.Manager, b.dir, sandbox.Walls{Devices: []inject.Device{one.device}},
+				wire.CodeDeviceMissing, one.words)
 		})
 	}
 }
@@ -84,8 +85,8 @@ func TestADeviceOfAnotherAllocationIsRefused(t *testing.T) {
 		Walls: sandbox.Walls{AllocationID: "alc_a", Devices: gpu("GPU-0")}}
 	_, err := b.Ensure(t.Context(), first)
 	require.NoError(t, err)
-	refused(t, b.Manager, b.dir, sandbox.Walls{AllocationID: "alc_b", Devices: gpu("GPU-0")}, wire.CodeDeviceNotAllocated,
-		"GPU-0", memberID, "alc_a")
+	refused(t, b.Manager, b.dir, sandbox.Walls{AllocationID: "alc_b", Devices: gpu("GPU-0")},
+		wire.CodeDeviceNotAllocated, "GPU-0", memberID, "alc_a")
 	for allocation, uuid := range map[string]string{"alc_a": "GPU-0", "alc_b": "GPU-1"} {
 		_, err := b.Ensure(t.Context(), sandbox.Member{ID: secondID, InstanceID: instanceID,
 			Walls: sandbox.Walls{AllocationID: allocation, Devices: gpu(uuid)}})

@@ -116,7 +116,8 @@ func mountsOf(dir string, pids []int) []string {
 		}
 		seen[namespace] = true
 		for _, line := range procfs.MountInfo(pid) {
-			if fields := strings.Fields(line); len(fields) > 4 && strings.Contains(line, " "+memberinit.MountSource(dir)+" ") {
+			if fields := strings.Fields(line); len(fields) > 4 && strings.Contains(line,
+				" "+memberinit.MountSource(dir)+" ") {
 				found = append(found, fmt.Sprintf("%s (mount namespace of process %d)", fields[4], pid))
 			}
 		}

@@ -87,7 +87,8 @@ func TestResidueFindsDaemonsAndTeardownLeavesNothing(t *testing.T) {
 		require.NoError(t, err)
 		eventually(t, func() bool {
 			found := commands(t, b)
-			return strings.Contains(found, "7781") && strings.Contains(found, "7782") && strings.Contains(found, "7783") &&
+			return strings.Contains(found, "7781") && strings.Contains(found, "7782") &&
+				strings.Contains(found, "7783") &&
 				strings.Contains(found, "7784")
 		}, "residue shows every daemon")
 		before, err := b.Residue(memberID)

@@ -148,8 +148,8 @@ func TestNamespaceMemberIsAloneAndCannotSeeTheAgentsState(t *testing.T) {
 	b := setup(t, false)
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "credential"), []byte("secret"), 0o600))
 	result := runs(t, b.ensure(t), shell("tsk_a", "test ! -e "+b.dir+
-		" && echo hidden; ls /proc | grep -c '^[0-9]'; cat /proc/1/comm; touch /etc/of-member; ls -l /proc/1/fd/; ls -l "+
-		"/proc/1/cwd/../../; cut -d' ' -f4,5 /proc/self/mountinfo"))
+		" && echo hidden; ls /proc | grep -c '^[0-9]'; cat /proc/1/comm; touch /etc/of-member; ls -l /proc/1/fd/; "+
+		"ls -l /proc/1/cwd/../../; cut -d' ' -f4,5 /proc/self/mountinfo"))
 	require.Contains(t, string(result.Stdout), "hidden\n")
 	require.NoFileExists(t, "/etc/of-member")
 	require.Less(t, strings.Index(string(result.Stdout), "member-init")+1, len(result.Stdout))
@@ -229,7 +229,8 @@ func TestSameKeyAttachesAndRunsOnce(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, b bundle) {
 		client := b.ensure(t)
-		run := shell("tsk_a", "echo once >> $GPUAAS_MEMBER_ROOT/var/log/count; wc -l < $GPUAAS_MEMBER_ROOT/var/log/count")
+		run := shell("tsk_a", "echo once >> $GPUAAS_MEMBER_ROOT/var/log/count; wc -l < "+
+			"$GPUAAS_MEMBER_ROOT/var/log/count")
 		first, again := runs(t, client, run), runs(t, client, run)
 		require.Equal(t, first, again)
 		require.Equal(t, "1", strings.TrimSpace(string(again.Stdout)))

@@ -100,7 +100,8 @@ func TestMembersHaveTheFilterThatWasCompiledForEarlierOnes(t *testing.T) {
 			member := sandbox.Member{ID: memberID, InstanceID: instanceID, Walls: sandbox.Walls{Profile: profile}}
 			client, err := b.Ensure(t.Context(), member)
 			require.NoError(t, err)
-			status := runs(t, client, shell("tsk_a", "grep Seccomp: /proc/self/status; cat /proc/self/status | grep NoNewPrivs"))
+			status := runs(t, client, shell("tsk_a",
+				"grep Seccomp: /proc/self/status; cat /proc/self/status | grep NoNewPrivs"))
 			require.Equal(t, "Seccomp:\t2\nNoNewPrivs:\t1\n", string(status.Stdout))
 			loaded, err := os.ReadFile(filepath.Join(b.dir, "runtime", memberID, "seccomp.bpf"))
 			require.NoError(t, err)

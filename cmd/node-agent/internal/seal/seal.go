@@ -103,7 +103,8 @@ func (k *Key) Open(sealed, instanceID string) ([]byte, error) {
 		return nil, ErrInvalid
 	}
 	var content payload
-	if err := json.Unmarshal(plain, &content); err != nil || content.InstanceID == "" || content.InstanceID != instanceID {
+	if err := json.Unmarshal(plain, &content); err != nil || content.InstanceID == "" ||
+		content.InstanceID != instanceID {
 		return nil, ErrInvalid
 	}
 	return content.Value, nil

@@ -178,7 +178,8 @@ func (r *rig) open(member string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream, err := r.platform.Open(context.Background(), tunnel.Open{Kind: tunnel.KindSSH, MemberID: member, Spec: spec})
+	stream, err := r.platform.Open(context.Background(), tunnel.Open{Kind: tunnel.KindSSH, MemberID: member,
+		Spec: spec})
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +237,8 @@ func running(t *testing.T, word string) int {
 	for _, file := range found {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		text, _ := os.ReadFile(file)
-		if err == nil && pid != os.Getpid() && bytes.Contains(text, []byte(word)) && bytes.HasPrefix(text, []byte("sleep")) {
+		if err == nil && pid != os.Getpid() && bytes.Contains(text, []byte(word)) &&
+			bytes.HasPrefix(text, []byte("sleep")) {
 			count++
 		}
 	}

@@ -166,7 +166,8 @@ func newChecker(wanted tunnel.SSH) (*checker, error) {
 		c.authorities = append(c.authorities, key.Marshal())
 	}
 	began, at := time.Now(), time.Unix(wanted.At, 0)
-	c.certificates.Clock = func() time.Time { return at.Add(time.Since(began)) } // the platform's: a node's may be wrong
+	// the platform's: a node's may be wrong
+	c.certificates.Clock = func() time.Time { return at.Add(time.Since(began)) }
 	return c, nil
 }
 

@@ -66,7 +66,8 @@ func TestTheSystemsSCPCopiesFiles(t *testing.T) {
 		read, err := os.ReadFile(down)
 		require.NoError(r.t, err)
 		require.Equal(r.t, content, string(read))
-		out, complaint, code = r.run("sftp", "mkdir made\nrename copied made/moved\nls made\n", "-b", "-", "root@member")
+		out, complaint, code = r.run("sftp", "mkdir made\nrename copied made/moved\nls made\n", "-b", "-",
+			"root@member")
 		require.Zero(r.t, code, complaint)
 		require.Contains(r.t, out, "made/moved")
 		_, complaint, code = r.run("scp", "", "root@member:not-there", down)

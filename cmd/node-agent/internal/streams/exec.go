@@ -24,7 +24,8 @@ func (s *Server) exec(ctx context.Context, open tunnel.Open, stream *tunnel.Stre
 	if err != nil {
 		return &tunnel.Refusal{Code: tunnel.NoMember, Message: err.Error()}
 	}
-	command := wire.Exec{Command: wanted.Command, User: wanted.User, TTY: wanted.TTY, Rows: wanted.Rows, Cols: wanted.Cols}
+	command := wire.Exec{Command: wanted.Command, User: wanted.User, TTY: wanted.TTY, Rows: wanted.Rows,
+		Cols: wanted.Cols}
 	if wanted.TTY {
 		command.Env = []string{"TERM=xterm-256color"}
 	}

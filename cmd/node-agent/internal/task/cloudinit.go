@@ -78,7 +78,8 @@ func cloudOutcome(run wire.RunResult, task Task) journal.Outcome {
 	var result cloudinit.Result
 	told := json.Unmarshal(run.Stderr, &result) == nil && result.Status != ""
 	if !told {
-		result = cloudinit.Result{Code: wire.CodeCloudInitFailed, Status: "error", Errors: []string{}, Stages: []string{}}
+		result = cloudinit.Result{Code: wire.CodeCloudInitFailed, Status: "error", Errors: []string{},
+			Stages: []string{}}
 	}
 	result.Output = text.Clean(run.Stdout)
 	state, message := StateSucceeded, ""

@@ -39,7 +39,8 @@ func TestFractionsOfAnAdapterArriveAtTheMember(t *testing.T) {
 	require.Equal(t, int64(250), wanted.BackoffMillis)
 	require.Equal(t, int64(1500), wanted.StopTimeoutMillis)
 
-	probe := arrived(t, adapter.Probe{TCP: &adapter.TCPProbe{Port: 80}, Timeout: 500 * time.Millisecond}).(*nodetask.Probe)
+	probe := arrived(t, adapter.Probe{TCP: &adapter.TCPProbe{Port: 80},
+		Timeout: 500 * time.Millisecond}).(*nodetask.Probe)
 	require.Equal(t, 500*time.Millisecond, probe.Timeout())
 	require.Equal(t, time.Second, probe.Interval())
 

@@ -81,7 +81,8 @@ type placement struct {
 // accept decides on the form, and refuses what cannot be placed before any of it is fetched.
 func (p *placement) accept(artifact *fetch.Artifact) error {
 	if p.as == "" {
-		p.as = map[gql.ArtifactKind]string{gql.ArtifactKindBlob: asFile, gql.ArtifactKindOciArtifact: asFiles}[artifact.Kind]
+		p.as = map[gql.ArtifactKind]string{gql.ArtifactKindBlob: asFile,
+			gql.ArtifactKindOciArtifact: asFiles}[artifact.Kind]
 	}
 	if p.as == "" {
 		p.as = asLayout
@@ -163,7 +164,8 @@ func (p *placement) layout(ctx context.Context, artifact *fetch.Artifact) (int, 
 	}{
 		{"oci-layout", map[string]string{"imageLayoutVersion": "1.0.0"}},
 		{"index.json", map[string]any{
-			"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []fetch.Descriptor{chosen},
+			"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+			"manifests": []fetch.Descriptor{chosen},
 		}},
 	} {
 		text := string(encode(file.content))

@@ -166,7 +166,8 @@ func runOutcome(result wire.RunResult, timeout time.Duration) journal.Outcome {
 	outcome := failure(state, nil, message)
 	outcome.ExitCode = &code
 	outcome.Result = encodeRun(RunResult{
-		ExitCode: code, Stdout: text.Clean(result.Stdout), Stderr: text.Clean(result.Stderr), Truncated: result.Truncated,
+		ExitCode: code, Stdout: text.Clean(result.Stdout), Stderr: text.Clean(result.Stderr),
+		Truncated: result.Truncated,
 	})
 	return outcome
 }

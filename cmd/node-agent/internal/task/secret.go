@@ -98,8 +98,8 @@ func (o *opener) redeem(ctx context.Context, field, id string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case bounded.Err() != nil:
-		return nil, wire.Errorf(wire.CodeSecretUnavailable, "%s: the platform did not deliver the secret within %s", field,
-			o.task.Timeout)
+		return nil, wire.Errorf(wire.CodeSecretUnavailable,
+			"%s: the platform did not deliver the secret within %s", field, o.task.Timeout)
 	default:
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}

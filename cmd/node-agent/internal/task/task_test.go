@@ -227,7 +227,8 @@ func TestTaskThatIsNotDoneInTimeIsTimedOut(t *testing.T) {
 	e := setup(t)
 	work := task.Task{ID: "tsk_a", Kind: nodetask.KindProbe, MemberID: member, InstanceID: instance,
 		Timeout: 100 * time.Millisecond,
-		Spec:    json.RawMessage(fmt.Sprintf(`{"tcp":{"port":%d},"attempts":3000,"intervalSeconds":0.02}`, closedPort(t)))}
+		Spec: json.RawMessage(fmt.Sprintf(`{"tcp":{"port":%d},"attempts":3000,"intervalSeconds":0.02}`,
+			closedPort(t)))}
 	outcome, err := e.Do(t.Context(), work, task.Attempt{})
 	require.NoError(t, err)
 	require.Equal(t, task.StateTimedOut, outcome.State)
@@ -240,7 +241,8 @@ func TestStoppingAgentLeavesARunWithoutOutcome(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	work := task.Task{ID: "tsk_a", Fence: 1, Kind: nodetask.KindRun, MemberID: member, InstanceID: instance,
 		Timeout: 20 * time.Second,
-		Spec:    json.RawMessage(`{"command":["sh","-c","echo up; while ! test -e $GPUAAS_MEMBER_ROOT/var/go; do sleep 0.02; done; echo down"]}`)}
+		Spec: json.RawMessage(
+			`{"command":["sh","-c","echo up; while ! test -e $GPUAAS_MEMBER_ROOT/var/go; do sleep 0.02; done; echo down"]}`)}
 	epoch := ""
 	e.Started = func(_, started string) error { epoch = started; return nil }
 	_, err := e.Do(ctx, work, task.Attempt{Output: func(wire.Output) { stop() }})

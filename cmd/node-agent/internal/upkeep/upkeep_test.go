@@ -172,7 +172,8 @@ func TestVolumesAreMeasuredGrownAndDeletedAsThePlatformWants(t *testing.T) {
 	require.Equal(t, gql.VolumeFindingBusy, g.fake.said("vol_a").State, "the platform does not know")
 	g.fake.set(nil, nil)
 	eventually(t, func() bool {
-		return g.fake.said("vol_a").State == gql.VolumeFindingGone && g.fake.said("vol_unborn").State == gql.VolumeFindingGone
+		return g.fake.said("vol_a").State == gql.VolumeFindingGone &&
+			g.fake.said("vol_unborn").State == gql.VolumeFindingGone
 	}, "it is told again")
 	require.Equal(t, int32(1), g.news.Load(), "the storages are reported once")
 }

@@ -64,7 +64,8 @@ func TestAMountOfAVolumeGivesNoPrivilege(t *testing.T) {
 		require.NotZero(t, at.Flags&unix.ST_RDONLY)
 		_, err := unix.Openat(int(only.Fd()), "new", unix.O_CREAT|unix.O_WRONLY, 0o644)
 		require.ErrorIs(t, err, unix.EROFS)
-		require.NoError(t, in(t, tree, 0, "new", unix.O_CREAT|unix.O_WRONLY).Close(), "the other mount still takes files")
+		require.NoError(t, in(t, tree, 0, "new", unix.O_CREAT|unix.O_WRONLY).Close(),
+			"the other mount still takes files")
 		require.NoError(t, errors.Join(tree.Close(), only.Close()))
 	}
 }

@@ -186,7 +186,8 @@ func (s *shared) measure(ctx context.Context, id string) (Measure, error) {
 	}
 	defer folder.Close()
 	if project, known, err := enclosed(folder); s.enforces() && err == nil && project != 0 {
-		return Measure{UsedBytes: int64(known.Space), SizeBytes: int64(known.Hard * quotaUnit)}, nil // #nosec G115 -- sizes
+		used, size := int64(known.Space), int64(known.Hard*quotaUnit) // #nosec G115 -- sizes
+		return Measure{UsedBytes: used, SizeBytes: size}, nil
 	}
 	mark := s.path(measuredMark + id)
 	if last, err := os.Stat(mark); err == nil && time.Since(last.ModTime()) < measuredEvery {

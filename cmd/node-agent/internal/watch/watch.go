@@ -96,7 +96,8 @@ func (w *Watcher) Look(ctx context.Context, most int) (lost []Finding, restarts 
 		for _, each := range list {
 			if each.Spent {
 				lost = append(lost, Finding{MemberID: one.MemberID, Failure: RestartsSpent,
-					Message: fmt.Sprintf("process %s failed again after %d restarts, and has none left", each.Name, each.Restarts)})
+					Message: fmt.Sprintf("process %s failed again after %d restarts, and has none left", each.Name,
+						each.Restarts)})
 				break
 			}
 		}

@@ -64,8 +64,9 @@ func readLogs(ctx context.Context, call *adapter.Call) (any, error) {
 			continue
 		}
 		text, cut := end(result.Stdout, share)
-		logs = append(logs, map[string]any{"memberId": member.ID, "member": name(member), "text": text, "truncated": cut ||
-			result.Truncated})
+		logs = append(logs, map[string]any{"memberId": member.ID, "member": name(member), "text": text,
+			"truncated": cut ||
+				result.Truncated})
 	}
 	return map[string]any{"logs": logs, "notAsked": silent}, nil
 }
@@ -119,7 +120,8 @@ func restartOne(ctx context.Context, call *adapter.Call, member adapter.Member) 
 	if err := json.Unmarshal([]byte(found.Stdout), &start); err != nil || len(start.Command) == 0 {
 		return adapter.Fail("NOTHING_TO_START", adapter.OwnerNode, true, "%s has no container to start", name(member))
 	}
-	if _, err := call.Do(ctx, member, "stop", adapter.StopProcess{Name: process}, adapter.Within(stopTime)); err != nil {
+	if _, err := call.Do(ctx, member, "stop", adapter.StopProcess{Name: process},
+		adapter.Within(stopTime)); err != nil {
 		return err
 	}
 	if _, err := call.Do(ctx, member, "start", start, adapter.Within(quick)); err != nil {

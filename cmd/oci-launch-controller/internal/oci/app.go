@@ -51,7 +51,8 @@ func App(manifest []byte, dir string) (adapter.App, error) {
 
 // starts are the operations that start containers from the manifest.
 var starts = []adapter.Kind{
-	adapter.InstanceCreate, adapter.InstanceUpgrade, adapter.InstanceRollback, adapter.MembersAdd, adapter.MemberReplace,
+	adapter.InstanceCreate, adapter.InstanceUpgrade, adapter.InstanceRollback, adapter.MembersAdd,
+	adapter.MemberReplace,
 	adapter.MemberRecover,
 }
 

@@ -82,8 +82,8 @@ func empty(ctx context.Context, run *adapter.Run, members []adapter.Member, pref
 			result, err := run.Try(bounded, member, prefix+step.name, step.task, adapter.Within(stopTime))
 			cancel()
 			if err != nil || result.State != adapter.TaskSucceeded {
-				run.Log().Info("container not stopped", "member", member.ID, "step", step.name, "state", result.State, "message",
-					result.Message, "error", err)
+				run.Log().Info("container not stopped", "member", member.ID, "step", step.name, "state",
+					result.State, "message", result.Message, "error", err)
 			}
 		}
 		return context.Cause(ctx)

@@ -73,7 +73,8 @@ func (m *meter) collect(ctx context.Context, call *adapter.Call, members []adapt
 				silent = append(silent, member)
 			}
 			if err = m.take(call.Instance.ID, member, counters, result, err); err != nil {
-				call.Log.Warn("a container's counters could not be read; they are read again", "member", member.ID, "error", err)
+				call.Log.Warn("a container's counters could not be read; they are read again", "member", member.ID,
+					"error", err)
 			}
 		})
 	}
@@ -105,7 +106,8 @@ func (m *meter) before(do adapter.OperationFunc) adapter.OperationFunc {
 			defer cancel()
 			result, err := run.Look(bounded, member, "usage", usageCommand(), adapter.Within(within))
 			if err = m.take(run.Instance().ID, member, counters, result, err); err != nil {
-				run.Log().Info("a container's counters were not read before it stops", "member", member.ID, "error", err)
+				run.Log().Info("a container's counters were not read before it stops", "member", member.ID,
+					"error", err)
 			}
 			return nil
 		})

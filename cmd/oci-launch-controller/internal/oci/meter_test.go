@@ -36,7 +36,8 @@ func TestCountersBecomeUsageOnce(t *testing.T) {
 	require.NoError(t, err)
 	take := func(result adapter.TaskResult) error { return m.take("ins_1", member, counted, result, nil) }
 	require.NoError(t, take(said(1000, 1010,
-		"requests_total 2\ntokens_total{kind=\"a b} c\"} 1.5e2 1395066363000\ntokens_total{kind=\"out\"} 0.5\nbatch_tokens_total 1\nother 9\n")))
+		"requests_total 2\ntokens_total{kind=\"a b} c\"} 1.5e2 1395066363000\ntokens_total{kind=\"out\"} "+
+			"0.5\nbatch_tokens_total 1\nother 9\n")))
 	require.NoError(t, take(said(1000, 1010, "requests_total 2\n")))
 	require.Equal(t, map[string]string{"requests": " 2", "tokens": " 151.5"}, totals(t, m))
 

@@ -176,8 +176,8 @@ func (n node) failed(result adapter.TaskResult, what string) error {
 	if json.Unmarshal(result.Raw, &said) != nil || said.Code == "" {
 		said.Code = adapter.CodeNodeTask
 	}
-	return adapter.Fail(said.Code, adapter.OwnerNode, !slices.Contains(lasting, said.Code), "%s on %s ended %s: %s", what,
-		name(n.member), result.State, result.Message)
+	return adapter.Fail(said.Code, adapter.OwnerNode, !slices.Contains(lasting, said.Code),
+		"%s on %s ended %s: %s", what, name(n.member), result.State, result.Message)
 }
 
 // begin stops what runs, starts the release and waits until it is well.
@@ -221,7 +221,8 @@ func releaseOf(start adapter.StartProcess) string { return start.Command[len(sta
 
 // detail is what a person reads of a member: its image, where it listens, and what the node does not enforce.
 func (n node) detail(ctx context.Context, r *release) map[string]any {
-	out := map[string]any{"name": name(n.member), "node": n.member.Node.Name, "image": r.image.Digest, "release": r.Name}
+	out := map[string]any{"name": name(n.member), "node": n.member.Node.Name, "image": r.image.Digest,
+		"release": r.Name}
 	endpoints := make(map[string]string)
 	for _, port := range slices.Sorted(maps.Keys(r.ports)) {
 		endpoints[port] = net.JoinHostPort(n.member.Host(), strconv.Itoa(r.ports[port]))
@@ -240,7 +241,8 @@ func (n node) detail(ctx context.Context, r *release) map[string]any {
 		}
 	}
 	if wanted.GPUs > 0 {
-		out["gpus"] = map[string]any{"count": wanted.GPUs, "devices": facts["devices"], "simulated": facts["devices"] == "0"}
+		out["gpus"] = map[string]any{"count": wanted.GPUs, "devices": facts["devices"],
+			"simulated": facts["devices"] == "0"}
 	}
 	return out
 }

@@ -21,7 +21,8 @@ func observeOne(ctx context.Context, call *adapter.Call, member adapter.Member) 
 	bounded, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	one := adapter.MemberObservation{ID: member.ID, Health: adapter.HealthUnknown, Message: "its node did not answer"}
-	inspected, err := call.Try(bounded, member, "inspect", adapter.InspectProcess{Name: process}, adapter.Within(askTime))
+	inspected, err := call.Try(bounded, member, "inspect", adapter.InspectProcess{Name: process},
+		adapter.Within(askTime))
 	if err != nil {
 		return one
 	}

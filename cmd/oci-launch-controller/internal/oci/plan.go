@@ -58,7 +58,8 @@ func unreachable(asked *adapter.PlanCall) adapter.PlanAnswer {
 	for _, member := range settled(asked.Of(component)) {
 		if !member.Node.IsReachable() {
 			answer.Reasons = append(answer.Reasons, adapter.PlanReason{
-				Code: adapter.CodeNodeUnreachable, Message: "the node of " + name(member) + " does not answer", Path: "members",
+				Code: adapter.CodeNodeUnreachable, Message: "the node of " + name(member) + " does not answer",
+				Path: "members",
 			})
 		}
 	}

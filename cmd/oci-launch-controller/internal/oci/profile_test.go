@@ -30,8 +30,8 @@ func TestWhatCannotRunIsRefusedWithItsField(t *testing.T) {
 			"instance.runtimeProfile.health.http.port"},
 		"more GPUs than there": {`{"image":"image","resources":{"gpus":3}}`, ``, "members[0].node.gpus"},
 	} {
-		d := adapter.Dispatch{OperationID: "op_1", Kind: adapter.InstanceCreate, Instance: instanceOf(c.profile, c.config),
-			Members: []adapter.Member{memberOf(0)}}
+		d := adapter.Dispatch{OperationID: "op_1", Kind: adapter.InstanceCreate,
+			Instance: instanceOf(c.profile, c.config), Members: []adapter.Member{memberOf(0)}}
 		err := check(app.Components, d)
 		require.ErrorContains(t, err, c.path, name)
 		d.Kind = adapter.InstanceDecommission
@@ -43,8 +43,9 @@ func TestTextsNameWhatIsKnownAndKeepTheRest(t *testing.T) {
 	t.Parallel()
 	known := map[string]string{"A": "1", "PORT_HTTP": "8889"}
 	for text, want := range map[string]string{
-		"$(A)": "1", "x$(A)y$(PORT_HTTP)": "x1y8889", "$$(A)": "$(A)", "$(B)": "$(B)", "$(A": "$(A", "$A ${A}": "$A ${A}",
-		"": "", "$(A)$$(A)$(A)": "1$(A)1",
+		"$(A)": "1", "x$(A)y$(PORT_HTTP)": "x1y8889", "$$(A)": "$(A)", "$(B)": "$(B)", "$(A": "$(A",
+		"$A ${A}": "$A ${A}",
+		"":        "", "$(A)$$(A)$(A)": "1$(A)1",
 	} {
 		require.Equal(t, want, expand(text, known), text)
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
 
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // launched is an instance whose members have namespaces of their own, so that cloud-init and podman really run.
 type launched struct {
@@ -176,8 +176,10 @@ func (l *launched) get(method, url string) string {
 
 func TestContainersReallyRunAndChangeAndLeaveNothing(t *testing.T) {
 	t.Parallel()
-	l := real(t, `{"image":"image","args":["--listen",":$(PORT_HTTP)"],"env":{"GREETING":"Hello"},"ports":[{"name":"http","port":18888}],
-		"resources":{"memoryMiB":64,"cpus":0.5},"health":{"http":{"port":18888,"path":"/healthz","expectStatus":200}}}`)
+	port := freePort(t)
+	l := real(t, strings.ReplaceAll(`{"image":"image","args":["--listen",":$(PORT_HTTP)"],"env":{"GREETING":"Hello"},
+		"ports":[{"name":"http","port":8888}],"resources":{"memoryMiB":64,"cpus":0.5},
+		"health":{"http":{"port":8888,"path":"/healthz","expectStatus":200}}}`, "8888", port))
 	first, second := l.image("web-notebook", "one"), l.image("web-notebook", "two")
 	l.pin("image", first)
 	l.as.Config = json.RawMessage(`{"env":{"GREETING":"Bon jour"}}`)
@@ -202,9 +204,10 @@ func TestContainersReallyRunAndChangeAndLeaveNothing(t *testing.T) {
 	require.Contains(t, l.get(http.MethodGet, l.at(status, ids[1], "http")), "build two")
 
 	l.as.Version = "3.0.0"
-	l.as.RuntimeProfile = json.RawMessage(`{"image":"image","args":["--no-such-flag"],"ports":[{"name":"http","port":18888}],
-		"health":{"http":{"port":18888,"path":"/healthz"},"attempts":2}}`)
-	status = l.run(adapter.InstanceUpgrade, adapter.VersionChange{From: from, To: adapter.VersionConfig{Version: "3.0.0"}})
+	l.as.RuntimeProfile = json.RawMessage(strings.ReplaceAll(`{"image":"image","args":["--no-such-flag"],
+		"ports":[{"name":"http","port":8888}],"health":{"http":{"port":8888,"path":"/healthz"},"attempts":2}}`, "8888", port))
+	status = l.run(adapter.InstanceUpgrade, adapter.VersionChange{From: from,
+		To: adapter.VersionConfig{Version: "3.0.0"}})
 	require.Equal(t, adapter.StateFailed, status.State)
 	for _, at := range []string{a, b} {
 		require.Contains(t, l.get(http.MethodGet, at), "build two", "what does not become well is taken back: %+v",
@@ -224,19 +227,9 @@ func TestContainersReallyRunAndChangeAndLeaveNothing(t *testing.T) {
 	require.Empty(t, left, "limits go with what they bounded")
 }
 
-// modelProfile is the profile of the model server's own manifest.
-func modelProfile(t *testing.T) string {
-	t.Helper()
-	raw, err := os.ReadFile("../../testimages/model-server/manifest.json")
-	require.NoError(t, err)
-	var document struct{ RuntimeProfile json.RawMessage }
-	require.NoError(t, json.Unmarshal(raw, &document))
-	return string(document.RuntimeProfile)
-}
-
 func TestAModelServerReadsItsWeightsFromAnArtifactAndIsMetered(t *testing.T) {
 	t.Parallel()
-	l := real(t, strings.ReplaceAll(modelProfile(t), "8000", "18000"))
+	l := real(t, strings.ReplaceAll(modelProfile(t), "8000", freePort(t)))
 	l.pin("image", l.image("model-server", "one"))
 	weights := []byte(`{"one":{"two":1},"three":{"four":2,"five":1},"four":{"five":1},"five":{"six":1}}`)
 	l.pin("weights", l.manifest("application/vnd.oci.empty.v1+json", []byte("{}"), "application/octet-stream", weights,

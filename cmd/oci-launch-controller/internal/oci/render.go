@@ -126,8 +126,9 @@ func (r *release) render() (string, error) {
 // known are the names that the profile's texts may use, and the container's environment has besides its own.
 func (r *release) known(instance adapter.Instance) map[string]string {
 	known := map[string]string{
-		"GPUAAS_INSTANCE_ID": instance.ID, "GPUAAS_INSTANCE_NAME": instance.Name, "GPUAAS_APP_VERSION": instance.Version,
-		"GPUAAS_MEMBER_ID": r.member.ID, "GPUAAS_MEMBER_INDEX": strconv.Itoa(r.member.Index),
+		"GPUAAS_INSTANCE_ID": instance.ID, "GPUAAS_INSTANCE_NAME": instance.Name,
+		"GPUAAS_APP_VERSION": instance.Version,
+		"GPUAAS_MEMBER_ID":   r.member.ID, "GPUAAS_MEMBER_INDEX": strconv.Itoa(r.member.Index),
 		"GPUAAS_NODE_NAME": r.member.Node.Name, "GPUAAS_NODE_ADDRESS": r.member.Node.Address,
 		"GPUAAS_GPU_COUNT": strconv.Itoa(r.profile.Resources.GPUs),
 	}
@@ -214,8 +215,8 @@ func (r *release) readyFile(known map[string]string) string {
 		}
 		return out + " > /dev/null\n"
 	}
-	return fmt.Sprintf("python3 - %s %d %d <<'PY'\n%sPY\n", quote(r.local(h.HTTP.Port, h.HTTP.Path)), h.HTTP.ExpectStatus,
-		or(h.TimeoutSeconds, 5), httpCheck)
+	return fmt.Sprintf("python3 - %s %d %d <<'PY'\n%sPY\n", quote(r.local(h.HTTP.Port, h.HTTP.Path)),
+		h.HTTP.ExpectStatus, or(h.TimeoutSeconds, 5), httpCheck)
 }
 
 // local is an address of the container as its member reaches it, with the port that it got.

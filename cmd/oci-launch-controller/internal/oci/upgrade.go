@@ -52,7 +52,8 @@ func answering(ctx context.Context, run *adapter.Run, members []adapter.Member) 
 		bounded, cancel := context.WithTimeout(ctx, quick+askTime)
 		defer cancel()
 		if member.Node.IsReachable() {
-			result, err := run.Look(bounded, member, "asked", adapter.InspectProcess{Name: process}, adapter.Within(askTime))
+			result, err := run.Look(bounded, member, "asked", adapter.InspectProcess{Name: process},
+				adapter.Within(askTime))
 			if err == nil && result.State == adapter.TaskSucceeded {
 				return nil
 			}
@@ -150,7 +151,8 @@ func tidyUp(ctx context.Context, run *adapter.Run, members []adapter.Member) err
 		if !ok {
 			return context.Cause(ctx)
 		}
-		if _, err := run.Try(ctx, member, "keep", verb("keep", releaseOf(start)), adapter.Within(time.Minute)); err != nil {
+		if _, err := run.Try(ctx, member, "keep", verb("keep", releaseOf(start)),
+			adapter.Within(time.Minute)); err != nil {
 			run.Log().Warn("old release not deleted", "member", member.ID, "error", err)
 		}
 		return context.Cause(ctx)

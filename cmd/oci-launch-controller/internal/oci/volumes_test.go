@@ -78,7 +78,7 @@ func TestANotebookOnAVolumeOutlastsItsInstance(t *testing.T) {
 	var document struct{ RuntimeProfile json.RawMessage }
 	require.NoError(t, json.Unmarshal(readManifest(t), &document))
 	launch := func() (*launched, string) {
-		l := real(t, strings.ReplaceAll(string(document.RuntimeProfile), "8888", "18970"),
+		l := real(t, strings.ReplaceAll(string(document.RuntimeProfile), "8888", freePort(t)),
 			adaptertest.Volume(disk, "/work", false))
 		l.pin("image", l.image("web-notebook", "one"))
 		ids := l.grow(1)
@@ -113,7 +113,8 @@ func TestAModelServerReadsItsWeightsFromAVolumeAndWritesNothing(t *testing.T) {
 		[]byte(`{"the":{"cat":3,"dog":2},"cat":{"sleeps":1}}`), 0o644))
 	before, err := os.Stat(disk)
 	require.NoError(t, err)
-	l := real(t, strings.ReplaceAll(modelProfile(t), "8000", "18980"), adaptertest.Volume(disk, "/srv/weights", true))
+	l := real(t, strings.ReplaceAll(modelProfile(t), "8000", freePort(t)),
+		adaptertest.Volume(disk, "/srv/weights", true))
 	l.pin("image", l.image("model-server", "one"))
 	ids := l.grow(1)
 	l.bind("weights", "/srv/weights", true)

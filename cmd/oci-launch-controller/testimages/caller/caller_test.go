@@ -18,15 +18,18 @@ func TestACallerIsProvedByThePlatformsKeysAlone(t *testing.T) {
 	require.NoError(t, err)
 	_, foreign, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "one", Algorithm: "EdDSA"}}})
+	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "one",
+		Algorithm: "EdDSA"}}})
 	require.NoError(t, err)
 	now := time.Now()
 	sign := func(key ed25519.PrivateKey, sort string) string {
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: key, KeyID: "one"}},
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA,
+			Key: jose.JSONWebKey{Key: key, KeyID: "one"}},
 			(&jose.SignerOptions{}).WithType(jose.ContentType(sort)))
 		require.NoError(t, err)
 		text, err := jwt.Signed(signer).Claims(jwt.Claims{Subject: "usr_1", Audience: jwt.Audience{"ins_1"},
-			Expiry: jwt.NewNumericDate(now.Add(time.Minute))}).Claims(map[string]any{"name": "Dana", "kind": "USER"}).Serialize()
+			Expiry: jwt.NewNumericDate(now.Add(time.Minute))}).Claims(map[string]any{"name": "Dana",
+			"kind": "USER"}).Serialize()
 		require.NoError(t, err)
 		return text
 	}

@@ -46,7 +46,8 @@ func TestCompletionsFollowFromTheWeights(t *testing.T) {
 	code, said := post(s, "", `{"model":"small","prompt":"See the","max_tokens":4}`)
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, said, `"text":"cat sleeps the cat"`)
-	for body, want := range map[string]int{`{`: 400, `{"model":"small","max_tokens":257}`: 400, `{"model":"none"}`: 404} {
+	for body, want := range map[string]int{`{`: 400, `{"model":"small","max_tokens":257}`: 400,
+		`{"model":"none"}`: 404} {
 		code, said := post(s, "", body)
 		require.Equal(t, want, code, said)
 	}
@@ -59,7 +60,8 @@ func TestCallersAreToldApartAndCounted(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "one", Algorithm: "EdDSA"}}})
+	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: public, KeyID: "one",
+		Algorithm: "EdDSA"}}})
 	require.NoError(t, err)
 	token := func(subject string) string {
 		key := jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: "one"}}

@@ -54,7 +54,8 @@ func TestANotebookIsKeptInItsFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, number)
 	_, answer = ask(book{folder}, http.MethodGet, "")
-	require.JSONEq(t, `{"cells":[{"cell":1,"code":"rows = 7","out":"7"},{"cell":2,"code":"rows * 7","out":"49"}]}`, answer)
+	require.JSONEq(t, `{"cells":[{"cell":1,"code":"rows = 7","out":"7"},{"cell":2,"code":"rows * 7","out":"49"}]}`,
+		answer)
 
 	code, answer = ask(book{}, http.MethodPost, "1")
 	require.Equal(t, http.StatusInternalServerError, code)

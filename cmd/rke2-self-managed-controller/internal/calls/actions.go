@@ -108,7 +108,8 @@ func drainNode(ctx context.Context, call *adapter.Call) (any, error) {
 		return nil, err
 	}
 	name := machine.Name(member)
-	if _, err := call.Do(ctx, by, "cordon", machine.Kubectl("cordon", name), adapter.Within(machine.Quick)); err != nil {
+	if _, err := call.Do(ctx, by, "cordon", machine.Kubectl("cordon", name),
+		adapter.Within(machine.Quick)); err != nil {
 		return nil, err
 	}
 	result, err := call.Do(ctx, by, "pods", machine.PodsOn(name), adapter.Within(machine.Quick))
@@ -143,7 +144,8 @@ func uncordonNode(ctx context.Context, call *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = call.Do(ctx, by, "uncordon", machine.Kubectl("uncordon", machine.Name(member)), adapter.Within(machine.Quick))
+	_, err = call.Do(ctx, by, "uncordon", machine.Kubectl("uncordon", machine.Name(member)),
+		adapter.Within(machine.Quick))
 	return map[string]any{"node": machine.Name(member)}, err
 }
 
@@ -174,7 +176,8 @@ func saveSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := call.Do(ctx, on, "save", machine.Save(config, input.Name), adapter.Within(machine.SaveTime)); err != nil {
+	if _, err := call.Do(ctx, on, "save", machine.Save(config, input.Name),
+		adapter.Within(machine.SaveTime)); err != nil {
 		return nil, err
 	}
 	result, err := call.Do(ctx, on, "saved", machine.ListSnapshots(), adapter.Within(machine.Quick))

@@ -15,7 +15,8 @@ func TestTwoMembersOnOneNodeAreRefused(t *testing.T) {
 	on := func(id, shape string) adapter.Member {
 		return adapter.Member{Node: adapter.Node{ID: id, Name: "name-of-" + id, Shape: shape}}
 	}
-	require.NoError(t, alone(adapter.Dispatch{Members: []adapter.Member{on("nod_1", "baremetal"), on("nod_2", "baremetal")}}))
+	require.NoError(t, alone(adapter.Dispatch{Members: []adapter.Member{on("nod_1", "baremetal"),
+		on("nod_2", "baremetal")}}))
 	require.NoError(t, alone(adapter.Dispatch{Members: []adapter.Member{on("nod_1", slice), on("nod_1", slice)}}),
 		"a slice is a machine of its own")
 	err := alone(adapter.Dispatch{Members: []adapter.Member{on("nod_1", "baremetal"), on("nod_2", "baremetal"),

@@ -73,11 +73,13 @@ func checkVersions(d adapter.Dispatch) error {
 	switch step := before.StepTo(after); {
 	case step == release.Skips:
 		return adapter.Reject("MINOR_SKIPPED", "change.to.config.release",
-			"Kubernetes upgrades by one minor version at a time: go from %s to %s first, then to %s", before, before.Next(),
+			"Kubernetes upgrades by one minor version at a time: go from %s to %s first, then to %s", before,
+			before.Next(),
 			after)
 	case step == release.Back && d.Kind == adapter.InstanceUpgrade:
 		return adapter.Reject("DOWNGRADE", "change.to.config.release",
-			"%s is older than %s, and etcd does not go back by an upgrade: roll back, which restores a snapshot", after, before)
+			"%s is older than %s, and etcd does not go back by an upgrade: roll back, which restores a snapshot",
+			after, before)
 	}
 	return nil
 }
@@ -156,7 +158,8 @@ func quorate(members []adapter.Member, targets []string) error {
 			"it would remove %d of %d servers: the last one leaves only by a decommission", leaving, all)
 	case up < machine.Majority(all):
 		return adapter.Reject("QUORUM_LOST", "targets",
-			"%d of %d servers serve, and etcd needs %d to let one leave: recover a server first", up, all, machine.Majority(all))
+			"%d of %d servers serve, and etcd needs %d to let one leave: recover a server first", up, all,
+			machine.Majority(all))
 	case staying < machine.Majority(left):
 		return adapter.Reject("BELOW_QUORUM", "targets",
 			"%d - %d = %d servers would be left, of which %d serve, and etcd needs %d", all, leaving, left, staying,
@@ -174,9 +177,10 @@ func alone(d adapter.Dispatch) error {
 			continue
 		}
 		if taken[member.Node.ID] {
-			return adapter.Reject("NODE_SHARED", fmt.Sprintf("members[%d].node.id", i), "two members are on the node %s, "+
-				"and RKE2's ports are fixed: give each member an allocation of its own; to keep a member where it is, "+
-				"recover it, do not replace it", member.Node.Name)
+			return adapter.Reject("NODE_SHARED", fmt.Sprintf("members[%d].node.id", i),
+				"two members are on the node %s, "+
+					"and RKE2's ports are fixed: give each member an allocation of its own; to keep a member where "+
+					"it is, recover it, do not replace it", member.Node.Name)
 		}
 		taken[member.Node.ID] = true
 	}

@@ -49,7 +49,8 @@ func bringImage(ctx context.Context, call *adapter.Call) (any, error) {
 
 // bringTo fetches an image onto a member's node and gives it to the node's containerd under a name.
 func bringTo(ctx context.Context, call *adapter.Call, member adapter.Member, digest, name string) error {
-	if _, err := call.Do(ctx, member, "fetch", machine.FetchImage(digest), adapter.Within(machine.JoinTime)); err != nil {
+	if _, err := call.Do(ctx, member, "fetch", machine.FetchImage(digest),
+		adapter.Within(machine.JoinTime)); err != nil {
 		return err
 	}
 	_, err := call.Do(ctx, member, "import", machine.ImportImage(digest, name), adapter.Within(machine.SaveTime))

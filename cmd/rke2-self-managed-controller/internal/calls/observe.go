@@ -75,20 +75,23 @@ func judge(seen *adapter.Observation, call *adapter.Call, plane machine.Plane, n
 	var troubles []string
 	spare := up - machine.Majority(votes)
 	if votes > 1 && spare < 1 {
-		troubles = append(troubles, fmt.Sprintf("%d of %d votes are up and etcd needs %d: no server may be lost, recover one",
-			up, votes, machine.Majority(votes)))
+		troubles = append(troubles,
+			fmt.Sprintf("%d of %d votes are up and etcd needs %d: no server may be lost, recover one",
+				up, votes, machine.Majority(votes)))
 	}
 	if len(plane.Waiting) > 0 {
 		troubles = append(troubles, fmt.Sprintf("%d of etcd's members do not vote", len(plane.Waiting)))
 	}
 	if !plane.Until.IsZero() && plane.Until.Sub(now) < renewal {
-		troubles = append(troubles, fmt.Sprintf("certificates end on %s: restart the servers, by an upgrade or one by one, "+
-			"which renews them", plane.Until.Format(time.DateOnly)))
+		troubles = append(troubles,
+			fmt.Sprintf("certificates end on %s: restart the servers, by an upgrade or one by one, "+
+				"which renews them", plane.Until.Format(time.DateOnly)))
 	}
 	for i, role := range seen.Roles {
 		if role.ComponentKey == machine.Server && votes > 0 {
 			seen.Roles[i].Summary += fmt.Sprintf("; %d votes, %d may be lost", votes, max(spare, 0))
-			seen.Roles[i].Detail, _ = json.Marshal(map[string]any{"votes": votes, "votesUp": up, // numbers and text encode
+			// numbers and text encode
+			seen.Roles[i].Detail, _ = json.Marshal(map[string]any{"votes": votes, "votesUp": up,
 				"majority": machine.Majority(votes), "certificatesUntil": plane.Until})
 		}
 	}
@@ -122,7 +125,8 @@ func observeMembers(ctx context.Context, call *adapter.Call, members []adapter.M
 			case err != nil || !ok || result.State != adapter.TaskSucceeded:
 				one.Message = "its node did not answer"
 			case state.State == "absent" || state.State == "exited":
-				one.Health, one.Status, one.Message = adapter.Unhealthy, adapter.MemberFailed, "its RKE2 is "+state.State
+				one.Health, one.Status, one.Message = adapter.Unhealthy, adapter.MemberFailed,
+					"its RKE2 is "+state.State
 			case state.State != "running":
 				one.Health, one.Message = adapter.Unhealthy, "its RKE2 is "+state.State
 			case !answered:
@@ -147,7 +151,8 @@ func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
 	for _, member := range append(call.Of(machine.Server), call.Of(machine.Agent)...) {
 		if node, ok := nodes[machine.Name(member)]; ok {
 			list = append(list, map[string]any{
-				"name": machine.Name(member), "memberId": member.ID, "role": member.ComponentKey, "ready": node.Ready == "True",
+				"name": machine.Name(member), "memberId": member.ID, "role": member.ComponentKey,
+				"ready":  node.Ready == "True",
 				"reason": node.Reason, "cordoned": node.Cordoned == "true", "version": node.Version,
 			})
 		}
@@ -175,8 +180,8 @@ func listPods(ctx context.Context, call *adapter.Call) (any, error) {
 		pods, cut := machine.PodsOf(result)
 		more = more || cut
 		for _, one := range pods {
-			list = append(list, map[string]any{"namespace": one.Namespace, "name": one.Name, "node": machine.Name(member),
-				"memberId": member.ID, "since": one.Since})
+			list = append(list, map[string]any{"namespace": one.Namespace, "name": one.Name,
+				"node": machine.Name(member), "memberId": member.ID, "since": one.Since})
 		}
 	}
 	listed := min(len(list), maxPods)

@@ -32,8 +32,8 @@ func ending(t *testing.T, at time.Time, authority bool) string {
 func TestAnObservationSaysWhatEtcdBearsAndWhenCertificatesEnd(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	members := []adapter.Member{{ID: "mem_a", ComponentKey: machine.Server}, {ID: "mem_b", ComponentKey: machine.Server},
-		{ID: "mem_c", ComponentKey: machine.Server}}
+	members := []adapter.Member{{ID: "mem_a", ComponentKey: machine.Server},
+		{ID: "mem_b", ComponentKey: machine.Server}, {ID: "mem_c", ComponentKey: machine.Server}}
 	const list = "1, started, mem-a-0a0a0a0a, https://10.0.0.1:2380, https://10.0.0.1:2379, false\n" +
 		"2, started, mem-b-0a0a0a0a, https://10.0.0.2:2380, https://10.0.0.2:2379, false\n"
 	const third = "3, started, mem-c-0a0a0a0a, https://10.0.0.3:2380, https://10.0.0.3:2379, false\n"
@@ -65,7 +65,8 @@ func TestAnObservationSaysWhatEtcdBearsAndWhenCertificatesEnd(t *testing.T) {
 				ready, whole = "2 of 3 nodes are Ready", adapter.Degraded
 			}
 			seen := adapter.Observation{Health: whole, Message: ready, Members: []adapter.MemberObservation{
-				{ID: "mem_a", Health: adapter.Healthy}, {ID: "mem_b", Health: adapter.Healthy}, {ID: "mem_c", Health: c.third}},
+				{ID: "mem_a", Health: adapter.Healthy}, {ID: "mem_b", Health: adapter.Healthy},
+				{ID: "mem_c", Health: c.third}},
 				Roles: []adapter.RoleObservation{{ComponentKey: machine.Server, Health: whole, Summary: ready}}}
 			judge(&seen, &adapter.Call{Members: members}, machine.PlaneOf(c.said), now)
 			require.Equal(t, c.health, seen.Health)

@@ -35,7 +35,8 @@ func Plan(ctx context.Context, asked *adapter.PlanCall) (adapter.PlanAnswer, err
 	switch {
 	case !ok:
 		answer.Verdict, answer.Message = adapter.VerdictUnknown, "no server reports what runs there"
-		answer.Reasons = []adapter.PlanReason{{Code: adapter.CodeNodeUnreachable, Message: answer.Message, Path: "members"}}
+		answer.Reasons = []adapter.PlanReason{{Code: adapter.CodeNodeUnreachable, Message: answer.Message,
+			Path: "members"}}
 	case len(pods) > 0 && now:
 		answer.Verdict, answer.WorkTotal = adapter.VerdictUnsafe, len(pods)
 		answer.WorkLost = pods[:min(len(pods), adapter.MaxWork)]
@@ -131,8 +132,8 @@ func planBack(ctx context.Context, asked *adapter.PlanCall, from, to release.Rel
 	lost := adapter.Work{Kind: "state", ID: held.Name, Name: "changes since " + held.At.Format(time.RFC3339),
 		MemberID: held.Server.ID, Since: held.At,
 		Message: "changes of the cluster since the snapshot from before the upgrade"}
-	return adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Message: message, WorkLost: []adapter.Work{lost}, WorkTotal: 1,
-		Reasons: []adapter.PlanReason{{Code: "STATE_LOST", Message: message, Path: "change.to"}}}, nil
+	return adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Message: message, WorkLost: []adapter.Work{lost},
+		WorkTotal: 1, Reasons: []adapter.PlanReason{{Code: "STATE_LOST", Message: message, Path: "change.to"}}}, nil
 }
 
 // awayOf returns the members whose nodes cannot be reached.

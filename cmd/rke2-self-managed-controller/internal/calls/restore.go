@@ -136,7 +136,8 @@ func (r *restoring) start(ctx context.Context) error {
 	}
 	if err != nil && context.Cause(ctx) == nil {
 		err = adapter.Fail("RESTORE_UNFINISHED", adapter.OwnerNode, true,
-			"etcd of %s was reset to %s, and does not serve it yet: restore it again; %v", machine.Name(first), r.from.Name, err)
+			"etcd of %s was reset to %s, and does not serve it yet: restore it again; %v", machine.Name(first),
+			r.from.Name, err)
 	}
 	return err
 }

@@ -33,7 +33,8 @@ func DevicePlugin(image string) (adapter.RunCommand, error) {
 		"containers": []object{container},
 		"volumes":    []object{{"name": "sockets", "hostPath": object{"path": sockets}}}}
 	raw, err := json.Marshal(object{"apiVersion": "v1", "kind": "List", "items": []object{
-		{"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": object{"name": runtime}, "handler": runtime},
+		{"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": object{"name": runtime},
+			"handler": runtime},
 		{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": object{"name": name, "namespace": "kube-system"},
 			"spec": object{"selector": object{"matchLabels": labels},
 				"template": object{"metadata": object{"labels": labels}, "spec": spec}}},

@@ -16,7 +16,8 @@ const certificatesMark = "=== certificates"
 func LookAtPlane(on adapter.Member) adapter.RunCommand {
 	const tls = `"$R` + DataPath + `/server/tls/`
 	return adapter.RunCommand{Command: Shell(KubectlHead + Plain + " " + InEtcd(on) + ` member list; ` +
-		`echo "` + certificatesMark + `"; cat ` + tls + `serving-kube-apiserver.crt" ` + tls + `client-controller.crt" ` +
+		`echo "` + certificatesMark + `"; cat ` + tls + `serving-kube-apiserver.crt" ` +
+		tls + `client-controller.crt" ` +
 		tls + `etcd/server-client.crt" 2> /dev/null; true`)}
 }
 

@@ -102,7 +102,8 @@ func (p Pod) Work(member adapter.Member, budgets []Budget) adapter.Work {
 	message := "it has not ended yet"
 	for _, b := range budgets {
 		if b.Covers(p) && b.Status.DisruptionsAllowed == 0 {
-			message = fmt.Sprintf("the disruption budget %s/%s allows 0 disruptions now", b.Metadata.Namespace, b.Metadata.Name)
+			message = fmt.Sprintf("the disruption budget %s/%s allows 0 disruptions now", b.Metadata.Namespace,
+				b.Metadata.Name)
 		}
 	}
 	return adapter.Work{Kind: "pod", ID: p.UID, Name: p.Namespace + "/" + p.Name, MemberID: member.ID, Owner: p.Owner,

@@ -38,9 +38,11 @@ func TestAPodThatWaitsNamesTheBudgetThatKeepsIt(t *testing.T) {
 		`{}`: true,
 	} {
 		var budget Budget
-		require.NoError(t, json.Unmarshal([]byte(`{"metadata":{"namespace":"shop","name":"keep"},"spec":{"selector":`+text+
-			`},"status":{"disruptionsAllowed":0}}`), &budget))
+		require.NoError(t,
+			json.Unmarshal([]byte(`{"metadata":{"namespace":"shop","name":"keep"},"spec":{"selector":`+text+
+				`},"status":{"disruptionsAllowed":0}}`), &budget))
 		said := pod.Work(adapter.Member{ID: "mem_a"}, []Budget{budget}).Message
-		require.Equal(t, named, said == "the disruption budget shop/keep allows 0 disruptions now", "%s: %s", text, said)
+		require.Equal(t, named, said == "the disruption budget shop/keep allows 0 disruptions now", "%s: %s",
+			text, said)
 	}
 }

@@ -110,5 +110,6 @@ func NoSnapshot(of release.Release) error {
 
 // View is the snapshot as actions answer it.
 func (s Snapshot) View() map[string]any {
-	return map[string]any{"name": s.Name, "node": Name(s.Server), "bytes": s.Bytes, "savedAt": s.At.Format(time.RFC3339)}
+	return map[string]any{"name": s.Name, "node": Name(s.Server), "bytes": s.Bytes,
+		"savedAt": s.At.Format(time.RFC3339)}
 }

@@ -31,8 +31,9 @@ func TestAResetThatFailsPutsBackWhatItMovedAside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			for path, content := range map[string]string{databasePath + "/etcd/db": "held\n", databasePath + "/reset-flag": "",
-				databasePath + "/etcd-old-1/db": "older\n", ConfigPath: "server: \"https://x:9345\"\nnode-name: \"a\"\n",
+			for path, content := range map[string]string{databasePath + "/etcd/db": "held\n",
+				databasePath + "/reset-flag": "", databasePath + "/etcd-old-1/db": "older\n",
+				ConfigPath:            "server: \"https://x:9345\"\nnode-name: \"a\"\n",
 				"/usr/local/bin/rke2": "#!/bin/sh\n" + one.program + "\n"} {
 				require.NoError(t, os.MkdirAll(filepath.Dir(root+path), 0o700))
 				require.NoError(t, os.WriteFile(root+path, []byte(content), 0o700)) // #nosec G306 -- one is a program

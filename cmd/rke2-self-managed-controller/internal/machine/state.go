@@ -46,8 +46,8 @@ func StepOf(seen map[string]State, to release.Release) (from release.Release, st
 	}
 	if step = low.StepTo(to); step == release.Skips {
 		err = adapter.Fail("MINOR_SKIPPED", adapter.OwnerUser, false,
-			"the cluster runs %s, and Kubernetes upgrades by one minor version at a time: upgrade to %s first, then to %s",
-			low, low.Next(), to)
+			"the cluster runs %s, and Kubernetes upgrades by one minor version at a time: upgrade to %s first, "+
+				"then to %s", low, low.Next(), to)
 	}
 	return low, step, err
 }
@@ -63,7 +63,8 @@ type Voter struct {
 func VotersOf(text string) (list []Voter) {
 	for line := range strings.Lines(text) {
 		if f := strings.Split(strings.TrimSpace(line), ", "); len(f) >= 4 {
-			list = append(list, Voter{ID: f[0], Name: f[2], Peer: f[3], Votes: f[1] == "started" && f[len(f)-1] == "false"})
+			list = append(list, Voter{ID: f[0], Name: f[2], Peer: f[3],
+				Votes: f[1] == "started" && f[len(f)-1] == "false"})
 		}
 	}
 	return list

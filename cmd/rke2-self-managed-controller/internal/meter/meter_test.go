@@ -43,7 +43,8 @@ func TestAPodsGPUsAreCountedOnceWhateverHappensBetween(t *testing.T) {
 	require.Equal(t, "140", page.Records[2].Quantity, "it ended 70 s after what was counted, with two GPUs")
 	require.Len(t, look(9*time.Minute, ended, ended).Records, 3)
 	evicted := "u2 mem-a Failed 2026-01-02T03:00:30Z 2"
-	require.Len(t, look(12*time.Minute, ended, ended, evicted).Records, 3, "an evicted pod stays listed, and holds nothing")
+	require.Len(t, look(12*time.Minute, ended, ended, evicted).Records, 3,
+		"an evicted pod stays listed, and holds nothing")
 }
 
 func TestAPodThatACutListLacksIsCountedOnWhenItIsListedAgain(t *testing.T) {

@@ -19,7 +19,8 @@ func (w work) voters(ctx context.Context, on adapter.Member) ([]machine.Voter, e
 	}
 	list := machine.VotersOf(text)
 	if len(list) == 0 {
-		return nil, adapter.Fail("ETCD_SILENT", adapter.OwnerNode, true, "etcd on %s lists no members", machine.Name(on))
+		return nil, adapter.Fail("ETCD_SILENT", adapter.OwnerNode, true, "etcd on %s lists no members",
+			machine.Name(on))
 	}
 	return list, nil
 }

@@ -104,8 +104,8 @@ func (l *lab) grow(component string, count int) (ids []string) {
 		l.grown++
 		id := fmt.Sprintf("mem_%s%d", component, n)
 		l.members = append(l.members, adapter.Member{ID: id, ComponentKey: component, Index: n, Status: "pending",
-			Node: adapter.Node{ID: "nod_" + id, Name: "node", Address: fmt.Sprintf("127.0.8.%d", n+1), Shape: "baremetal",
-				SealingKey: l.SealingKey()}})
+			Node: adapter.Node{ID: "nod_" + id, Name: "node", Address: fmt.Sprintf("127.0.8.%d", n+1),
+				Shape: "baremetal", SealingKey: l.SealingKey()}})
 		ids = append(ids, id)
 	}
 	return ids
@@ -157,10 +157,12 @@ func (l *lab) dispatch(id string, kind adapter.Kind, within time.Duration, targe
 			}
 		}
 	}
-	return adapter.Dispatch{OperationID: id, Kind: kind, Attempt: 1, Deadline: time.Now().Add(within), CorrelationID: "c",
+	return adapter.Dispatch{OperationID: id, Kind: kind, Attempt: 1, Deadline: time.Now().Add(within),
+		CorrelationID: "c",
 		Instance: adapter.Instance{ID: "ins_1", Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "rke2",
 			Version: "1.1.0", Config: json.RawMessage(`{}`), Components: []adapter.ComponentCount{
-				{Key: machine.Server, Count: counts[machine.Server]}, {Key: machine.Agent, Count: counts[machine.Agent]}}},
+				{Key: machine.Server, Count: counts[machine.Server]},
+				{Key: machine.Agent, Count: counts[machine.Agent]}}},
 		Members: l.members, Targets: targets, Platform: l.grant.Access()}
 }
 
@@ -212,7 +214,8 @@ func (l *lab) look(node string) standin.View {
 func (l *lab) pods(node, kept, free string) {
 	l.t.Helper()
 	require.NoError(l.t, standin.Arrange(l.state, node, []standin.Pod{
-		{Namespace: "shop", Name: kept, UID: kept, Node: node, Kind: "ReplicaSet", Labels: map[string]string{"app": kept}},
+		{Namespace: "shop", Name: kept, UID: kept, Node: node, Kind: "ReplicaSet",
+			Labels: map[string]string{"app": kept}},
 		{Namespace: "shop", Name: free, UID: free, Node: node, Kind: "ReplicaSet"},
 	}, []standin.Budget{{Namespace: "shop", Name: kept, Labels: map[string]string{"app": kept}}},
 		standin.Event{Namespace: "shop", Name: kept, Type: "Warning", Reason: "FailedScheduling",
@@ -276,7 +279,9 @@ func TestAJoinThatFailsLeavesNoMemberOfEtcd(t *testing.T) {
 	d := l.dispatch("op_2", adapter.MembersAdd, 8*time.Second, ids...)
 	d.Change = json.RawMessage(`{"components":[{"key":"server","count":2}]}`)
 	l.begin(d)
-	require.Eventually(t, func() bool { return len(l.look("mem-server0").Voters) == 2 }, time.Minute, 10*time.Millisecond,
+	require.Eventually(t, func() bool {
+		return len(l.look("mem-server0").Voters) == 2
+	}, time.Minute, 10*time.Millisecond,
 		"the member that never started is in etcd meanwhile")
 	status := l.until("op_2", func(s adapter.Status) bool { return s.State.Terminal() })
 	require.Equal(t, adapter.StateFailed, status.State)

@@ -199,7 +199,8 @@ func (w work) serves(ctx context.Context, member adapter.Member, by *adapter.Mem
 		`grep -Ec "` + line + `")" = 1`}}
 	if member.ComponentKey == machine.Server {
 		probes = append([][2]string{
-			{"supervisor", `"$k" --kubeconfig "$R` + machine.SupervisorPath + `" get --raw=/v1-rke2/readyz > /dev/null`},
+			{"supervisor", `"$k" --kubeconfig "$R` + machine.SupervisorPath +
+				`" get --raw=/v1-rke2/readyz > /dev/null`},
 			{"apiserver", machine.Plain + ` get --raw=/readyz > /dev/null`},
 		}, append(probes, [2]string{"etcd", machine.Plain + " " + machine.InEtcd(member) +
 			` member list | ` +
@@ -211,7 +212,8 @@ func (w work) serves(ctx context.Context, member adapter.Member, by *adapter.Mem
 		w.Progress("waiting for "+name, 30, fmt.Sprintf("%s: waiting for its %s", name, one[0]))
 		probe := adapter.Probe{Exec: &adapter.ExecProbe{Command: machine.Shell(machine.KubectlHead + one[1])},
 			Attempts: 1000, IntervalSeconds: 0.3, TimeoutSeconds: 15}
-		if _, err := w.Do(ctx, on, prefix+"ready."+one[0]+"."+name, probe, adapter.Within(machine.JoinTime)); err != nil {
+		if _, err := w.Do(ctx, on, prefix+"ready."+one[0]+"."+name, probe,
+			adapter.Within(machine.JoinTime)); err != nil {
 			return err
 		}
 	}

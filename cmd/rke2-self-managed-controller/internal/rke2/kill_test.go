@@ -190,8 +190,8 @@ func (p *processLab) removed(round, killAt int) (steps int) {
 // has left can come back.
 func inOrder(t *testing.T, ledger []platform.Entry, operation, member string) {
 	t.Helper()
-	order := []string{"cordon.", "lead.", ".leave.stop", ".leave.unvote.", ".leave.forget.node.", ".leave.forget.secret.",
-		"." + member + ".teardown"}
+	order := []string{"cordon.", "lead.", ".leave.stop", ".leave.unvote.", ".leave.forget.node.",
+		".leave.forget.secret.", "." + member + ".teardown"}
 	next, left := 0, map[string]int{}
 	for _, entry := range ledger {
 		if !strings.HasPrefix(entry.Key, operation+".") {

@@ -52,8 +52,8 @@ func (w work) empty(ctx context.Context, targets, out []adapter.Member) error {
 			return err
 		}
 		if result.State != adapter.TaskSucceeded && !strings.Contains(result.Stderr, "NotFound") {
-			return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "%s was not cordoned: %s", machine.Name(member),
-				strings.TrimSpace(result.Stderr))
+			return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "%s was not cordoned: %s",
+				machine.Name(member), strings.TrimSpace(result.Stderr))
 		}
 	}
 	lost := 0
@@ -213,7 +213,8 @@ func (w work) proveGone(ctx context.Context, by adapter.Member, targets []adapte
 	for _, one := range list {
 		for _, member := range targets {
 			if one.Of(member) {
-				return adapter.Fail("ETCD_MEMBER_LEFT", adapter.OwnerAdapter, true, "etcd still has the member %s", one.Name)
+				return adapter.Fail("ETCD_MEMBER_LEFT", adapter.OwnerAdapter, true,
+					"etcd still has the member %s", one.Name)
 			}
 		}
 	}
@@ -282,7 +283,8 @@ func (w work) doors(ctx context.Context, verb string) error {
 		return err
 	}
 	for _, member := range w.Targets() {
-		if _, err := w.Do(ctx, by, verb+"."+machine.Name(member), machine.Kubectl(verb, machine.Name(member))); err != nil {
+		if _, err := w.Do(ctx, by, verb+"."+machine.Name(member),
+			machine.Kubectl(verb, machine.Name(member))); err != nil {
 			return err
 		}
 		if verb == "uncordon" && member.Status == string(adapter.MemberDrained) {

@@ -14,7 +14,8 @@ import (
 // mutants are faults that lose clusters, planted one at a time, each with the test that must find it.
 var mutants = []struct{ name, file, was, is, test string }{
 	{"a server is removed before its drain", "leave.go",
-		"	err := w.empty(ctx, targets, targets)\n	if err == nil {\n		err = w.Commit()\n	}\n", "	err := w.Commit()\n",
+		"	err := w.empty(ctx, targets, targets)\n	if err == nil {\n		err = w.Commit()\n	}\n",
+		"	err := w.Commit()\n",
 		"TestAServerStaysInEtcdUntilItIsEmpty"},
 	{"a token is in the log", "join.go",
 		"	join, pinned, token := \"\", \"\", ofServers\n",
@@ -45,7 +46,8 @@ func TestEachMutantIsFound(t *testing.T) {
 			require.NoError(t, err)
 			at := filepath.Join(t.TempDir(), "overlay.json")
 			require.NoError(t, os.WriteFile(at, overlay, 0o600))
-			command := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-run", "^"+one.test+"$", ".")
+			command := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-run",
+				"^"+one.test+"$", ".")
 			command.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+at, "RKE2_MUTANT=1")
 			said, err := command.CombinedOutput()
 			require.Error(t, err, "nothing found it:\n%s", said)

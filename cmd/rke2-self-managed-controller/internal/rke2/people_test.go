@@ -102,8 +102,8 @@ func TestMorePodsThanOneOutputHoldsAreToldAndDrained(t *testing.T) {
 		var pods []standin.Pod
 		for i := range count {
 			name := fmt.Sprintf("web-%d", i)
-			pods = append(pods, standin.Pod{Namespace: "shop", Name: name, UID: name, Node: "mem-agent1", Kind: "ReplicaSet",
-				Labels: map[string]string{"long": strings.Repeat("x", label)}})
+			pods = append(pods, standin.Pod{Namespace: "shop", Name: name, UID: name, Node: "mem-agent1",
+				Kind: "ReplicaSet", Labels: map[string]string{"long": strings.Repeat("x", label)}})
 		}
 		require.NoError(t, standin.Arrange(l.state, "mem-server0", pods, nil))
 	}

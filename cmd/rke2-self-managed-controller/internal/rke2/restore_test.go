@@ -222,8 +222,8 @@ func TestARollbackPassesOverAServerWhoseNodeIsAway(t *testing.T) {
 	require.Equal(t, string(adapter.MemberFailed), l.members[2].Status)
 	require.Equal(t, []string{"mem-server0", "mem-server1"}, l.look("mem-server0").Voters)
 	for _, entry := range l.stand.Since(0) {
-		require.False(t, strings.HasPrefix(entry.Key, "op_3.") && (entry.Member == "mem_server2" || entry.Member == "mem_agent4"),
-			entry.Key)
+		require.False(t, strings.HasPrefix(entry.Key, "op_3.") &&
+			(entry.Member == "mem_server2" || entry.Member == "mem_agent4"), entry.Key)
 	}
 	l.members[2].Node.Reachable = nil
 	recovery := l.dispatch("op_4", adapter.MemberRecover, time.Minute, "mem_server2")

@@ -177,13 +177,14 @@ func (w work) partakers() (list []adapter.Member) {
 
 // change saves etcd and restarts the members in order.
 func (w work) change(ctx context.Context, to move) error {
-	name := machine.UpgradeName(to.from.String()) + strings.ReplaceAll(strings.ToLower(w.Dispatch().OperationID), "_", "-")
+	name := machine.UpgradeName(to.from.String()) +
+		strings.ReplaceAll(strings.ToLower(w.Dispatch().OperationID), "_", "-")
 	made, err := w.snapshot(ctx, to.by, to.config, name)
 	if err != nil {
 		return err
 	}
-	if err := w.Evidence("snapshot", map[string]any{"name": made.Name, "server": machine.Name(to.by), "bytes": made.Bytes,
-		"savedAt": made.At}); err != nil {
+	if err := w.Evidence("snapshot", map[string]any{"name": made.Name, "server": machine.Name(to.by),
+		"bytes": made.Bytes, "savedAt": made.At}); err != nil {
 		return err
 	}
 	if _, err := w.Try(ctx, to.by, "prune", machine.Prune(), adapter.Within(machine.Quick)); err != nil {

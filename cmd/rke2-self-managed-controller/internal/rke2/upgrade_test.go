@@ -56,13 +56,13 @@ func TestAnUpgradeSavesEtcdAndGoesServerByServerAndARollbackRestores(t *testing.
 	l.carry(create, adapter.StateSucceeded)
 	require.Equal(t, every(old, 6), l.runs("mem-server0"))
 
-	code, body := l.send(http.MethodPut, adapter.OperationPath("op_2"), l.moved("op_2", adapter.InstanceUpgrade, old, far),
-		nil)
+	code, body := l.send(http.MethodPut, adapter.OperationPath("op_2"),
+		l.moved("op_2", adapter.InstanceUpgrade, old, far), nil)
 	require.Equal(t, http.StatusUnprocessableEntity, code, body)
 	require.Contains(t, body, "go from v1.36.3+rke2r1 to v1.37 first, then to v1.38.0+rke2r1")
 	other := l.moved("op_2", adapter.InstanceUpgrade, old, next)
-	other.Change = json.RawMessage(strings.Replace(string(other.Change), `"upgradeBatch"`, `"cni":"none","upgradeBatch"`,
-		1))
+	other.Change = json.RawMessage(strings.Replace(string(other.Change), `"upgradeBatch"`,
+		`"cni":"none","upgradeBatch"`, 1))
 	code, body = l.send(http.MethodPut, adapter.OperationPath("op_2"), other, nil)
 	require.Equal(t, http.StatusUnprocessableEntity, code, body)
 	require.Contains(t, body, "change.to.config.cni")
@@ -90,8 +90,8 @@ func TestAnUpgradeSavesEtcdAndGoesServerByServerAndARollbackRestores(t *testing.
 	require.Equal(t, "STATE_LOST", plan.Reasons[0].Code)
 	require.Equal(t, "state", plan.WorkLost[0].Kind)
 	require.Contains(t, plan.Message, "is lost")
-	code, body = l.send(http.MethodPut, adapter.OperationPath("op_4"), l.moved("op_4", adapter.InstanceUpgrade, next, old),
-		nil)
+	code, body = l.send(http.MethodPut, adapter.OperationPath("op_4"),
+		l.moved("op_4", adapter.InstanceUpgrade, next, old), nil)
 	require.Equal(t, http.StatusUnprocessableEntity, code, body)
 	require.Contains(t, body, "roll back")
 
@@ -149,7 +149,8 @@ func TestAReleaseThatANodeLacksStopsNothing(t *testing.T) {
 	create := l.dispatch("op_1", adapter.InstanceCreate, time.Minute)
 	create.Instance.Config = ofRelease(standin.Releases[0])
 	l.carry(create, adapter.StateSucceeded)
-	status := l.carry(l.moved("op_2", adapter.InstanceUpgrade, standin.Releases[0], "v1.37.9+rke2r1"), adapter.StateFailed)
+	status := l.carry(l.moved("op_2", adapter.InstanceUpgrade, standin.Releases[0], "v1.37.9+rke2r1"),
+		adapter.StateFailed)
 	require.Equal(t, "RELEASE_MISSING", status.Error.Code)
 	for _, entry := range l.stand.Since(0) {
 		require.False(t, strings.HasPrefix(entry.Key, "op_2.") && entry.Kind == adapter.TaskStopProcess, entry.Key)
@@ -178,9 +179,10 @@ func (l *lab) act(name, key, input string, out any) {
 func (l *lab) action(name, key, input string) (code int, body string) {
 	l.t.Helper()
 	d := l.dispatch("", adapter.InstanceCreate, time.Minute)
-	return l.send(http.MethodPost, adapter.ActionPath("ins_1", name), adapter.ActionRequest{Input: json.RawMessage(input),
-		IdempotencyKey: key, Requester: adapter.Requester{ID: "usr_1", Kind: "user"}, Instance: d.Instance,
-		Members: d.Members, Platform: d.Platform}, nil)
+	return l.send(http.MethodPost, adapter.ActionPath("ins_1", name),
+		adapter.ActionRequest{Input: json.RawMessage(input),
+			IdempotencyKey: key, Requester: adapter.Requester{ID: "usr_1", Kind: "user"}, Instance: d.Instance,
+			Members: d.Members, Platform: d.Platform}, nil)
 }
 
 func (l *lab) observe() (seen adapter.Observation) {

@@ -154,8 +154,10 @@ func (a api) get(call command) error {
 		}
 	case "events":
 		for _, e := range a.Events {
-			items = append(items, map[string]any{"lastTimestamp": "2026-01-02T03:04:05Z", "type": e.Type, "reason": e.Reason,
-				"message": e.Message, "involvedObject": map[string]any{"kind": "Pod", "namespace": e.Namespace, "name": e.Name}})
+			items = append(items, map[string]any{"lastTimestamp": "2026-01-02T03:04:05Z", "type": e.Type,
+				"reason":  e.Reason,
+				"message": e.Message, "involvedObject": map[string]any{"kind": "Pod", "namespace": e.Namespace,
+					"name": e.Name}})
 		}
 	case "pdb":
 		for _, b := range a.Budgets {
@@ -268,7 +270,9 @@ func (a api) remove(call command) error {
 	case "secret":
 		delete(a.Passwords, strings.TrimSuffix(name, ".node-password.rke2"))
 	case "pod":
-		a.Pods = slices.DeleteFunc(a.Pods, func(p Pod) bool { return p.Name == name && p.Namespace == call.flags["-n"] })
+		a.Pods = slices.DeleteFunc(a.Pods, func(p Pod) bool {
+			return p.Name == name && p.Namespace == call.flags["-n"]
+		})
 	}
 	return nil
 }
@@ -286,7 +290,8 @@ func (a api) etcdctl(on string, args []string) error {
 			if m.Name == "" {
 				state = "unstarted"
 			}
-			_, err := fmt.Fprintf(a.out, "%x, %s, %s, %s, , %t\n", m.ID, state, m.Name, strings.Join(m.PeerURLs, ","), m.Learner)
+			_, err := fmt.Fprintf(a.out, "%x, %s, %s, %s, , %t\n", m.ID, state, m.Name,
+				strings.Join(m.PeerURLs, ","), m.Learner)
 			if err != nil {
 				return err
 			}

@@ -27,8 +27,9 @@ func Install(ctx context.Context, nodes Doer, task sandbox.Task, program, state 
 		at["/usr/local/lib/rke2/"+one+"/bin/rke2"] = one
 	}
 	for path, one := range at {
-		raw, err := json.Marshal(adapter.WriteFile{Path: path, Mode: "0755", MakeDirs: true, Content: Script(program, state,
-			one)})
+		raw, err := json.Marshal(adapter.WriteFile{Path: path, Mode: "0755", MakeDirs: true,
+			Content: Script(program, state,
+				one)})
 		if err != nil {
 			return err
 		}
@@ -42,5 +43,6 @@ func Install(ctx context.Context, nodes Doer, task sandbox.Task, program, state 
 
 // Script is a program that says it is a release, and calls a program that calls [Main].
 func Script(program, state, release string) string {
-	return fmt.Sprintf("#!/bin/sh\nexec env %s='%s' %s='%s' '%s' \"$@\"\n", StateVar, state, ReleaseVar, release, program)
+	return fmt.Sprintf("#!/bin/sh\nexec env %s='%s' %s='%s' '%s' \"$@\"\n", StateVar, state, ReleaseVar,
+		release, program)
 }

@@ -31,7 +31,8 @@ func authority() (certificate, key string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "rke2-server-ca (stand-in)"},
+	template := &x509.Certificate{SerialNumber: big.NewInt(1),
+		Subject:   pkix.Name{CommonName: "rke2-server-ca (stand-in)"},
 		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().AddDate(10, 0, 0), IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, made.Public(), made)

@@ -162,8 +162,8 @@ func (s store) admit(server bool, with settings, token string) (identity, error)
 					return refuse("etcdserver: unhealthy cluster: %v was never started", m.PeerURLs)
 				}
 			}
-			c.Etcd = append(c.Etcd, etcdMember{ID: number(), PeerURLs: []string{"https://" + with.keys["node-ip"] + ":2380"},
-				Node: me.Node, Learner: true})
+			c.Etcd = append(c.Etcd, etcdMember{ID: number(),
+				PeerURLs: []string{"https://" + with.keys["node-ip"] + ":2380"}, Node: me.Node, Learner: true})
 		}
 		return nil
 	})
@@ -184,7 +184,8 @@ func (s store) begin(with settings, me identity, own string) error {
 		*c = cluster{CA: ca, CAKey: key, AgentPassword: agents, Leader: me.Node, Nodes: map[string]*node{},
 			Requests: map[string]*request{}, Bindings: map[string]bool{}, Applied: map[string]bool{},
 			Passwords: map[string]string{me.Node: own}}
-		c.Etcd = []etcdMember{{ID: number(), PeerURLs: []string{"https://" + with.keys["node-ip"] + ":2380"}, Node: me.Node}}
+		c.Etcd = []etcdMember{{ID: number(), PeerURLs: []string{"https://" + with.keys["node-ip"] + ":2380"},
+			Node: me.Node}}
 		return write(filepath.Join(s.dir, "a"+digest(agents)[:24]), []byte(me.Key))
 	})
 }

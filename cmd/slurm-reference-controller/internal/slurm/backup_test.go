@@ -56,7 +56,8 @@ func anotherInstanceTakesOver(t *testing.T, bound volumes, made backup.Backup, q
 		b.bind(&b.current.Members[i], bound)
 	}
 	b.succeeds(b.p.Run(b.base, b.current, patience))
-	b.does(alice, "state.restore", map[string]any{"backup": made.Name, "digest": made.Digest, "force": true}, &restored{})
+	b.does(alice, "state.restore", map[string]any{"backup": made.Name, "digest": made.Digest, "force": true},
+		&restored{})
 	require.Equal(t, "JobHeldUser", b.job(q.held, "PENDING").Reason)
 	require.Equal(t, "alice|prj_1|COMPLETED\n",
 		b.on(b.current.Members[0].ID, "sacct -a -X -n -P -o User,Account,State -j "+q.ended))
@@ -179,7 +180,8 @@ func whatWasThereRunsOn(t *testing.T, b *bench, made backup.Backup) {
 	newest := b.next()
 	controller, dir := b.current.Members[0].ID, "/var/lib/slurm-backup/"
 	b.on(controller, "cd "+dir+" && cp -rp "+made.Name+" 20000101T000000Z && cd 20000101T000000Z && "+
-		"echo broken > state.tar.gz && sha256sum about accounts.tar.gz jobs people slurm.conf state.tar.gz > SHA256SUMS")
+		"echo broken > state.tar.gz && sha256sum about accounts.tar.gz jobs people slurm.conf state.tar.gz > "+
+		"SHA256SUMS")
 	code, raw := b.tries(alice, "state.restore", map[string]any{"backup": "20000101T000000Z", "force": true})
 	require.Equal(t, http.StatusUnprocessableEntity, code, "%s", raw)
 	require.Contains(t, string(raw), "RESTORE_FAILED")

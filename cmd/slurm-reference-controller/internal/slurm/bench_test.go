@@ -43,7 +43,8 @@ func newBench(t *testing.T, instance string, workers int, config ...string) *ben
 func prepareBench(t *testing.T, instance string, workers int) *bench {
 	t.Helper()
 	adaptertest.Require(t, "slurmctld", "slurmd", "munged", "srun", "mariadbd", "slurmdbd")
-	b := &bench{t: t, address: adaptertest.Address(t), p: adaptertest.New(t, "slurm-reference", adaptertest.Namespaces())}
+	b := &bench{t: t, address: adaptertest.Address(t), p: adaptertest.New(t, "slurm-reference",
+		adaptertest.Namespaces())}
 	b.dir = t.TempDir()
 	app, err := App(readManifest(t), b.dir, mend.New())
 	require.NoError(t, err)
@@ -102,7 +103,8 @@ func (b *bench) status(d adapter.Dispatch) (status adapter.Status) {
 
 func (b *bench) awaits(d adapter.Dispatch, what string, seen func(adapter.Status) bool) (status adapter.Status) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool { status = b.status(d); return seen(status) }, patience, 50*time.Millisecond, what)
+	require.Eventually(b.t, func() bool { status = b.status(d); return seen(status) }, patience,
+		50*time.Millisecond, what)
 	return status
 }
 
@@ -180,7 +182,8 @@ func (b *bench) add(indexes ...int) []string {
 		b.current.Members = append(b.current.Members[:len(b.current.Members):len(b.current.Members)], member)
 		ids = append(ids, member.ID)
 	}
-	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: layout.ComponentWorker, Count: len(indexes)}}}
+	change := adapter.AddChange{Components: []adapter.ComponentCount{{Key: layout.ComponentWorker,
+		Count: len(indexes)}}}
 	status := b.run(adapter.MembersAdd, change, ids...)
 	for _, one := range status.Members {
 		require.Equal(b.t, adapter.MemberActive, one.Status)

@@ -20,7 +20,8 @@ func check(_ context.Context, d adapter.Dispatch) error {
 			workers++
 		case layout.ComponentLogin:
 		default:
-			return adapter.Reject("UNKNOWN_COMPONENT", path+".componentKey", "slurm has no component %q", member.ComponentKey)
+			return adapter.Reject("UNKNOWN_COMPONENT", path+".componentKey", "slurm has no component %q",
+				member.ComponentKey)
 		}
 		if !layout.ValidHost(member.Host()) || member.Node.SealingKey == "" {
 			return adapter.Reject("NODE_INCOMPLETE", path+".node",

@@ -37,7 +37,8 @@ func clusterDispatch(p *adaptertest.Platform, instance, address string, workers 
 			Config: json.RawMessage(`{"partitionName":"batch"}`),
 		},
 		Members: []adapter.Member{
-			{ID: "mem_c" + instance, ComponentKey: layout.ComponentController, Status: "pending", Node: p.Node(address)},
+			{ID: "mem_c" + instance, ComponentKey: layout.ComponentController, Status: "pending",
+				Node: p.Node(address)},
 		},
 		Platform: p.Access(),
 	}

@@ -36,7 +36,9 @@ func drainWaits(t *testing.T, b *bench, worker string) {
 	require.Equal(t, worker, waiting.WaitsFor[0].MemberID)
 	require.WithinDuration(t, time.Now(), waiting.WaitsFor[0].Since, patience)
 	b.on(worker, "touch "+letGo)
-	ended := b.succeeds(b.awaits(d, "the drain does not end", func(s adapter.Status) bool { return s.State.Terminal() }))
+	ended := b.succeeds(b.awaits(d, "the drain does not end", func(s adapter.Status) bool {
+		return s.State.Terminal()
+	}))
 	require.Empty(t, ended.WaitsFor)
 	require.Equal(t, adapter.MemberDrained, ended.Members[0].Status)
 	var evidence map[string]struct {

@@ -52,7 +52,8 @@ func TestJobsTellWhatUsersOfSlurmAskFor(t *testing.T) {
 }
 
 func arraysAreTold(t *testing.T, b *bench) {
-	script := "#!/bin/sh\nsrun -n1 sh -c 'echo task $SLURM_ARRAY_TASK_ID'; echo odd >&2; test $SLURM_ARRAY_TASK_ID != 2\n"
+	script := "#!/bin/sh\nsrun -n1 sh -c 'echo task $SLURM_ARRAY_TASK_ID'; echo odd >&2; " +
+		"test $SLURM_ARRAY_TASK_ID != 2\n"
 	array := b.submit(script, map[string]any{"array": "1-3%1", "separateErrors": true, "name": "many"})
 	after := b.submit("#!/bin/sh\ntrue\n", map[string]any{"dependency": "afterok:" + array})
 	waiting := b.job(after, "PENDING")
@@ -123,7 +124,8 @@ func jobsAreHeldAndQueuedAgain(t *testing.T, b *bench) {
 	require.Equal(t, "JobHeldUser", b.job(id, "PENDING").Reason)
 	ask("release", id)
 	b.job(id, "RUNNING")
-	require.Equal(t, "JOB_STATE", b.refused("queue.requeue", b.submit("#!/bin/sh\n", map[string]any{"held": true})).Code)
+	require.Equal(t, "JOB_STATE", b.refused("queue.requeue", b.submit("#!/bin/sh\n",
+		map[string]any{"held": true})).Code)
 	ask("requeue", id)
 	ask("hold", id)
 	require.Contains(t, b.job(id, "PENDING").Reason, "Held")

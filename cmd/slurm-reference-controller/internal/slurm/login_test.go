@@ -62,8 +62,9 @@ func (a *authorities) issue(instance string) func(json.RawMessage) (map[string]a
 		require.NoError(a.t, err)
 		a.asked++
 		return map[string]any{
-			"certificate": a.sign(a.hosts, ssh.HostCert, key, input.MemberID, instance), "principals": []string{instance},
-			"expiresAt": time.Now().Add(time.Hour), "peopleAuthorities": []string{line(a.people.PublicKey())},
+			"certificate": a.sign(a.hosts, ssh.HostCert, key, input.MemberID, instance),
+			"principals":  []string{instance},
+			"expiresAt":   time.Now().Add(time.Hour), "peopleAuthorities": []string{line(a.people.PublicKey())},
 			"endpointPrincipals": []string{"login." + instance},
 		}, nil
 	}
@@ -94,7 +95,8 @@ func (a *authorities) visitor(address, instance, person string) visitor {
 	}
 	return visitor{t: a.t, address: address, key: line(signer.PublicKey()), options: []string{
 		"-F", "none", "-o", "BatchMode=yes", "-o", "HostKeyAlias=" + instance, "-o", "StrictHostKeyChecking=yes",
-		"-o", "UserKnownHostsFile=" + filepath.Join(dir, "known"), "-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none",
+		"-o", "UserKnownHostsFile=" + filepath.Join(dir, "known"), "-o", "IdentitiesOnly=yes", "-o",
+		"IdentityAgent=none",
 		"-i", filepath.Join(dir, "key"), "-o", "CertificateFile=" + filepath.Join(dir, "key-cert.pub")}}
 }
 

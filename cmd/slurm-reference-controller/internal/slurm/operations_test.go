@@ -213,7 +213,9 @@ func TestMemberThatDoesNotComeUpLeavesNoTraceInSlurm(t *testing.T) {
 		func(s adapter.Status) bool { return s.Phase == "starting workers" },
 	)
 	b.p.Call(b.base, http.MethodPost, adapter.CancelPath(off.OperationID), adapter.CancelRequest{Attempt: 1}, nil)
-	ended := b.awaits(off, "the canceled addition does not end", func(s adapter.Status) bool { return s.State.Terminal() })
+	ended := b.awaits(off, "the canceled addition does not end", func(s adapter.Status) bool {
+		return s.State.Terminal()
+	})
 	require.Equal(t, adapter.StateCanceled, ended.State)
 	require.NotContains(t, b.on(kept[0].ID, "cat /etc/slurm/slurm.conf; sinfo -N -h"), "w1")
 	b.on(bad.ID, "chmod 644 /usr/sbin/slurmd.broken")

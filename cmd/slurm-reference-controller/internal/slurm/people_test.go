@@ -105,7 +105,8 @@ func jobsRunInHomes(t *testing.T, b *bench) {
 	nobody := awaitJob(t, b.p, b.base, b.current, b.submit("#!/bin/sh\nid -un\n", nil), "COMPLETED")
 	require.Equal(t, "nobody\n", nobody.Output, "a requester without an account")
 
-	taken := adapter.Requester{ID: "usr_x", Kind: "user", Posix: &adapter.PosixIdentity{Name: "carol", UID: 1004, GID: 1004}}
+	taken := adapter.Requester{ID: "usr_x", Kind: "user", Posix: &adapter.PosixIdentity{Name: "carol", UID: 1004,
+		GID: 1004}}
 	for want, who := range map[string]adapter.Requester{
 		"ACCOUNT_TAKEN": taken,
 		adapter.CodeInvalid: {ID: "usr_x", Kind: "user",

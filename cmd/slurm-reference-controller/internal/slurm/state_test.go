@@ -49,7 +49,8 @@ func (b *bench) bind(member *adapter.Member, bound volumes) {
 // controllerOf returns a controller on a node of its own.
 func (b *bench) controllerOf(index int) adapter.Member {
 	member := b.member(index)
-	member.ID, member.ComponentKey = "mem_controller"+string(rune('a'+index))+b.current.Instance.ID, layout.ComponentController
+	member.ID, member.ComponentKey = "mem_controller"+string(rune('a'+index))+b.current.Instance.ID,
+		layout.ComponentController
 	return member
 }
 
@@ -116,7 +117,8 @@ func (q *queueUnderTest) goesOn(t *testing.T) {
 	ended, err := time.Parse(time.RFC3339, b.job(id, "COMPLETED").Ended)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { // slurmctld saves what it has taken some seconds later
-		saved, err := strconv.ParseInt(strings.TrimSpace(b.on(controller, "stat -c %Y /var/lib/slurm/slurmctld/job_state")), 10, 64)
+		saved, err := strconv.ParseInt(strings.TrimSpace(b.on(controller,
+			"stat -c %Y /var/lib/slurm/slurmctld/job_state")), 10, 64)
 		return err == nil && saved > ended.Unix()
 	}, patience, 200*time.Millisecond)
 }

@@ -11,6 +11,18 @@ import (
 
 // Columns of each table, in the order that its scan function expects, qualified by the table's name.
 const (
+	AdapterColumns = `adapter.id,
+		adapter.name,
+		adapter.url,
+		adapter.authority,
+		adapter.description,
+		adapter.last_seen_at,
+		adapter.last_error,
+		adapter.narrow_calls,
+		adapter.tenant_id,
+		adapter.project_id,
+		adapter.service_account_id,
+		adapter.created_at`
 	AllocationColumns = `allocation.id,
 		allocation.tenant_id,
 		allocation.project_id,
@@ -74,6 +86,50 @@ const (
 		artifact_part.platform,
 		artifact_part.title,
 		artifact_part.parent`
+	ArtifactSmokeColumns = `artifact_smoke.id,
+		artifact_smoke.artifact_id,
+		artifact_smoke.tenant_id,
+		artifact_smoke.digest,
+		artifact_smoke.summary,
+		artifact_smoke.passed,
+		artifact_smoke.submitted_by,
+		artifact_smoke.runner_id,
+		artifact_smoke.created_at`
+	ArtifactSourceColumns = `artifact_source.id,
+		artifact_source.tenant_id,
+		artifact_source.name,
+		artifact_source.kind,
+		artifact_source.location,
+		artifact_source.region,
+		artifact_source.signature_policy,
+		artifact_source.credential_user,
+		artifact_source.keeper,
+		artifact_source.credential_at,
+		artifact_source.disabled_at,
+		artifact_source.created_by,
+		artifact_source.created_at`
+	AuditEntryColumns = `audit_entry.id,
+		audit_entry.tenant_id,
+		audit_entry.project_id,
+		audit_entry.actor_kind,
+		audit_entry.actor_id,
+		audit_entry.actor_name,
+		audit_entry.permission_key,
+		audit_entry.action,
+		audit_entry.allowed,
+		audit_entry.object_id,
+		audit_entry.before,
+		audit_entry.after,
+		audit_entry.reason,
+		audit_entry.code,
+		audit_entry.repeats,
+		audit_entry.correlation_id,
+		audit_entry.trace_id,
+		audit_entry.instance_id,
+		audit_entry.app_slug,
+		audit_entry.origin,
+		audit_entry.break_glass,
+		audit_entry.created_at`
 	ComputeNodeColumns = `compute_node.id,
 		compute_node.name,
 		compute_node.address,
@@ -105,6 +161,33 @@ const (
 		compute_node.lost,
 		compute_node.deleted_at,
 		compute_node.created_at`
+	ControlPlaneShareColumns = `control_plane_share.id,
+		control_plane_share.tenant_id,
+		control_plane_share.project_id,
+		control_plane_share.instance_id,
+		control_plane_share.owner_project_id,
+		control_plane_share.status,
+		control_plane_share.reason,
+		control_plane_share.offered_by,
+		control_plane_share.answered_by,
+		control_plane_share.ended_by,
+		control_plane_share.end_reason,
+		control_plane_share.answered_at,
+		control_plane_share.ended_at,
+		control_plane_share.created_at`
+	EntitlementColumns = `entitlement.id,
+		entitlement.tenant_id,
+		entitlement.project_id,
+		entitlement.app_slug,
+		entitlement.granted_by,
+		entitlement.reason,
+		entitlement.max_instances,
+		entitlement.max_members,
+		entitlement.max_gpus,
+		entitlement.versions,
+		entitlement.expires_at,
+		entitlement.revoked_at,
+		entitlement.created_at`
 	EventColumns = `app_instance_event.id,
 		app_instance_event.tenant_id,
 		app_instance_event.project_id,
@@ -125,6 +208,23 @@ const (
 		app_instance_event.correlation_id,
 		app_instance_event.trace_id,
 		app_instance_event.occurred_at`
+	EvidenceRunnerColumns = `evidence_runner.id,
+		evidence_runner.name,
+		evidence_runner.public_key,
+		evidence_runner.created_by,
+		evidence_runner.revoked_at,
+		evidence_runner.revoke_reason,
+		evidence_runner.created_at`
+	GenerationColumns = `instance_generation.id,
+		instance_generation.tenant_id,
+		instance_generation.project_id,
+		instance_generation.instance_id,
+		instance_generation.number,
+		instance_generation.manifest_id,
+		instance_generation.app_version,
+		instance_generation.config,
+		instance_generation.operation_id,
+		instance_generation.created_at`
 	InstanceColumns = `instance.id,
 		instance.tenant_id,
 		instance.project_id,
@@ -288,6 +388,165 @@ const (
 		operation_step.evidence,
 		operation_step.started_at,
 		operation_step.ended_at`
+	OrphanColumns = `orphan.id,
+		orphan.tenant_id,
+		orphan.project_id,
+		orphan.kind,
+		orphan.instance_id,
+		orphan.operation_id,
+		orphan.member_id,
+		orphan.node_id,
+		orphan.allocation_id,
+		orphan.owner,
+		orphan.message,
+		orphan.attempts,
+		orphan.last_error,
+		orphan.next_try_at,
+		orphan.created_at,
+		orphan.resolved_at,
+		orphan.resolution`
+	PolicyOverlayColumns = `policy_overlay.id,
+		policy_overlay.scope,
+		policy_overlay.tenant_id,
+		policy_overlay.project_id,
+		policy_overlay.revision,
+		policy_overlay.document,
+		policy_overlay.reason,
+		policy_overlay.updated_by,
+		policy_overlay.superseded_at,
+		policy_overlay.created_at`
+	ProjectColumns = `project.id,
+		project.tenant_id,
+		project.slug,
+		project.display_name,
+		project.max_members,
+		project.max_gpus,
+		project.max_volume_gib,
+		project.created_at`
+	PromotionColumns = `promotion.id,
+		promotion.object_id,
+		promotion.tenant_id,
+		promotion.from_stage,
+		promotion.to_stage,
+		promotion.canary_percent,
+		promotion.reason,
+		promotion.override,
+		promotion.actor_kind,
+		promotion.actor_id,
+		promotion.actor_name,
+		promotion.created_at`
+	PromotionEvidenceColumns = `promotion_evidence.id,
+		promotion_evidence.manifest_id,
+		promotion_evidence.tenant_id,
+		promotion_evidence.kind,
+		promotion_evidence.digest,
+		promotion_evidence.summary,
+		promotion_evidence.passed,
+		promotion_evidence.submitted_by,
+		promotion_evidence.runner_id,
+		promotion_evidence.created_at`
+	RoleBindingColumns = `role_binding.id,
+		role_binding.user_id,
+		role_binding.role,
+		role_binding.tenant_id,
+		role_binding.project_id,
+		role_binding.expires_at,
+		role_binding.revoked_at,
+		role_binding.granted_by,
+		role_binding.reason,
+		role_binding.break_glass,
+		role_binding.made_under,
+		role_binding.created_at`
+	SKUPriceColumns = `sku_price.id,
+		sku_price.sku,
+		sku_price.currency,
+		sku_price.hourly_micros,
+		sku_price.updated_at`
+	ServiceAccountColumns = `service_account.id,
+		service_account.tenant_id,
+		service_account.project_id,
+		service_account.name,
+		service_account.permission_keys,
+		service_account.limits,
+		service_account.deleted_at,
+		service_account.maker_id,
+		service_account.made_under,
+		service_account.updated_at,
+		service_account.created_at`
+	ServiceAccountKeyColumns = `service_account_key.id,
+		service_account_key.tenant_id,
+		service_account_key.project_id,
+		service_account_key.service_account_id,
+		service_account_key.expires_at,
+		service_account_key.revoked_at,
+		service_account_key.last_used_at,
+		service_account_key.replaced_by,
+		service_account_key.maker_id,
+		service_account_key.made_under,
+		service_account_key.created_at`
+	SignerKeyColumns = `signer_key.id,
+		signer_key.source_id,
+		signer_key.tenant_id,
+		signer_key.name,
+		signer_key.public_key,
+		signer_key.fingerprint,
+		signer_key.algorithm,
+		signer_key.valid_from,
+		signer_key.valid_until,
+		signer_key.revoked_at,
+		signer_key.revoke_reason,
+		signer_key.created_by,
+		signer_key.created_at`
+	TenantColumns = `tenant.id,
+		tenant.slug,
+		tenant.display_name,
+		coalesce(tenant.domains, '[]'),
+		tenant.platform,
+		tenant.created_at`
+	UserColumns = `person.id,
+		person.tenant_id,
+		person.email,
+		person.display_name,
+		person.disabled_at,
+		person.last_login_at,
+		person.invited_at,
+		person.invitation_ends_at,
+		person.accepted_at,
+		person.created_at`
+	WebhookColumns = `webhook.id,
+		webhook.tenant_id,
+		webhook.project_id,
+		webhook.url,
+		webhook.description,
+		webhook.event_types,
+		webhook.families,
+		webhook.status,
+		webhook.cursor,
+		webhook.previous_until,
+		webhook.secret_rotated_at,
+		webhook.last_delivered_at,
+		webhook.failing_since,
+		webhook.last_error,
+		webhook.created_by,
+		webhook.maker_id,
+		webhook.made_under,
+		webhook.created_at,
+		webhook.updated_at,
+		webhook.deleted_at`
+	WebhookDeliveryColumns = `webhook_delivery.id,
+		webhook_delivery.tenant_id,
+		webhook_delivery.project_id,
+		webhook_delivery.webhook_id,
+		webhook_delivery.event_id,
+		webhook_delivery.event_type,
+		webhook_delivery.state,
+		webhook_delivery.attempts,
+		webhook_delivery.response_status,
+		webhook_delivery.error,
+		webhook_delivery.next_attempt_at,
+		webhook_delivery.delivered_at,
+		webhook_delivery.created_at,
+		webhook_delivery.updated_at`
 )
 
 // Column is a column of a table: its name, the expression that is selected for it, and where a row's value goes. What is of a
@@ -306,6 +565,25 @@ func Scan[T any](row pgx.CollectableRow, columns []Column[T]) (*T, error) {
 	}
 	return x, row.Scan(into...)
 }
+
+// AdapterTable is what AdapterColumns are made of.
+var AdapterTable = []Column[db.Adapter]{
+	{"id", `adapter.id`, func(x *db.Adapter) any { return (*string)(&x.ID) }},
+	{"name", `adapter.name`, func(x *db.Adapter) any { return &x.Name }},
+	{"url", `adapter.url`, func(x *db.Adapter) any { return &x.URL }},
+	{"authority", `adapter.authority`, func(x *db.Adapter) any { return &x.Authority }},
+	{"description", `adapter.description`, func(x *db.Adapter) any { return (*[]byte)(&x.Description) }},
+	{"last_seen_at", `adapter.last_seen_at`, func(x *db.Adapter) any { return &x.LastSeenAt }},
+	{"last_error", `adapter.last_error`, func(x *db.Adapter) any { return &x.LastError }},
+	{"narrow_calls", `adapter.narrow_calls`, func(x *db.Adapter) any { return &x.NarrowCalls }},
+	{"tenant_id", `adapter.tenant_id`, func(x *db.Adapter) any { return &x.TenantID }},
+	{"project_id", `adapter.project_id`, func(x *db.Adapter) any { return &x.ProjectID }},
+	{"service_account_id", `adapter.service_account_id`, func(x *db.Adapter) any { return &x.ServiceAccountID }},
+	{"created_at", `adapter.created_at`, func(x *db.Adapter) any { return &x.CreatedAt }},
+}
+
+// Adapter scans a row of AdapterColumns.
+func Adapter(row pgx.CollectableRow) (*db.Adapter, error) { return Scan(row, AdapterTable) }
 
 // AllocationTable is what AllocationColumns are made of.
 var AllocationTable = []Column[db.Allocation]{
@@ -400,6 +678,75 @@ func ArtifactPart(row pgx.CollectableRow) (*db.ArtifactPart, error) {
 	return Scan(row, ArtifactPartTable)
 }
 
+// ArtifactSmokeTable is what ArtifactSmokeColumns are made of.
+var ArtifactSmokeTable = []Column[db.ArtifactSmoke]{
+	{"id", `artifact_smoke.id`, func(x *db.ArtifactSmoke) any { return (*string)(&x.ID) }},
+	{"artifact_id", `artifact_smoke.artifact_id`, func(x *db.ArtifactSmoke) any { return (*string)(&x.ArtifactID) }},
+	{"tenant_id", `artifact_smoke.tenant_id`, func(x *db.ArtifactSmoke) any { return &x.TenantID }},
+	{"digest", `artifact_smoke.digest`, func(x *db.ArtifactSmoke) any { return &x.Digest }},
+	{"summary", `artifact_smoke.summary`, func(x *db.ArtifactSmoke) any { return (*[]byte)(&x.Summary) }},
+	{"passed", `artifact_smoke.passed`, func(x *db.ArtifactSmoke) any { return &x.Passed }},
+	{"submitted_by", `artifact_smoke.submitted_by`, func(x *db.ArtifactSmoke) any { return &x.SubmittedBy }},
+	{"runner_id", `artifact_smoke.runner_id`, func(x *db.ArtifactSmoke) any { return &x.RunnerID }},
+	{"created_at", `artifact_smoke.created_at`, func(x *db.ArtifactSmoke) any { return &x.CreatedAt }},
+}
+
+// ArtifactSmoke scans a row of ArtifactSmokeColumns.
+func ArtifactSmoke(row pgx.CollectableRow) (*db.ArtifactSmoke, error) {
+	return Scan(row, ArtifactSmokeTable)
+}
+
+// ArtifactSourceTable is what ArtifactSourceColumns are made of.
+var ArtifactSourceTable = []Column[db.ArtifactSource]{
+	{"id", `artifact_source.id`, func(x *db.ArtifactSource) any { return (*string)(&x.ID) }},
+	{"tenant_id", `artifact_source.tenant_id`, func(x *db.ArtifactSource) any { return &x.TenantID }},
+	{"name", `artifact_source.name`, func(x *db.ArtifactSource) any { return &x.Name }},
+	{"kind", `artifact_source.kind`, func(x *db.ArtifactSource) any { return (*string)(&x.Kind) }},
+	{"location", `artifact_source.location`, func(x *db.ArtifactSource) any { return &x.Location }},
+	{"region", `artifact_source.region`, func(x *db.ArtifactSource) any { return &x.Region }},
+	{"signature_policy", `artifact_source.signature_policy`, func(x *db.ArtifactSource) any { return (*string)(&x.SignaturePolicy) }},
+	{"credential_user", `artifact_source.credential_user`, func(x *db.ArtifactSource) any { return &x.CredentialUser }},
+	{"keeper", `artifact_source.keeper`, func(x *db.ArtifactSource) any { return &x.Keeper }},
+	{"credential_at", `artifact_source.credential_at`, func(x *db.ArtifactSource) any { return &x.CredentialAt }},
+	{"disabled_at", `artifact_source.disabled_at`, func(x *db.ArtifactSource) any { return &x.DisabledAt }},
+	{"created_by", `artifact_source.created_by`, func(x *db.ArtifactSource) any { return &x.CreatedBy }},
+	{"created_at", `artifact_source.created_at`, func(x *db.ArtifactSource) any { return &x.CreatedAt }},
+}
+
+// ArtifactSource scans a row of ArtifactSourceColumns.
+func ArtifactSource(row pgx.CollectableRow) (*db.ArtifactSource, error) {
+	return Scan(row, ArtifactSourceTable)
+}
+
+// AuditEntryTable is what AuditEntryColumns are made of.
+var AuditEntryTable = []Column[db.AuditEntry]{
+	{"id", `audit_entry.id`, func(x *db.AuditEntry) any { return (*string)(&x.ID) }},
+	{"tenant_id", `audit_entry.tenant_id`, func(x *db.AuditEntry) any { return &x.TenantID }},
+	{"project_id", `audit_entry.project_id`, func(x *db.AuditEntry) any { return &x.ProjectID }},
+	{"actor_kind", `audit_entry.actor_kind`, func(x *db.AuditEntry) any { return &x.ActorKind }},
+	{"actor_id", `audit_entry.actor_id`, func(x *db.AuditEntry) any { return &x.ActorID }},
+	{"actor_name", `audit_entry.actor_name`, func(x *db.AuditEntry) any { return &x.ActorName }},
+	{"permission_key", `audit_entry.permission_key`, func(x *db.AuditEntry) any { return &x.PermissionKey }},
+	{"action", `audit_entry.action`, func(x *db.AuditEntry) any { return &x.Action }},
+	{"allowed", `audit_entry.allowed`, func(x *db.AuditEntry) any { return &x.Allowed }},
+	{"object_id", `audit_entry.object_id`, func(x *db.AuditEntry) any { return &x.ObjectID }},
+	{"before", `audit_entry.before`, func(x *db.AuditEntry) any { return (*[]byte)(&x.Before) }},
+	{"after", `audit_entry.after`, func(x *db.AuditEntry) any { return (*[]byte)(&x.After) }},
+	{"reason", `audit_entry.reason`, func(x *db.AuditEntry) any { return &x.Reason }},
+	{"code", `audit_entry.code`, func(x *db.AuditEntry) any { return &x.Code }},
+	{"repeats", `audit_entry.repeats`, func(x *db.AuditEntry) any { return &x.Repeats }},
+	{"correlation_id", `audit_entry.correlation_id`, func(x *db.AuditEntry) any { return &x.CorrelationID }},
+	{"trace_id", `audit_entry.trace_id`, func(x *db.AuditEntry) any { return &x.TraceID }},
+	{"instance_id", `audit_entry.instance_id`, func(x *db.AuditEntry) any { return &x.InstanceID }},
+	{"app_slug", `audit_entry.app_slug`, func(x *db.AuditEntry) any { return &x.AppSlug }},
+	{"origin", `audit_entry.origin`, func(x *db.AuditEntry) any { return &x.Origin }},
+	{"break_glass", `audit_entry.break_glass`, func(x *db.AuditEntry) any { return &x.BreakGlass }},
+	{"created_at", `audit_entry.created_at`, func(x *db.AuditEntry) any { return &x.CreatedAt }},
+}
+
+// AuditEntry scans a row of AuditEntryColumns.
+func AuditEntry(row pgx.CollectableRow) (*db.AuditEntry, error) { return Scan(row, AuditEntryTable) }
+
 // ComputeNodeTable is what ComputeNodeColumns are made of.
 var ComputeNodeTable = []Column[db.ComputeNode]{
 	{"id", `compute_node.id`, func(x *db.ComputeNode) any { return (*string)(&x.ID) }},
@@ -438,6 +785,49 @@ var ComputeNodeTable = []Column[db.ComputeNode]{
 // ComputeNode scans a row of ComputeNodeColumns.
 func ComputeNode(row pgx.CollectableRow) (*db.ComputeNode, error) { return Scan(row, ComputeNodeTable) }
 
+// ControlPlaneShareTable is what ControlPlaneShareColumns are made of.
+var ControlPlaneShareTable = []Column[db.ControlPlaneShare]{
+	{"id", `control_plane_share.id`, func(x *db.ControlPlaneShare) any { return (*string)(&x.ID) }},
+	{"tenant_id", `control_plane_share.tenant_id`, func(x *db.ControlPlaneShare) any { return (*string)(&x.TenantID) }},
+	{"project_id", `control_plane_share.project_id`, func(x *db.ControlPlaneShare) any { return (*string)(&x.ProjectID) }},
+	{"instance_id", `control_plane_share.instance_id`, func(x *db.ControlPlaneShare) any { return (*string)(&x.InstanceID) }},
+	{"owner_project_id", `control_plane_share.owner_project_id`, func(x *db.ControlPlaneShare) any { return (*string)(&x.OwnerProjectID) }},
+	{"status", `control_plane_share.status`, func(x *db.ControlPlaneShare) any { return (*string)(&x.Status) }},
+	{"reason", `control_plane_share.reason`, func(x *db.ControlPlaneShare) any { return &x.Reason }},
+	{"offered_by", `control_plane_share.offered_by`, func(x *db.ControlPlaneShare) any { return &x.OfferedBy }},
+	{"answered_by", `control_plane_share.answered_by`, func(x *db.ControlPlaneShare) any { return &x.AnsweredBy }},
+	{"ended_by", `control_plane_share.ended_by`, func(x *db.ControlPlaneShare) any { return &x.EndedBy }},
+	{"end_reason", `control_plane_share.end_reason`, func(x *db.ControlPlaneShare) any { return &x.EndReason }},
+	{"answered_at", `control_plane_share.answered_at`, func(x *db.ControlPlaneShare) any { return &x.AnsweredAt }},
+	{"ended_at", `control_plane_share.ended_at`, func(x *db.ControlPlaneShare) any { return &x.EndedAt }},
+	{"created_at", `control_plane_share.created_at`, func(x *db.ControlPlaneShare) any { return &x.CreatedAt }},
+}
+
+// ControlPlaneShare scans a row of ControlPlaneShareColumns.
+func ControlPlaneShare(row pgx.CollectableRow) (*db.ControlPlaneShare, error) {
+	return Scan(row, ControlPlaneShareTable)
+}
+
+// EntitlementTable is what EntitlementColumns are made of.
+var EntitlementTable = []Column[db.Entitlement]{
+	{"id", `entitlement.id`, func(x *db.Entitlement) any { return (*string)(&x.ID) }},
+	{"tenant_id", `entitlement.tenant_id`, func(x *db.Entitlement) any { return (*string)(&x.TenantID) }},
+	{"project_id", `entitlement.project_id`, func(x *db.Entitlement) any { return (*string)(&x.ProjectID) }},
+	{"app_slug", `entitlement.app_slug`, func(x *db.Entitlement) any { return &x.AppSlug }},
+	{"granted_by", `entitlement.granted_by`, func(x *db.Entitlement) any { return &x.GrantedBy }},
+	{"reason", `entitlement.reason`, func(x *db.Entitlement) any { return &x.Reason }},
+	{"max_instances", `entitlement.max_instances`, func(x *db.Entitlement) any { return &x.MaxInstances }},
+	{"max_members", `entitlement.max_members`, func(x *db.Entitlement) any { return &x.MaxMembers }},
+	{"max_gpus", `entitlement.max_gpus`, func(x *db.Entitlement) any { return &x.MaxGpus }},
+	{"versions", `entitlement.versions`, func(x *db.Entitlement) any { return &x.Versions }},
+	{"expires_at", `entitlement.expires_at`, func(x *db.Entitlement) any { return &x.ExpiresAt }},
+	{"revoked_at", `entitlement.revoked_at`, func(x *db.Entitlement) any { return &x.RevokedAt }},
+	{"created_at", `entitlement.created_at`, func(x *db.Entitlement) any { return &x.CreatedAt }},
+}
+
+// Entitlement scans a row of EntitlementColumns.
+func Entitlement(row pgx.CollectableRow) (*db.Entitlement, error) { return Scan(row, EntitlementTable) }
+
 // EventTable is what EventColumns are made of.
 var EventTable = []Column[db.Event]{
 	{"id", `app_instance_event.id`, func(x *db.Event) any { return (*string)(&x.ID) }},
@@ -464,6 +854,39 @@ var EventTable = []Column[db.Event]{
 
 // Event scans a row of EventColumns.
 func Event(row pgx.CollectableRow) (*db.Event, error) { return Scan(row, EventTable) }
+
+// EvidenceRunnerTable is what EvidenceRunnerColumns are made of.
+var EvidenceRunnerTable = []Column[db.EvidenceRunner]{
+	{"id", `evidence_runner.id`, func(x *db.EvidenceRunner) any { return (*string)(&x.ID) }},
+	{"name", `evidence_runner.name`, func(x *db.EvidenceRunner) any { return &x.Name }},
+	{"public_key", `evidence_runner.public_key`, func(x *db.EvidenceRunner) any { return &x.PublicKey }},
+	{"created_by", `evidence_runner.created_by`, func(x *db.EvidenceRunner) any { return &x.CreatedBy }},
+	{"revoked_at", `evidence_runner.revoked_at`, func(x *db.EvidenceRunner) any { return &x.RevokedAt }},
+	{"revoke_reason", `evidence_runner.revoke_reason`, func(x *db.EvidenceRunner) any { return &x.RevokeReason }},
+	{"created_at", `evidence_runner.created_at`, func(x *db.EvidenceRunner) any { return &x.CreatedAt }},
+}
+
+// EvidenceRunner scans a row of EvidenceRunnerColumns.
+func EvidenceRunner(row pgx.CollectableRow) (*db.EvidenceRunner, error) {
+	return Scan(row, EvidenceRunnerTable)
+}
+
+// GenerationTable is what GenerationColumns are made of.
+var GenerationTable = []Column[db.Generation]{
+	{"id", `instance_generation.id`, func(x *db.Generation) any { return (*string)(&x.ID) }},
+	{"tenant_id", `instance_generation.tenant_id`, func(x *db.Generation) any { return (*string)(&x.TenantID) }},
+	{"project_id", `instance_generation.project_id`, func(x *db.Generation) any { return (*string)(&x.ProjectID) }},
+	{"instance_id", `instance_generation.instance_id`, func(x *db.Generation) any { return (*string)(&x.InstanceID) }},
+	{"number", `instance_generation.number`, func(x *db.Generation) any { return &x.Number }},
+	{"manifest_id", `instance_generation.manifest_id`, func(x *db.Generation) any { return (*string)(&x.ManifestID) }},
+	{"app_version", `instance_generation.app_version`, func(x *db.Generation) any { return &x.AppVersion }},
+	{"config", `instance_generation.config`, func(x *db.Generation) any { return (*[]byte)(&x.Config) }},
+	{"operation_id", `instance_generation.operation_id`, func(x *db.Generation) any { return &x.OperationID }},
+	{"created_at", `instance_generation.created_at`, func(x *db.Generation) any { return &x.CreatedAt }},
+}
+
+// Generation scans a row of GenerationColumns.
+func Generation(row pgx.CollectableRow) (*db.Generation, error) { return Scan(row, GenerationTable) }
 
 // InstanceTable is what InstanceColumns are made of.
 var InstanceTable = []Column[db.Instance]{
@@ -670,4 +1093,271 @@ var OperationStepTable = []Column[db.OperationStep]{
 // OperationStep scans a row of OperationStepColumns.
 func OperationStep(row pgx.CollectableRow) (*db.OperationStep, error) {
 	return Scan(row, OperationStepTable)
+}
+
+// OrphanTable is what OrphanColumns are made of.
+var OrphanTable = []Column[db.Orphan]{
+	{"id", `orphan.id`, func(x *db.Orphan) any { return (*string)(&x.ID) }},
+	{"tenant_id", `orphan.tenant_id`, func(x *db.Orphan) any { return (*string)(&x.TenantID) }},
+	{"project_id", `orphan.project_id`, func(x *db.Orphan) any { return (*string)(&x.ProjectID) }},
+	{"kind", `orphan.kind`, func(x *db.Orphan) any { return (*string)(&x.Kind) }},
+	{"instance_id", `orphan.instance_id`, func(x *db.Orphan) any { return (*string)(&x.InstanceID) }},
+	{"operation_id", `orphan.operation_id`, func(x *db.Orphan) any { return &x.OperationID }},
+	{"member_id", `orphan.member_id`, func(x *db.Orphan) any { return &x.MemberID }},
+	{"node_id", `orphan.node_id`, func(x *db.Orphan) any { return &x.NodeID }},
+	{"allocation_id", `orphan.allocation_id`, func(x *db.Orphan) any { return &x.AllocationID }},
+	{"owner", `orphan.owner`, func(x *db.Orphan) any { return &x.Owner }},
+	{"message", `orphan.message`, func(x *db.Orphan) any { return &x.Message }},
+	{"attempts", `orphan.attempts`, func(x *db.Orphan) any { return &x.Attempts }},
+	{"last_error", `orphan.last_error`, func(x *db.Orphan) any { return &x.LastError }},
+	{"next_try_at", `orphan.next_try_at`, func(x *db.Orphan) any { return &x.NextTryAt }},
+	{"created_at", `orphan.created_at`, func(x *db.Orphan) any { return &x.CreatedAt }},
+	{"resolved_at", `orphan.resolved_at`, func(x *db.Orphan) any { return &x.ResolvedAt }},
+	{"resolution", `orphan.resolution`, func(x *db.Orphan) any { return &x.Resolution }},
+}
+
+// Orphan scans a row of OrphanColumns.
+func Orphan(row pgx.CollectableRow) (*db.Orphan, error) { return Scan(row, OrphanTable) }
+
+// PolicyOverlayTable is what PolicyOverlayColumns are made of.
+var PolicyOverlayTable = []Column[db.PolicyOverlay]{
+	{"id", `policy_overlay.id`, func(x *db.PolicyOverlay) any { return (*string)(&x.ID) }},
+	{"scope", `policy_overlay.scope`, func(x *db.PolicyOverlay) any { return (*string)(&x.Scope) }},
+	{"tenant_id", `policy_overlay.tenant_id`, func(x *db.PolicyOverlay) any { return &x.TenantID }},
+	{"project_id", `policy_overlay.project_id`, func(x *db.PolicyOverlay) any { return &x.ProjectID }},
+	{"revision", `policy_overlay.revision`, func(x *db.PolicyOverlay) any { return &x.Revision }},
+	{"document", `policy_overlay.document`, func(x *db.PolicyOverlay) any { return (*[]byte)(&x.Document) }},
+	{"reason", `policy_overlay.reason`, func(x *db.PolicyOverlay) any { return &x.Reason }},
+	{"updated_by", `policy_overlay.updated_by`, func(x *db.PolicyOverlay) any { return &x.UpdatedBy }},
+	{"superseded_at", `policy_overlay.superseded_at`, func(x *db.PolicyOverlay) any { return &x.SupersededAt }},
+	{"created_at", `policy_overlay.created_at`, func(x *db.PolicyOverlay) any { return &x.CreatedAt }},
+}
+
+// PolicyOverlay scans a row of PolicyOverlayColumns.
+func PolicyOverlay(row pgx.CollectableRow) (*db.PolicyOverlay, error) {
+	return Scan(row, PolicyOverlayTable)
+}
+
+// ProjectTable is what ProjectColumns are made of.
+var ProjectTable = []Column[db.Project]{
+	{"id", `project.id`, func(x *db.Project) any { return (*string)(&x.ID) }},
+	{"tenant_id", `project.tenant_id`, func(x *db.Project) any { return (*string)(&x.TenantID) }},
+	{"slug", `project.slug`, func(x *db.Project) any { return &x.Slug }},
+	{"display_name", `project.display_name`, func(x *db.Project) any { return &x.DisplayName }},
+	{"max_members", `project.max_members`, func(x *db.Project) any { return &x.MaxMembers }},
+	{"max_gpus", `project.max_gpus`, func(x *db.Project) any { return &x.MaxGpus }},
+	{"max_volume_gib", `project.max_volume_gib`, func(x *db.Project) any { return &x.MaxVolumeGib }},
+	{"created_at", `project.created_at`, func(x *db.Project) any { return &x.CreatedAt }},
+}
+
+// Project scans a row of ProjectColumns.
+func Project(row pgx.CollectableRow) (*db.Project, error) { return Scan(row, ProjectTable) }
+
+// PromotionTable is what PromotionColumns are made of.
+var PromotionTable = []Column[db.Promotion]{
+	{"id", `promotion.id`, func(x *db.Promotion) any { return (*string)(&x.ID) }},
+	{"object_id", `promotion.object_id`, func(x *db.Promotion) any { return (*string)(&x.ObjectID) }},
+	{"tenant_id", `promotion.tenant_id`, func(x *db.Promotion) any { return &x.TenantID }},
+	{"from_stage", `promotion.from_stage`, func(x *db.Promotion) any { return (*string)(&x.FromStage) }},
+	{"to_stage", `promotion.to_stage`, func(x *db.Promotion) any { return (*string)(&x.ToStage) }},
+	{"canary_percent", `promotion.canary_percent`, func(x *db.Promotion) any { return &x.CanaryPercent }},
+	{"reason", `promotion.reason`, func(x *db.Promotion) any { return &x.Reason }},
+	{"override", `promotion.override`, func(x *db.Promotion) any { return &x.Override }},
+	{"actor_kind", `promotion.actor_kind`, func(x *db.Promotion) any { return &x.ActorKind }},
+	{"actor_id", `promotion.actor_id`, func(x *db.Promotion) any { return &x.ActorID }},
+	{"actor_name", `promotion.actor_name`, func(x *db.Promotion) any { return &x.ActorName }},
+	{"created_at", `promotion.created_at`, func(x *db.Promotion) any { return &x.CreatedAt }},
+}
+
+// Promotion scans a row of PromotionColumns.
+func Promotion(row pgx.CollectableRow) (*db.Promotion, error) { return Scan(row, PromotionTable) }
+
+// PromotionEvidenceTable is what PromotionEvidenceColumns are made of.
+var PromotionEvidenceTable = []Column[db.PromotionEvidence]{
+	{"id", `promotion_evidence.id`, func(x *db.PromotionEvidence) any { return (*string)(&x.ID) }},
+	{"manifest_id", `promotion_evidence.manifest_id`, func(x *db.PromotionEvidence) any { return (*string)(&x.ManifestID) }},
+	{"tenant_id", `promotion_evidence.tenant_id`, func(x *db.PromotionEvidence) any { return &x.TenantID }},
+	{"kind", `promotion_evidence.kind`, func(x *db.PromotionEvidence) any { return (*string)(&x.Kind) }},
+	{"digest", `promotion_evidence.digest`, func(x *db.PromotionEvidence) any { return &x.Digest }},
+	{"summary", `promotion_evidence.summary`, func(x *db.PromotionEvidence) any { return (*[]byte)(&x.Summary) }},
+	{"passed", `promotion_evidence.passed`, func(x *db.PromotionEvidence) any { return &x.Passed }},
+	{"submitted_by", `promotion_evidence.submitted_by`, func(x *db.PromotionEvidence) any { return &x.SubmittedBy }},
+	{"runner_id", `promotion_evidence.runner_id`, func(x *db.PromotionEvidence) any { return &x.RunnerID }},
+	{"created_at", `promotion_evidence.created_at`, func(x *db.PromotionEvidence) any { return &x.CreatedAt }},
+}
+
+// PromotionEvidence scans a row of PromotionEvidenceColumns.
+func PromotionEvidence(row pgx.CollectableRow) (*db.PromotionEvidence, error) {
+	return Scan(row, PromotionEvidenceTable)
+}
+
+// RoleBindingTable is what RoleBindingColumns are made of.
+var RoleBindingTable = []Column[db.RoleBinding]{
+	{"id", `role_binding.id`, func(x *db.RoleBinding) any { return (*string)(&x.ID) }},
+	{"user_id", `role_binding.user_id`, func(x *db.RoleBinding) any { return (*string)(&x.UserID) }},
+	{"role", `role_binding.role`, func(x *db.RoleBinding) any { return &x.Role }},
+	{"tenant_id", `role_binding.tenant_id`, func(x *db.RoleBinding) any { return &x.TenantID }},
+	{"project_id", `role_binding.project_id`, func(x *db.RoleBinding) any { return &x.ProjectID }},
+	{"expires_at", `role_binding.expires_at`, func(x *db.RoleBinding) any { return &x.ExpiresAt }},
+	{"revoked_at", `role_binding.revoked_at`, func(x *db.RoleBinding) any { return &x.RevokedAt }},
+	{"granted_by", `role_binding.granted_by`, func(x *db.RoleBinding) any { return &x.GrantedBy }},
+	{"reason", `role_binding.reason`, func(x *db.RoleBinding) any { return &x.Reason }},
+	{"break_glass", `role_binding.break_glass`, func(x *db.RoleBinding) any { return &x.BreakGlass }},
+	{"made_under", `role_binding.made_under`, func(x *db.RoleBinding) any { return &x.MadeUnder }},
+	{"created_at", `role_binding.created_at`, func(x *db.RoleBinding) any { return &x.CreatedAt }},
+}
+
+// RoleBinding scans a row of RoleBindingColumns.
+func RoleBinding(row pgx.CollectableRow) (*db.RoleBinding, error) { return Scan(row, RoleBindingTable) }
+
+// SKUPriceTable is what SKUPriceColumns are made of.
+var SKUPriceTable = []Column[db.SKUPrice]{
+	{"id", `sku_price.id`, func(x *db.SKUPrice) any { return (*string)(&x.ID) }},
+	{"sku", `sku_price.sku`, func(x *db.SKUPrice) any { return &x.Sku }},
+	{"currency", `sku_price.currency`, func(x *db.SKUPrice) any { return &x.Currency }},
+	{"hourly_micros", `sku_price.hourly_micros`, func(x *db.SKUPrice) any { return &x.HourlyMicros }},
+	{"updated_at", `sku_price.updated_at`, func(x *db.SKUPrice) any { return &x.UpdatedAt }},
+}
+
+// SKUPrice scans a row of SKUPriceColumns.
+func SKUPrice(row pgx.CollectableRow) (*db.SKUPrice, error) { return Scan(row, SKUPriceTable) }
+
+// ServiceAccountTable is what ServiceAccountColumns are made of.
+var ServiceAccountTable = []Column[db.ServiceAccount]{
+	{"id", `service_account.id`, func(x *db.ServiceAccount) any { return (*string)(&x.ID) }},
+	{"tenant_id", `service_account.tenant_id`, func(x *db.ServiceAccount) any { return (*string)(&x.TenantID) }},
+	{"project_id", `service_account.project_id`, func(x *db.ServiceAccount) any { return (*string)(&x.ProjectID) }},
+	{"name", `service_account.name`, func(x *db.ServiceAccount) any { return &x.Name }},
+	{"permission_keys", `service_account.permission_keys`, func(x *db.ServiceAccount) any { return &x.PermissionKeys }},
+	{"limits", `service_account.limits`, func(x *db.ServiceAccount) any { return (*[]byte)(&x.Limits) }},
+	{"deleted_at", `service_account.deleted_at`, func(x *db.ServiceAccount) any { return &x.DeletedAt }},
+	{"maker_id", `service_account.maker_id`, func(x *db.ServiceAccount) any { return &x.MakerID }},
+	{"made_under", `service_account.made_under`, func(x *db.ServiceAccount) any { return &x.MadeUnder }},
+	{"updated_at", `service_account.updated_at`, func(x *db.ServiceAccount) any { return &x.UpdatedAt }},
+	{"created_at", `service_account.created_at`, func(x *db.ServiceAccount) any { return &x.CreatedAt }},
+}
+
+// ServiceAccount scans a row of ServiceAccountColumns.
+func ServiceAccount(row pgx.CollectableRow) (*db.ServiceAccount, error) {
+	return Scan(row, ServiceAccountTable)
+}
+
+// ServiceAccountKeyTable is what ServiceAccountKeyColumns are made of.
+var ServiceAccountKeyTable = []Column[db.ServiceAccountKey]{
+	{"id", `service_account_key.id`, func(x *db.ServiceAccountKey) any { return (*string)(&x.ID) }},
+	{"tenant_id", `service_account_key.tenant_id`, func(x *db.ServiceAccountKey) any { return (*string)(&x.TenantID) }},
+	{"project_id", `service_account_key.project_id`, func(x *db.ServiceAccountKey) any { return (*string)(&x.ProjectID) }},
+	{"service_account_id", `service_account_key.service_account_id`, func(x *db.ServiceAccountKey) any { return (*string)(&x.ServiceAccountID) }},
+	{"expires_at", `service_account_key.expires_at`, func(x *db.ServiceAccountKey) any { return &x.ExpiresAt }},
+	{"revoked_at", `service_account_key.revoked_at`, func(x *db.ServiceAccountKey) any { return &x.RevokedAt }},
+	{"last_used_at", `service_account_key.last_used_at`, func(x *db.ServiceAccountKey) any { return &x.LastUsedAt }},
+	{"replaced_by", `service_account_key.replaced_by`, func(x *db.ServiceAccountKey) any { return &x.ReplacedBy }},
+	{"maker_id", `service_account_key.maker_id`, func(x *db.ServiceAccountKey) any { return &x.MakerID }},
+	{"made_under", `service_account_key.made_under`, func(x *db.ServiceAccountKey) any { return &x.MadeUnder }},
+	{"created_at", `service_account_key.created_at`, func(x *db.ServiceAccountKey) any { return &x.CreatedAt }},
+}
+
+// ServiceAccountKey scans a row of ServiceAccountKeyColumns.
+func ServiceAccountKey(row pgx.CollectableRow) (*db.ServiceAccountKey, error) {
+	return Scan(row, ServiceAccountKeyTable)
+}
+
+// SignerKeyTable is what SignerKeyColumns are made of.
+var SignerKeyTable = []Column[db.SignerKey]{
+	{"id", `signer_key.id`, func(x *db.SignerKey) any { return (*string)(&x.ID) }},
+	{"source_id", `signer_key.source_id`, func(x *db.SignerKey) any { return (*string)(&x.SourceID) }},
+	{"tenant_id", `signer_key.tenant_id`, func(x *db.SignerKey) any { return &x.TenantID }},
+	{"name", `signer_key.name`, func(x *db.SignerKey) any { return &x.Name }},
+	{"public_key", `signer_key.public_key`, func(x *db.SignerKey) any { return &x.PublicKey }},
+	{"fingerprint", `signer_key.fingerprint`, func(x *db.SignerKey) any { return &x.Fingerprint }},
+	{"algorithm", `signer_key.algorithm`, func(x *db.SignerKey) any { return &x.Algorithm }},
+	{"valid_from", `signer_key.valid_from`, func(x *db.SignerKey) any { return &x.ValidFrom }},
+	{"valid_until", `signer_key.valid_until`, func(x *db.SignerKey) any { return &x.ValidUntil }},
+	{"revoked_at", `signer_key.revoked_at`, func(x *db.SignerKey) any { return &x.RevokedAt }},
+	{"revoke_reason", `signer_key.revoke_reason`, func(x *db.SignerKey) any { return &x.RevokeReason }},
+	{"created_by", `signer_key.created_by`, func(x *db.SignerKey) any { return &x.CreatedBy }},
+	{"created_at", `signer_key.created_at`, func(x *db.SignerKey) any { return &x.CreatedAt }},
+}
+
+// SignerKey scans a row of SignerKeyColumns.
+func SignerKey(row pgx.CollectableRow) (*db.SignerKey, error) { return Scan(row, SignerKeyTable) }
+
+// TenantTable is what TenantColumns are made of.
+var TenantTable = []Column[db.Tenant]{
+	{"id", `tenant.id`, func(x *db.Tenant) any { return (*string)(&x.ID) }},
+	{"slug", `tenant.slug`, func(x *db.Tenant) any { return &x.Slug }},
+	{"display_name", `tenant.display_name`, func(x *db.Tenant) any { return &x.DisplayName }},
+	{"domains", `coalesce(tenant.domains, '[]')`, func(x *db.Tenant) any { return &x.Domains }},
+	{"platform", `tenant.platform`, func(x *db.Tenant) any { return &x.Platform }},
+	{"created_at", `tenant.created_at`, func(x *db.Tenant) any { return &x.CreatedAt }},
+}
+
+// Tenant scans a row of TenantColumns.
+func Tenant(row pgx.CollectableRow) (*db.Tenant, error) { return Scan(row, TenantTable) }
+
+// UserTable is what UserColumns are made of.
+var UserTable = []Column[db.User]{
+	{"id", `person.id`, func(x *db.User) any { return (*string)(&x.ID) }},
+	{"tenant_id", `person.tenant_id`, func(x *db.User) any { return &x.TenantID }},
+	{"email", `person.email`, func(x *db.User) any { return &x.Email }},
+	{"display_name", `person.display_name`, func(x *db.User) any { return &x.DisplayName }},
+	{"disabled_at", `person.disabled_at`, func(x *db.User) any { return &x.DisabledAt }},
+	{"last_login_at", `person.last_login_at`, func(x *db.User) any { return &x.LastLoginAt }},
+	{"invited_at", `person.invited_at`, func(x *db.User) any { return &x.InvitedAt }},
+	{"invitation_ends_at", `person.invitation_ends_at`, func(x *db.User) any { return &x.InvitationEndsAt }},
+	{"accepted_at", `person.accepted_at`, func(x *db.User) any { return &x.AcceptedAt }},
+	{"created_at", `person.created_at`, func(x *db.User) any { return &x.CreatedAt }},
+}
+
+// User scans a row of UserColumns.
+func User(row pgx.CollectableRow) (*db.User, error) { return Scan(row, UserTable) }
+
+// WebhookTable is what WebhookColumns are made of.
+var WebhookTable = []Column[db.Webhook]{
+	{"id", `webhook.id`, func(x *db.Webhook) any { return (*string)(&x.ID) }},
+	{"tenant_id", `webhook.tenant_id`, func(x *db.Webhook) any { return (*string)(&x.TenantID) }},
+	{"project_id", `webhook.project_id`, func(x *db.Webhook) any { return (*string)(&x.ProjectID) }},
+	{"url", `webhook.url`, func(x *db.Webhook) any { return &x.URL }},
+	{"description", `webhook.description`, func(x *db.Webhook) any { return &x.Description }},
+	{"event_types", `webhook.event_types`, func(x *db.Webhook) any { return &x.EventTypes }},
+	{"families", `webhook.families`, func(x *db.Webhook) any { return &x.Families }},
+	{"status", `webhook.status`, func(x *db.Webhook) any { return (*string)(&x.Status) }},
+	{"cursor", `webhook.cursor`, func(x *db.Webhook) any { return &x.Cursor }},
+	{"previous_until", `webhook.previous_until`, func(x *db.Webhook) any { return &x.PreviousUntil }},
+	{"secret_rotated_at", `webhook.secret_rotated_at`, func(x *db.Webhook) any { return &x.SecretRotatedAt }},
+	{"last_delivered_at", `webhook.last_delivered_at`, func(x *db.Webhook) any { return &x.LastDeliveredAt }},
+	{"failing_since", `webhook.failing_since`, func(x *db.Webhook) any { return &x.FailingSince }},
+	{"last_error", `webhook.last_error`, func(x *db.Webhook) any { return &x.LastError }},
+	{"created_by", `webhook.created_by`, func(x *db.Webhook) any { return &x.CreatedBy }},
+	{"maker_id", `webhook.maker_id`, func(x *db.Webhook) any { return &x.MakerID }},
+	{"made_under", `webhook.made_under`, func(x *db.Webhook) any { return &x.MadeUnder }},
+	{"created_at", `webhook.created_at`, func(x *db.Webhook) any { return &x.CreatedAt }},
+	{"updated_at", `webhook.updated_at`, func(x *db.Webhook) any { return &x.UpdatedAt }},
+	{"deleted_at", `webhook.deleted_at`, func(x *db.Webhook) any { return &x.DeletedAt }},
+}
+
+// Webhook scans a row of WebhookColumns.
+func Webhook(row pgx.CollectableRow) (*db.Webhook, error) { return Scan(row, WebhookTable) }
+
+// WebhookDeliveryTable is what WebhookDeliveryColumns are made of.
+var WebhookDeliveryTable = []Column[db.WebhookDelivery]{
+	{"id", `webhook_delivery.id`, func(x *db.WebhookDelivery) any { return (*string)(&x.ID) }},
+	{"tenant_id", `webhook_delivery.tenant_id`, func(x *db.WebhookDelivery) any { return (*string)(&x.TenantID) }},
+	{"project_id", `webhook_delivery.project_id`, func(x *db.WebhookDelivery) any { return (*string)(&x.ProjectID) }},
+	{"webhook_id", `webhook_delivery.webhook_id`, func(x *db.WebhookDelivery) any { return (*string)(&x.WebhookID) }},
+	{"event_id", `webhook_delivery.event_id`, func(x *db.WebhookDelivery) any { return (*string)(&x.EventID) }},
+	{"event_type", `webhook_delivery.event_type`, func(x *db.WebhookDelivery) any { return &x.EventType }},
+	{"state", `webhook_delivery.state`, func(x *db.WebhookDelivery) any { return (*string)(&x.State) }},
+	{"attempts", `webhook_delivery.attempts`, func(x *db.WebhookDelivery) any { return &x.Attempts }},
+	{"response_status", `webhook_delivery.response_status`, func(x *db.WebhookDelivery) any { return &x.ResponseStatus }},
+	{"error", `webhook_delivery.error`, func(x *db.WebhookDelivery) any { return &x.Error }},
+	{"next_attempt_at", `webhook_delivery.next_attempt_at`, func(x *db.WebhookDelivery) any { return &x.NextAttemptAt }},
+	{"delivered_at", `webhook_delivery.delivered_at`, func(x *db.WebhookDelivery) any { return &x.DeliveredAt }},
+	{"created_at", `webhook_delivery.created_at`, func(x *db.WebhookDelivery) any { return &x.CreatedAt }},
+	{"updated_at", `webhook_delivery.updated_at`, func(x *db.WebhookDelivery) any { return &x.UpdatedAt }},
+}
+
+// WebhookDelivery scans a row of WebhookDeliveryColumns.
+func WebhookDelivery(row pgx.CollectableRow) (*db.WebhookDelivery, error) {
+	return Scan(row, WebhookDeliveryTable)
 }

@@ -24,7 +24,8 @@ func find(s *source) []*Mutant {
 			f.walk()
 		}
 	}
-	found := slices.DeleteFunc(f.found, func(m *Mutant) bool { return len(m.edits) == 0 }) // constants that are not used
+	// constants that are not used
+	found := slices.DeleteFunc(f.found, func(m *Mutant) bool { return len(m.edits) == 0 })
 	slices.SortStableFunc(found, func(a, b *Mutant) int { return cmp.Or(cmp.Compare(a.File, b.File), a.Line-b.Line) })
 	alike := map[string]int{}
 	for i, mutant := range found {

@@ -37,7 +37,7 @@ type listed struct {
 // load reads one package. Its imports come from the export data of the build cache.
 func load(ctx context.Context, dir, pattern string) (*source, error) {
 	fields := "-json=ImportPath,Dir,Name,Export,GoFiles,DepOnly"
-	command := exec.CommandContext(ctx, "go", "list", "-export", "-deps", fields, pattern) // #nosec G204 -- a developer's
+	command := exec.CommandContext(ctx, "go", "list", "-export", "-deps", fields, pattern) // #nosec G204 -- developers'
 	command.Dir, command.Stderr = dir, os.Stderr
 	out, err := command.Output()
 	if err != nil {

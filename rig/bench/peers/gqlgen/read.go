@@ -25,8 +25,10 @@ func (q query) Instance(ctx context.Context, id string) (*generated.Instance, er
 		bound_capacity_shape, runtime_backend, correlation_id, created_at, updated_at, roles FROM instance
 		WHERE id = $1`, id).Query(each(func(rows pgx.Rows) error {
 		found = true
-		return rows.Scan(&i.ID, &i.Name, &i.ProjectID, &i.AppSlug, &i.AppVersion, &i.Status, &i.Health, &i.HealthMessage,
-			&i.Revision, &i.Config, &i.BoundCapacityShape, &i.RuntimeBackend, &i.CorrelationID, &i.CreatedAt, &i.UpdatedAt,
+		return rows.Scan(&i.ID, &i.Name, &i.ProjectID, &i.AppSlug, &i.AppVersion, &i.Status, &i.Health,
+			&i.HealthMessage,
+			&i.Revision, &i.Config, &i.BoundCapacityShape, &i.RuntimeBackend, &i.CorrelationID, &i.CreatedAt,
+			&i.UpdatedAt,
 			&i.Roles)
 	}))
 	queueMembers(batch, id, i)
@@ -34,7 +36,8 @@ func (q query) Instance(ctx context.Context, id string) (*generated.Instance, er
 		FROM operation o JOIN instance i ON i.last_operation_id = o.id WHERE i.id = $1`, id).
 		Query(each(func(rows pgx.Rows) error {
 			i.LastOperation = o
-			return rows.Scan(&o.ID, &o.Kind, &o.State, &o.Phase, &o.Percent, &o.Message, &o.CreatedAt, &o.StartedAt, &o.EndedAt)
+			return rows.Scan(&o.ID, &o.Kind, &o.State, &o.Phase, &o.Percent, &o.Message, &o.CreatedAt, &o.StartedAt,
+				&o.EndedAt)
 		}))
 	batch.Queue(`SELECT s.name, s.state, s.attempt, s.message, s.started_at, s.ended_at FROM operation_step s
 		JOIN instance i ON i.last_operation_id = s.operation_id WHERE i.id = $1 ORDER BY s.ordinal`, id).
@@ -60,7 +63,8 @@ func queueMembers(batch *pgx.Batch, id string, i *generated.Instance) {
 			return nil
 		}
 		m := &generated.Member{}
-		err := rows.Scan(&m.ID, &m.ComponentKey, &m.Index, &m.Status, &m.Cordoned, &m.Health, &m.HealthMessage, &m.UpdatedAt)
+		err := rows.Scan(&m.ID, &m.ComponentKey, &m.Index, &m.Status, &m.Cordoned, &m.Health, &m.HealthMessage,
+			&m.UpdatedAt)
 		edge := &generated.MemberEdge{Cursor: page.Cursor("members", m.ID), Node: m}
 		all.Edges, all.PageInfo.EndCursor = append(all.Edges, edge), &edge.Cursor
 		return err
@@ -71,7 +75,8 @@ func queueEvents(batch *pgx.Batch, id string, i *generated.Instance) {
 	all := &generated.EventConnection{Edges: []*generated.EventEdge{}, PageInfo: &generated.PageInfo{}}
 	i.Events = all
 	batch.Queue(`SELECT id, seq, type, message, payload, operation_id, occurred_at, generation FROM app_instance_event
-		WHERE instance_id = $1 AND seq > 0 ORDER BY seq LIMIT $2`, id, eventPage+1).Query(each(func(rows pgx.Rows) error {
+		WHERE instance_id = $1 AND seq > 0 ORDER BY seq
+		LIMIT $2`, id, eventPage+1).Query(each(func(rows pgx.Rows) error {
 		if len(all.Edges) == eventPage {
 			all.PageInfo.HasNextPage = true
 			return nil
@@ -86,7 +91,8 @@ func queueEvents(batch *pgx.Batch, id string, i *generated.Instance) {
 
 // Instances returns a project's newest instances, each with its last operation, by one statement.
 func (q query) Instances(ctx context.Context, project string, first int) (*generated.InstanceConnection, error) {
-	rows, err := q.pool.Query(ctx, `SELECT i.id, i.name, i.app_slug, i.app_version, i.status, i.health, i.health_message,
+	rows, err := q.pool.Query(ctx, `SELECT i.id, i.name, i.app_slug, i.app_version, i.status, i.health,
+		i.health_message,
 		i.smoke, i.created_at, i.updated_at, i.released_at, i.roles, o.id, o.kind, o.state, o.percent, o.message
 		FROM instance i LEFT JOIN operation o ON o.id = i.last_operation_id
 		WHERE i.project_id = $1 ORDER BY i.id DESC LIMIT $2`, project, first+1)
@@ -119,7 +125,8 @@ func (q query) Instances(ctx context.Context, project string, first int) (*gener
 
 // SetRepairPolicy changes an instance.
 func (m mutation) SetRepairPolicy(ctx context.Context, in generated.SetRepairPolicyInput) (*generated.Instance, error) {
-	policy, err := json.Marshal(map[string]any{"mode": in.Mode, "budget": in.Budget, "backOffSeconds": in.BackOffSeconds})
+	policy, err := json.Marshal(map[string]any{"mode": in.Mode, "budget": in.Budget,
+		"backOffSeconds": in.BackOffSeconds})
 	if err != nil {
 		return nil, err
 	}

@@ -133,8 +133,8 @@ func (s *Session) changes(held *operation, status adapter.Status) {
 	}
 	for _, work := range status.WaitsFor {
 		if !slices.ContainsFunc(was.WaitsFor, func(w adapter.Work) bool { return w.ID == work.ID }) {
-			s.say("operation", "%s waits for %s %s on %s: %s", held.dispatch.Kind, work.Kind, work.ID, s.nameOf(work.MemberID),
-				work.Message)
+			s.say("operation", "%s waits for %s %s on %s: %s", held.dispatch.Kind, work.Kind, work.ID,
+				s.nameOf(work.MemberID), work.Message)
 		}
 	}
 	for _, member := range status.Members {

@@ -134,10 +134,12 @@ func (s *Session) ready(ctx context.Context, held *operation, id string) error {
 			return err
 		}
 		outcome := s.suite.Platform.Carry(ctx, sandbox.Task{
-			InstanceID: held.dispatch.Instance.ID, MemberID: id, Kind: adapter.TaskProbe, Spec: raw, Timeout: 2 * time.Minute,
+			InstanceID: held.dispatch.Instance.ID, MemberID: id, Kind: adapter.TaskProbe, Spec: raw,
+			Timeout: 2 * time.Minute,
 		})
 		if outcome.State != adapter.TaskSucceeded {
-			return fmt.Errorf("%s does not pass the readiness probe %s: %s", memberName(member), one.Name, outcome.Message)
+			return fmt.Errorf("%s does not pass the readiness probe %s: %s", memberName(member), one.Name,
+				outcome.Message)
 		}
 		s.say("verdict", "%s passes the readiness probe %s", memberName(member), one.Name)
 	}

@@ -106,7 +106,8 @@ func Start(ctx context.Context, options run.Options, tell func(Event)) (*Session
 		return nil, errors.Join(err, s.Close())
 	}
 	d := s.suite.Description
-	s.say("adapter", "%s, build %s, answers at %s; the platform is %s", d.Name, d.Build, s.suite.URL, s.suite.Platform.URL)
+	s.say("adapter", "%s, build %s, answers at %s; the platform is %s", d.Name, d.Build, s.suite.URL,
+		s.suite.Platform.URL)
 	s.work.Go(func() { s.follow(ctx) })
 	return s, nil
 }

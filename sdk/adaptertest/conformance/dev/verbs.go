@@ -73,7 +73,8 @@ func (s *Session) expect(words []string, _ string) error {
 	case wanted == "refused" && held.verdict == nil:
 		return unexpected("the platform would accept %s", held.dispatch.Kind)
 	case wanted != "accepted" && wanted != "refused" && string(held.last.State) != wanted:
-		return unexpected("%s ended %s, not %s: %s", held.dispatch.Kind, held.last.State, wanted, trial.Explain(held.last))
+		return unexpected("%s ended %s, not %s: %s", held.dispatch.Kind, held.last.State, wanted,
+			trial.Explain(held.last))
 	}
 	return nil
 }
@@ -91,9 +92,8 @@ func (s *Session) show([]string, string) error {
 		if s.away[member.ID] != nil {
 			away = ", away"
 		}
-		s.say("answer", "%s %s on %s (%s)%s %s", memberName(member), member.Status, member.Node.Name, member.Node.Address,
-			away,
-			member.ID)
+		s.say("answer", "%s %s on %s (%s)%s %s", memberName(member), member.Status, member.Node.Name,
+			member.Node.Address, away, member.ID)
 	}
 	if held := s.operation; held != nil {
 		s.say("answer", "%s %s %s", held.dispatch.OperationID, held.dispatch.Kind, held.last.State)
@@ -173,7 +173,8 @@ func (s *Session) plan(words []string, _ string) error {
 		answer := c.Call(trial.Letter{
 			Method: http.MethodPost, Target: adapter.PlansPath, Patience: c.Bounds.Operation,
 			Body: c.Encode(adapter.PlanRequest{
-				Kind: adapter.Kind(words[0]), Instance: i.Wire, Members: i.Members, Targets: targets, Change: []byte(`{}`),
+				Kind: adapter.Kind(words[0]), Instance: i.Wire, Members: i.Members, Targets: targets,
+				Change:        []byte(`{}`),
 				CorrelationID: "dev", Platform: c.Grant(i.Instance, trial.NewID("call")).Access(),
 			}),
 		})
@@ -189,8 +190,8 @@ func (s *Session) usage([]string, string) error {
 	return s.try(func(c *trial.Check) {
 		page := c.Usage(i.Instance, "")
 		for _, record := range page.Records {
-			s.say("answer", "%s %s from %s to %s", record.Quantity, record.Dimension, record.From.UTC().Format("15:04:05"),
-				record.To.UTC().Format("15:04:05"))
+			s.say("answer", "%s %s from %s to %s", record.Quantity, record.Dimension,
+				record.From.UTC().Format("15:04:05"), record.To.UTC().Format("15:04:05"))
 		}
 		s.say("answer", "%d records", len(page.Records))
 	})

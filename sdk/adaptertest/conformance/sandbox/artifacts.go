@@ -187,7 +187,8 @@ func (a *Artifacts) layout(found *document, top descriptor) ([]File, error) {
 	if found.Config != nil {
 		parts = append(parts, *found.Config)
 	}
-	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": indexType, "manifests": []descriptor{top}})
+	index, err := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": indexType,
+		"manifests": []descriptor{top}})
 	if err != nil {
 		return nil, fmt.Errorf("write an index: %w", err)
 	}

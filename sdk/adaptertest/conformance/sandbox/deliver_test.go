@@ -122,7 +122,8 @@ func TestAFirstBootIsNotedOnceAnInstanceIdAndNotCarriedOut(t *testing.T) {
 	out := r.do(adapter.TaskCloudInit, adapter.CloudInit{UserData: "nothing of the kind", InstanceID: "i-3"})
 	require.Equal(t, "CLOUD_INIT_FAILED", out.Result["code"])
 	out = r.do(
-		adapter.TaskCloudInit, adapter.CloudInit{UserData: "#cloud-config\n", UserDataSealed: sealed, InstanceID: "i-3"},
+		adapter.TaskCloudInit, adapter.CloudInit{UserData: "#cloud-config\n", UserDataSealed: sealed,
+			InstanceID: "i-3"},
 	)
 	require.Equal(t, "SPEC_INVALID", out.Result["code"])
 	require.Len(t, r.Boots("mem_1"), 2)

@@ -31,7 +31,8 @@ func FirstBoot(spec adapter.CloudInit) (nodetask.Run, error) {
 		return nodetask.Run{}, err
 	}
 	return nodetask.Run{
-		Command: []string{"sh", "-c", firstBootScript, "cloud-init", string(meta), firstBootConfig}, Stdin: spec.UserData,
+		Command: []string{"sh", "-c", firstBootScript, "cloud-init", string(meta), firstBootConfig},
+		Stdin:   spec.UserData,
 	}, nil
 }
 

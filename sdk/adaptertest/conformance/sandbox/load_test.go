@@ -39,7 +39,8 @@ func TestAFileAndALayoutAreLoadedAndFetched(t *testing.T) {
 	require.Equal(t, digest, image.Digest)
 	require.Equal(t, "application/vnd.oci.image.manifest.v1+json", image.MediaType)
 	for _, loaded := range []adapter.Artifact{blob, image} {
-		out := r.do(adapter.TaskFetchArtifact, adapter.FetchArtifact{Digest: loaded.Digest, Path: "/srv/" + loaded.Name})
+		out := r.do(adapter.TaskFetchArtifact, adapter.FetchArtifact{Digest: loaded.Digest,
+			Path: "/srv/" + loaded.Name})
 		require.Equal(t, adapter.TaskSucceeded, out.State, out.Message)
 	}
 

@@ -42,7 +42,7 @@ func (m *member) command(ctx context.Context, spec nodetask.Run, n *Nodes) (*exe
 	if m.space != nil {
 		line, dir = m.space.enter(spec), m.root
 	}
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...) // #nosec G204 -- what the adapter asks for is run in its member
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...) // #nosec G204 -- what the adapter asks for runs in its member
 	cmd.Env, cmd.Dir, cmd.WaitDelay = env, dir, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -59,7 +59,8 @@ func stateOf(t *testing.T, out sandbox.Outcome) string {
 func TestFilesAndCommandsLiveInTheMembersDirectory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	out := r.do(adapter.TaskWriteFile, adapter.WriteFile{Path: "/srv/x/y", Content: "hello", Mode: "0640", MakeDirs: true})
+	out := r.do(adapter.TaskWriteFile, adapter.WriteFile{Path: "/srv/x/y", Content: "hello", Mode: "0640",
+		MakeDirs: true})
 	require.Equal(t, adapter.TaskSucceeded, out.State, out.Message)
 	out = r.do(adapter.TaskRun, shell(`cat "$R/srv/x/y"; echo "$GPUAAS_MEMBER_ID" >&2; exit 3`))
 	require.Equal(t, adapter.TaskFailed, out.State)
@@ -110,7 +111,8 @@ func TestASealedValueOpensForItsInstanceOnly(t *testing.T) {
 func TestAProcessIsSupervisedStoppedAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	start := adapter.StartProcess{Name: "p", Command: []string{"sleep", "600"}, Restart: adapter.Restart{Policy: "never"}}
+	start := adapter.StartProcess{Name: "p", Command: []string{"sleep", "600"},
+		Restart: adapter.Restart{Policy: "never"}}
 	require.Equal(t, "running", stateOf(t, r.do(adapter.TaskStartProcess, start)))
 	require.Equal(t, "running", stateOf(t, r.do(adapter.TaskStartProcess, start)), "the same again changes nothing")
 	other := start
@@ -146,7 +148,8 @@ func TestResidueSeesWhatLeftItsSessionAndTeardownEndsIt(t *testing.T) {
 	require.True(t, left.Empty())
 	require.NoDirExists(t, filepath.Join(r.dir, "mem_1"))
 	require.Equal(
-		t, adapter.TaskSucceeded, r.do(adapter.TaskTeardown, adapter.Teardown{}).State, "what is not there is torn down",
+		t, adapter.TaskSucceeded, r.do(adapter.TaskTeardown, adapter.Teardown{}).State,
+		"what is not there is torn down",
 	)
 }
 
@@ -156,7 +159,8 @@ func TestAProcessThatIsReplacedByAnotherIsAlwaysSeen(t *testing.T) {
 		t.Skip("there is no process table to read")
 	}
 	r := newRig(t)
-	again := shell(`printf '#!/bin/sh\nexec "$0"\n' > "$R/again"; chmod +x "$R/again"; setsid "$R/again" >/dev/null 2>&1 &`)
+	again := shell(
+		`printf '#!/bin/sh\nexec "$0"\n' > "$R/again"; chmod +x "$R/again"; setsid "$R/again" >/dev/null 2>&1 &`)
 	require.Equal(t, adapter.TaskSucceeded, r.do(adapter.TaskRun, again).State)
 	require.Eventually(t, func() bool {
 		left, err := r.Residue("mem_1")
@@ -205,7 +209,8 @@ func TestAProbeTriesAsOftenAsItSays(t *testing.T) {
 func TestFractionsOfSecondsAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	start := nodetask.StartProcess{Name: "p", Command: []string{"sh", "-c", "trap '' TERM; while :; do sleep 600; done"},
+	start := nodetask.StartProcess{Name: "p", Command: []string{"sh", "-c",
+		"trap '' TERM; while :; do sleep 600; done"},
 		StopTimeoutSeconds: 0.05}
 	require.Equal(t, "running", stateOf(t, r.do(adapter.TaskStartProcess, start)))
 	begun := time.Now()

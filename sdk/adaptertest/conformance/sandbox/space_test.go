@@ -30,7 +30,8 @@ func TestAMemberWithNamespacesHasARootOfItsOwn(t *testing.T) {
 	const path = "/etc/of-this-member"
 	out := r.do(adapter.TaskWriteFile, adapter.WriteFile{Path: path, Content: "hello"})
 	require.Equal(t, adapter.TaskSucceeded, out.State, out.Message)
-	out = r.do(adapter.TaskRun, shell(`cat "$R`+path+`"; echo " root=$R user=$(id -u) first=$(cat /proc/1/comm)"; exit 3`))
+	out = r.do(adapter.TaskRun,
+		shell(`cat "$R`+path+`"; echo " root=$R user=$(id -u) first=$(cat /proc/1/comm)"; exit 3`))
 	require.Equal(t, "hello root= user=0 first=sh\n", out.Stdout)
 	require.Equal(t, 3, *out.ExitCode)
 	_, err := os.Stat(path)

@@ -51,7 +51,8 @@ func processes() iter.Seq2[int, uint64] {
 				}
 				entry := rest[:size]
 				name, _, _ := bytes.Cut(entry[head:], []byte{0})
-				if pid, err := strconv.Atoi(string(name)); err == nil && !yield(pid, binary.NativeEndian.Uint64(entry)) {
+				if pid, err := strconv.Atoi(string(name)); err == nil &&
+					!yield(pid, binary.NativeEndian.Uint64(entry)) {
 					return
 				}
 				rest = rest[len(entry):]

@@ -188,7 +188,8 @@ func TestAnOpenTokenIsForEveryMemberAndOperation(t *testing.T) {
 		require.Empty(t, code)
 		require.Equal(t, "SUCCEEDED", await(t, p, "of-the-test", made(t, data)))
 	}
-	reported, code := ask(t, p, "of-the-test", `mutation($i: ReportOperationInput!) { reportOperation(input: $i) { id } }`,
+	reported, code := ask(t, p, "of-the-test",
+		`mutation($i: ReportOperationInput!) { reportOperation(input: $i) { id } }`,
 		map[string]any{"i": map[string]any{"operationId": "op_9"}})
 	require.Empty(t, code)
 	require.Equal(t, map[string]any{"id": "op_9"}, reported["reportOperation"])

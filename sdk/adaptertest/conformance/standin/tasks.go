@@ -119,7 +119,8 @@ func (p *Platform) runTask(g *Grant, input taskInput) (map[string]any, error) {
 	defer p.mu.Unlock()
 	if held, known := p.tasks[key]; known {
 		if held.spec != spec {
-			return nil, refusal{"IDEMPOTENCY_KEY_REUSED", "the idempotency key was used for another task of this member"}
+			return nil, refusal{"IDEMPOTENCY_KEY_REUSED",
+				"the idempotency key was used for another task of this member"}
 		}
 		return held.view(), nil
 	}
@@ -236,10 +237,12 @@ func (p *Platform) taskOf(g *Grant, id string) (*task, error) {
 // view returns the task as the public API shows it. The caller holds the platform's lock.
 func (t *task) view() map[string]any {
 	view := map[string]any{
-		"__typename": "NodeTask", "id": t.id, "memberId": t.input.MemberID, "instanceId": t.grant.instance, "nodeId": "nod_1",
+		"__typename": "NodeTask", "id": t.id, "memberId": t.input.MemberID, "instanceId": t.grant.instance,
+		"nodeId":      "nod_1",
 		"operationId": t.grant.operation, "kind": t.input.Kind, "spec": t.input.Spec, "fence": 1, "state": t.state,
 		"cancelRequested": t.state == adapter.TaskCanceled, "timeoutSeconds": t.input.TimeoutSeconds,
-		"exitCode": nil, "result": nil, "message": t.outcome.Message, "stdout": t.outcome.Stdout, "stderr": t.outcome.Stderr,
+		"exitCode": nil, "result": nil, "message": t.outcome.Message, "stdout": t.outcome.Stdout,
+		"stderr":    t.outcome.Stderr,
 		"createdAt": t.created.UTC(), "startedAt": nil, "endedAt": nil,
 	}
 	if t.outcome.ExitCode != nil {

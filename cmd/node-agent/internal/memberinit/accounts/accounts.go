@@ -125,8 +125,8 @@ func (a Files) Credential(spec string) (*syscall.Credential, Account, error) {
 	}
 	if self != 0 {
 		if found.UID != self {
-			return nil, found, wire.Errorf(wire.CodeUserUnknown, "user: %q is not possible, the node agent does not run as root",
-				spec)
+			return nil, found, wire.Errorf(wire.CodeUserUnknown,
+				"user: %q is not possible, the node agent does not run as root", spec)
 		}
 		return nil, found, nil
 	}

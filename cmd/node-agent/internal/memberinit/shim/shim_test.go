@@ -30,7 +30,8 @@ func TestTheShimImportsLittle(t *testing.T) {
 			for _, spec := range file.Imports {
 				path := strings.Trim(spec.Path.Value, `"`)
 				ours := slices.Contains(small, path)
-				require.True(t, ours || !strings.Contains(path, ".") && !slices.Contains(large, path), "%s imports %s", name, path)
+				require.True(t, ours || !strings.Contains(path, ".") && !slices.Contains(large, path), "%s imports %s",
+					name, path)
 			}
 		}
 	}

@@ -64,8 +64,8 @@ func newKeeper(call *adapter.Call) (keeper, error) {
 	k := keeper{call: call}
 	controllers := call.Of(layout.ComponentController)
 	if len(controllers) != 1 {
-		return k, adapter.Reject("NO_CONTROLLER", "members", "the cluster has %d controllers: try again when it has one",
-			len(controllers))
+		return k, adapter.Reject("NO_CONTROLLER", "members",
+			"the cluster has %d controllers: try again when it has one", len(controllers))
 	}
 	k.controller = controllers[0]
 	if len(call.Instance.Config) > 0 {

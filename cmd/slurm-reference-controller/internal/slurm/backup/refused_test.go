@@ -107,8 +107,8 @@ func TestABackupWithoutSpaceIsRefusedAndLeavesThoseThereAre(t *testing.T) {
 	t.Parallel()
 	dir := kept(t)
 	before := files(t, dir)
-	result := runs(t, map[string]string{"df": "echo Avail; echo 100", "du": "echo '200\ttotal'", "tar": "exit 9"}, saveScript, dir,
-		"1", "hpc", "1.6.0", "9", "0")
+	result := runs(t, map[string]string{"df": "echo Avail; echo 100", "du": "echo '200\ttotal'", "tar": "exit 9"},
+		saveScript, dir, "1", "hpc", "1.6.0", "9", "0")
 	_, ok := parse(result.Stdout, "")
 	rejected(t, unsaved(ok, result), "BACKUP_NO_SPACE", "200 KiB may be needed, and 100 are free")
 	require.Equal(t, before, files(t, dir))
@@ -120,7 +120,8 @@ func TestABackupIsNamedThoughSlurmDidNotComeUpAfterIt(t *testing.T) {
 	err := ended(Backup{Name: name}, nil, down)
 	var failed adapter.OperationError
 	require.ErrorAs(t, err, &failed)
-	require.Equal(t, []any{"CONTROLLER_DOWN", adapter.OwnerNode, true}, []any{failed.Code, failed.Owner, failed.Retryable})
+	require.Equal(t, []any{"CONTROLLER_DOWN", adapter.OwnerNode, true},
+		[]any{failed.Code, failed.Owner, failed.Retryable})
 	require.ErrorContains(t, err, "the backup "+name+" was saved")
 	require.ErrorContains(t, err, "recover the controller; slurmdbd is not up")
 	require.Equal(t, none, ended(Backup{}, none, down), "the first cause is the one that is told")

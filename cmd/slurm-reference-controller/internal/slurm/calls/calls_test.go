@@ -26,7 +26,8 @@ func TestListingKeepsWhatWasAskedFor(t *testing.T) {
 func TestNodesAreReadAndJudged(t *testing.T) {
 	t.Parallel()
 	workers := []adapter.Member{
-		{ID: "mem_a1", ComponentKey: layout.ComponentWorker}, {ID: "mem_b1", ComponentKey: layout.ComponentWorker, Index: 1},
+		{ID: "mem_a1", ComponentKey: layout.ComponentWorker},
+		{ID: "mem_b1", ComponentKey: layout.ComponentWorker, Index: 1},
 		{
 			ID: "mem_d1", ComponentKey: layout.ComponentWorker, Index: 2,
 		}, {ID: "mem_e1", ComponentKey: layout.ComponentWorker, Index: 3},
@@ -88,7 +89,8 @@ func TestWorkersWithTheFewestJobsLeaveASmallerCluster(t *testing.T) {
 	var workers []adapter.Member
 	members := map[string]string{}
 	for i, id := range []string{"mem_a", "mem_b", "mem_c", "mem_d"} {
-		workers = append(workers, adapter.Member{ID: id, ComponentKey: layout.ComponentWorker, Index: i, Status: "active"})
+		workers = append(workers, adapter.Member{ID: id, ComponentKey: layout.ComponentWorker, Index: i,
+			Status: "active"})
 		members[layout.WorkerName(i)] = id
 	}
 	workers[1].Status = "failed"
@@ -105,11 +107,14 @@ func TestWorkersWithTheFewestJobsLeaveASmallerCluster(t *testing.T) {
 func TestSubmissionBecomesArgumentsOnly(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{
-		"sbatch", "--parsable", "--chdir=/var/lib/slurm/jobs", "--output=/var/lib/slurm/jobs/%j.out", "--open-mode=append",
+		"sbatch", "--parsable", "--chdir=/var/lib/slurm/jobs", "--output=/var/lib/slurm/jobs/%j.out",
+		"--open-mode=append",
 		"--comment=platform:usr_1", "--error=/var/lib/slurm/jobs/%j.err", "--array=0-3%2", "--dependency=afterok:7",
-		"--job-name=a", "--partition=p", "--nodes=2", "--ntasks=4", "--cpus-per-task=1", "--gres=gpu:2", "--time=5", "--hold",
+		"--job-name=a", "--partition=p", "--nodes=2", "--ntasks=4", "--cpus-per-task=1", "--gres=gpu:2",
+		"--time=5", "--hold",
 	}, submission{Script: "#!/bin/sh", Name: "a", Partition: "p", Nodes: 2, Tasks: 4, CPUsPerTask: 1, LimitMinutes: 5,
-		GPUs: 2, Array: "0-3%2", Dependency: "afterok:7", Held: true, SeparateErrors: true}.command("ins_1", "usr_1", nil))
+		GPUs: 2, Array: "0-3%2", Dependency: "afterok:7", Held: true, SeparateErrors: true}.command("ins_1",
+		"usr_1", nil))
 	require.Equal(
 		t, "Invalid partition name specified",
 		complaint(adapter.TaskResult{Stderr: "sbatch: error: Invalid partition name specified\n"}),
@@ -122,8 +127,8 @@ func TestSubmissionBecomesArgumentsOnly(t *testing.T) {
 func TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "JobID:12,UserName:20,Partition:41,State:20,Reason:30,exit_code:12,NumNodes:8,NodeList:60,"+
-		"SubmitTime:20,StartTime:20,EndTime:20,JobArrayID:30,Comment:50,tres-alloc:70,tres-per-node:25,tres-per-job:25,"+
-		"Dependency:60,Name:64", listCommand(detailed, "").Command[4])
+		"SubmitTime:20,StartTime:20,EndTime:20,JobArrayID:30,Comment:50,tres-alloc:70,tres-per-node:25,"+
+		"tres-per-job:25,Dependency:60,Name:64", listCommand(detailed, "").Command[4])
 	of, sum := written{id: "{id}", job: "{job}", own: "{own}", native: "{native}"}, sha256.New()
 	for _, one := range []adapter.RunCommand{outputCommand("{job}", "{bytes}"),
 		partCommand("{job}", outputSuffix, "{from}", "{bytes}", "{wait}"),
@@ -132,10 +137,11 @@ func TestInstancesOfEarlierVersionsAreAskedByTheCommandsThatTheirManifestNames(t
 		personPartCommand(of, errorsSuffix, "{from}", "{bytes}", "{wait}")} {
 		_, _ = fmt.Fprintf(sum, "%s|%s\n", strings.Join(one.Command, " "), one.User)
 	}
-	require.Equal(t, "1bf7ad9ba9b24dad410ff6b602dc929ca443b2ef7753840b8f584fb8185b485c", hex.EncodeToString(sum.Sum(nil)),
-		"the commands of 1.5.0 that read output")
+	require.Equal(t, "1bf7ad9ba9b24dad410ff6b602dc929ca443b2ef7753840b8f584fb8185b485c",
+		hex.EncodeToString(sum.Sum(nil)), "the commands of 1.5.0 that read output")
 	for version, want := range map[string]detail{
-		"1.3.9": plain, "1.4.0": detailed, "1.5.9": peopled, "1.6.0": telling, "1.12.0": telling, "2.0.0": telling, "one": plain,
+		"1.3.9": plain, "1.4.0": detailed, "1.5.9": peopled, "1.6.0": telling, "1.12.0": telling, "2.0.0": telling,
+		"one": plain,
 	} {
 		call := &adapter.Call{Instance: adapter.Instance{Version: version}}
 		require.Equal(t, want, detailOf(call), version)

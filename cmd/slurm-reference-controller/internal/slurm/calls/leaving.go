@@ -33,7 +33,8 @@ func leastLoaded(workers []adapter.Member, found load, count int) []adapter.Memb
 		return 1
 	}
 	slices.SortStableFunc(workers, func(a, b adapter.Member) int {
-		return cmp.Or(cmp.Compare(serves(a), serves(b)), cmp.Compare(jobs[a.ID], jobs[b.ID]), cmp.Compare(b.Index, a.Index))
+		return cmp.Or(cmp.Compare(serves(a), serves(b)), cmp.Compare(jobs[a.ID], jobs[b.ID]),
+			cmp.Compare(b.Index, a.Index))
 	})
 	return workers[:min(count, len(workers))]
 }

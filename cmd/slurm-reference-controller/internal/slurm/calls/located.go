@@ -80,7 +80,8 @@ exec setpriv --reuid="$id" --regid="$id" --clear-groups sh -c "$script" output "
 func (w written) locatedCommand(script, stream string, arguments ...string) adapter.RunCommand {
 	given := append([]string{w.job, stream, w.own, w.native}, arguments...)
 	if w.id == "" {
-		return adapter.RunCommand{User: layout.JobUser, Command: append([]string{"sh", "-c", script, "output"}, given...)}
+		return adapter.RunCommand{User: layout.JobUser,
+			Command: append([]string{"sh", "-c", script, "output"}, given...)}
 	}
 	return adapter.RunCommand{Command: append([]string{"sh", "-c", asPerson, "person", w.id, script}, given...)}
 }

@@ -18,7 +18,8 @@ func account(desk *people.Desk, keeper *login.Keeper) adapter.ActionFunc {
 	return func(ctx context.Context, call *adapter.Call) (any, error) {
 		logins := call.Of(layout.ComponentLogin)
 		if len(logins) == 0 {
-			return nil, adapter.Reject("NO_LOGIN", "members", "the cluster has no login: add a member of the component login")
+			return nil, adapter.Reject("NO_LOGIN", "members",
+				"the cluster has no login: add a member of the component login")
 		}
 		who, err := desk.Admit(ctx, call)
 		if err != nil {

@@ -131,7 +131,8 @@ func unanswered(
 	for _, worker := range workers {
 		seen.Members = append(
 			seen.Members,
-			adapter.MemberObservation{ID: worker.ID, Health: adapter.HealthUnknown, Message: "slurmctld does not answer"},
+			adapter.MemberObservation{ID: worker.ID, Health: adapter.HealthUnknown,
+				Message: "slurmctld does not answer"},
 		)
 	}
 	return seen
@@ -208,7 +209,8 @@ func roles(controller adapter.MemberObservation, workers []adapter.Member, good 
 func judgeController(controller adapter.Member, found observed) adapter.MemberObservation {
 	switch found.slurmdbd {
 	case "up":
-		return adapter.MemberObservation{ID: controller.ID, Health: adapter.Healthy, Message: "slurmctld and slurmdbd are up"}
+		return adapter.MemberObservation{ID: controller.ID, Health: adapter.Healthy,
+			Message: "slurmctld and slurmdbd are up"}
 	case "off":
 		return adapter.MemberObservation{
 			ID: controller.ID, Health: adapter.Healthy, Message: "slurmctld is up; accounting is off, as configured",

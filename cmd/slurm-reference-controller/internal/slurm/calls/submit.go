@@ -90,13 +90,15 @@ func submit(desk *people.Desk) adapter.ActionFunc {
 			return nil, fmt.Errorf("read input: %w", err)
 		}
 		if !strings.HasPrefix(input.Script, "#!") {
-			return nil, adapter.Reject("SCRIPT_INVALID", "input.script", "the script must begin with a line like #!/bin/sh")
+			return nil, adapter.Reject("SCRIPT_INVALID", "input.script",
+				"the script must begin with a line like #!/bin/sh")
 		}
 		who, err := desk.Admit(ctx, call)
 		if err != nil {
 			return nil, err
 		}
-		task := adapter.RunCommand{Command: input.command(call.Instance.ID, call.Requester.ID, who), Stdin: input.Script}
+		task := adapter.RunCommand{Command: input.command(call.Instance.ID, call.Requester.ID, who),
+			Stdin: input.Script}
 		if who == nil {
 			task.User, task.WorkDir = layout.JobUser, layout.JobDir
 		}

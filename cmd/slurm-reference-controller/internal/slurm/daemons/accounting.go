@@ -146,7 +146,8 @@ has assoc where cluster="$1" account="$2" user="$3" format=user`
 func (w Work) seal(member adapter.Member, text string) (string, error) {
 	sealed, err := adapter.Seal(member.Node.SealingKey, w.Instance().ID, []byte(text))
 	if err != nil {
-		return "", adapter.Fail("SEALING_KEY_INVALID", adapter.OwnerPlatform, false, "node %s: %v", member.Node.Name, err)
+		return "", adapter.Fail("SEALING_KEY_INVALID", adapter.OwnerPlatform, false, "node %s: %v",
+			member.Node.Name, err)
 	}
 	return sealed, nil
 }

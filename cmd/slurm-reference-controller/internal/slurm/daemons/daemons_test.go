@@ -19,7 +19,8 @@ func TestUnfitNodesSayWhatIsMissing(t *testing.T) {
 		var failed adapter.OperationError
 		require.ErrorAs(
 			t,
-			unfit(member, adapter.TaskResult{State: adapter.TaskFailed, ExitCode: &exit, Stderr: " slurmctld munged\n"}),
+			unfit(member, adapter.TaskResult{State: adapter.TaskFailed, ExitCode: &exit,
+				Stderr: " slurmctld munged\n"}),
 			&failed,
 		)
 		require.Equal(t, want, failed.Code)

@@ -113,13 +113,15 @@ func unfit(member adapter.Member, result adapter.TaskResult) error {
 			true,
 			"node %s does not have%s; install slurmctld, slurmd, slurm-client and munge on it, "+
 				"for accounting (which the config may turn off) "+
-				"slurmdbd, slurm-wlm-mysql-plugin, mariadb-server-core and mariadb-client-core, and for logins openssh-server",
+				"slurmdbd, slurm-wlm-mysql-plugin, mariadb-server-core and mariadb-client-core, and for logins "+
+				"openssh-server",
 			member.Node.Name,
 			strings.TrimRight(result.Stderr, "\n"),
 		)
 	case code == 4:
 		return adapter.Fail("NAMESPACES_MISSING", adapter.OwnerNode, false,
-			"node %s runs members as plain processes; slurm needs members with namespaces of their own", member.Node.Name)
+			"node %s runs members as plain processes; slurm needs members with namespaces of their own",
+			member.Node.Name)
 	}
 	return adapter.Fail(
 		adapter.CodeNodeTask, adapter.OwnerNode, true, "the check of node %s ended %s: %s",

@@ -19,7 +19,8 @@ func (w Work) Controller() (adapter.Member, error) {
 	}
 	controllers := w.Of(layout.ComponentController)
 	if len(controllers) == 0 {
-		return adapter.Member{}, adapter.Fail("NO_CONTROLLER", adapter.OwnerPlatform, false, "the cluster has no controller")
+		return adapter.Member{}, adapter.Fail("NO_CONTROLLER", adapter.OwnerPlatform, false,
+			"the cluster has no controller")
 	}
 	return controllers[0], nil
 }

@@ -96,7 +96,8 @@ func readConfig(raw json.RawMessage) (Config, error) {
 	var config Config
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &config); err != nil {
-			return config, adapter.Reject(adapter.CodeConfigInvalid, "change", "a configuration cannot be read: %v", err)
+			return config, adapter.Reject(adapter.CodeConfigInvalid, "change",
+				"a configuration cannot be read: %v", err)
 		}
 	}
 	return config.WithDefaults(), nil

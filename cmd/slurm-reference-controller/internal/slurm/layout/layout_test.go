@@ -103,7 +103,8 @@ func TestConfigurationIsRenderedAsKept(t *testing.T) {
 
 func TestWorkersKeepTheirSlotsAndNewOnesGetFreeOnes(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, accountingPort(21000)-1, WorkerPort(21000, MaxWorkers-1), "the block has room for all, and slurmdbd")
+	require.Equal(t, accountingPort(21000)-1, WorkerPort(21000, MaxWorkers-1),
+		"the block has room for all, and slurmdbd")
 	workers := []adapter.Member{onNode("mem_w1", ComponentWorker, 0, 1, 1), onNode("mem_v1", ComponentWorker, 5, 1, 1)}
 	cluster, err := New(Config{}, "1", workers[0], nil, 21000, workers)
 	require.NoError(t, err)
@@ -117,7 +118,8 @@ func TestWorkersKeepTheirSlotsAndNewOnesGetFreeOnes(t *testing.T) {
 	require.Equal(
 		t,
 		Worker{
-			Slot: 1, MemberID: "mem_late", Host: "n2", Address: late.Node.Address, CPUs: 1, MemoryMiB: minMemory, Prolog: true,
+			Slot: 1, MemberID: "mem_late", Host: "n2", Address: late.Node.Address, CPUs: 1, MemoryMiB: minMemory,
+			Prolog: true,
 		},
 		held,
 	)

@@ -30,11 +30,14 @@ func HasVolume(member adapter.Member, slot string) bool {
 
 // RaiseFirstJob has the record say that slurmctld gives no number below $1, on the line of [RenderSlurmConf].
 const RaiseFirstJob = `sed -e "/^FirstJobId=/d" -e "/^SlurmctldParameters=/a FirstJobId=$1" ` + SlurmConfPath +
-	` > ` + SlurmConfPath + `.raised && chmod 0644 ` + SlurmConfPath + `.raised && mv -f ` + SlurmConfPath + `.raised ` + SlurmConfPath + ` && ` + KeepConf
+	` > ` + SlurmConfPath + `.raised && chmod 0644 ` + SlurmConfPath + `.raised && mv -f ` + SlurmConfPath +
+	`.raised ` + SlurmConfPath + ` && ` + KeepConf
 
 // KeepConf copies the record to where it outlasts the member.
-const KeepConf = `cp -p ` + SlurmConfPath + ` ` + KeptConfPath + `.new && mv -f ` + KeptConfPath + `.new ` + KeptConfPath
+const KeepConf = `cp -p ` + SlurmConfPath + ` ` + KeptConfPath + `.new && mv -f ` + KeptConfPath + `.new ` +
+	KeptConfPath
 
 // BringConf gives a controller without a record the kept copy; it fails where no copy exists.
 const BringConf = `test -s ` + SlurmConfPath + ` ||
-    { test -s ` + KeptConfPath + ` && install -d -m 0755 /etc/slurm && cp -p ` + KeptConfPath + ` ` + SlurmConfPath + `; }`
+    { test -s ` +
+	KeptConfPath + ` && install -d -m 0755 /etc/slurm && cp -p ` + KeptConfPath + ` ` + SlurmConfPath + `; }`

@@ -57,7 +57,8 @@ SetEnv ` + layout.ConfServerName + `=%s
 
 // Config returns the task that writes the configuration of a cluster's login.
 func Config(cluster layout.Cluster) adapter.WriteFile {
-	return adapter.WriteFile{Path: confFile, Mode: "0644", MakeDirs: true, Content: fmt.Sprintf(conf, cluster.ConfServer())}
+	return adapter.WriteFile{Path: confFile, Mode: "0644", MakeDirs: true,
+		Content: fmt.Sprintf(conf, cluster.ConfServer())}
 }
 
 // Dirs makes what the server wants to be there.
@@ -80,7 +81,8 @@ const Listens = `timeout 5 bash -c ": < /dev/tcp/127.0.0.1/` + port + `"`
 
 // Ready returns a script that succeeds when the server takes connections and slurmctld answers.
 func Ready(cluster layout.Cluster) string {
-	return Listens + ` && ` + layout.ConfServerName + `=` + cluster.ConfServer() + ` timeout 10 sinfo -h -o %T > /dev/null`
+	return Listens + ` && ` + layout.ConfServerName + `=` + cluster.ConfServer() +
+		` timeout 10 sinfo -h -o %T > /dev/null`
 }
 
 // Do runs a named task in a member: an operation's or an action's.
@@ -107,7 +109,8 @@ func Certify(ctx context.Context, api *adapter.Client, do Do, member adapter.Mem
 		return err
 	}
 	answer, err := gql.IssueSshHostCertificate(ctx, api, gql.IssueSshHostCertificateInput{
-		MemberId: member.ID, PublicKey: strings.TrimSpace(made.Stdout), Reason: "the SSH server of the cluster's login"})
+		MemberId: member.ID, PublicKey: strings.TrimSpace(made.Stdout),
+		Reason: "the SSH server of the cluster's login"})
 	if err != nil {
 		return fmt.Errorf("certify the login's server: %w", err)
 	}

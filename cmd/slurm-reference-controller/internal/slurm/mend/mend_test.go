@@ -73,7 +73,8 @@ func TestAWorkerThatSlurmHasGivenUpIsReplacedOnce(t *testing.T) {
 	require.NoError(t, <-ended)
 
 	first := server.CallsOf("replaceMember")[0]
-	require.Equal(t, "Bearer token of ins_1", first.Header.Get("Authorization"), "it acts as the account that was chosen")
+	require.Equal(t, "Bearer token of ins_1", first.Header.Get("Authorization"),
+		"it acts as the account that was chosen")
 	require.Equal(t, "mem_1", first.Input()["memberId"])
 	require.Equal(t, "Slurm has given the worker up: w0 is down* (Not responding)", first.Input()["reason"])
 	require.Equal(t, "slurm-lost-mem_1", first.Input()["idempotencyKey"], "it is one request, whoever starts again")

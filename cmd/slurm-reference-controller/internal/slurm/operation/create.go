@@ -89,7 +89,8 @@ func (w work) layout(
 ) (layout.Cluster, error) {
 	port, err := layout.FreeBlock(w.Instance().ID, facts.Listening)
 	if err != nil {
-		return layout.Cluster{}, adapter.Fail("NO_FREE_PORTS", adapter.OwnerNode, true, "%v on the cluster's nodes", err)
+		return layout.Cluster{}, adapter.Fail("NO_FREE_PORTS", adapter.OwnerNode,
+			true, "%v on the cluster's nodes", err)
 	}
 	cluster, err := layout.New(config, w.Instance().Version, controller, facts.Hosts, port, workers)
 	if err != nil {

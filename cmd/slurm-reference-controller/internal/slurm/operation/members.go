@@ -80,7 +80,8 @@ func recoverController(ctx context.Context, w work, controller adapter.Member) e
 	if err := w.StartMunge(ctx, controller); err != nil {
 		return err
 	}
-	_, err = w.startOver(ctx, controller, daemons.Facts{Hosts: map[string]string{controller.ID: w.hostOf(ctx, controller)}})
+	_, err = w.startOver(ctx, controller, daemons.Facts{Hosts: map[string]string{controller.ID: w.hostOf(ctx,
+		controller)}})
 	return err
 }
 
@@ -112,7 +113,9 @@ func (w work) join(ctx context.Context, targets []adapter.Member, reason string,
 	if len(workers) > 0 {
 		w.Progress("joining", percent+20, "restarting slurmctld with its new workers; jobs keep running")
 	}
-	cluster, err := w.reshape(ctx, "join", func(c *layout.Cluster) error { return w.admit(c, workers, facts) }, w.restart)
+	cluster, err := w.reshape(ctx, "join", func(c *layout.Cluster) error {
+		return w.admit(c, workers, facts)
+	}, w.restart)
 	if err != nil {
 		return cluster, err
 	}
@@ -265,6 +268,7 @@ func (w work) applyFeatures(
 
 func notInCluster(member adapter.Member) error {
 	return adapter.Fail(
-		"NOT_IN_CLUSTER", adapter.OwnerAdapter, false, "Slurm has no node of member %s; recover or remove it", member.ID,
+		"NOT_IN_CLUSTER", adapter.OwnerAdapter, false,
+		"Slurm has no node of member %s; recover or remove it", member.ID,
 	)
 }

@@ -136,7 +136,9 @@ func (w work) edited(held record, edit func(*layout.Cluster) error) (layout.Clus
 // brought up, or that answers, is kept. Operations on the whole instance exclude all others; their
 // list is final.
 func (w work) forgets(worker layout.Worker, held record) bool {
-	if slices.ContainsFunc(w.Of(layout.ComponentWorker), func(m adapter.Member) bool { return m.ID == worker.MemberID }) ||
+	if slices.ContainsFunc(w.Of(layout.ComponentWorker), func(m adapter.Member) bool {
+		return m.ID == worker.MemberID
+	}) ||
 		w.turns.isJoining(worker.MemberID) {
 		return false
 	}

@@ -14,7 +14,8 @@ func TestRecordOfAnEarlierVersionIsReadByIndex(t *testing.T) {
 	held, err := parseRecord(
 		"SlurmctldHost=na(10.0.0.1)\nSlurmctldPort=21000\nNodeName=w0 NodeAddr=10.0.0.1 "+
 			"NodeHostname=na Port=21001 CPUs=2 RealMemory=900 State=UNKNOWN\n"+
-			"NodeName=w[1-126] Port=21002-21127 CPUs=2 RealMemory=900 State=FUTURE\n=== nodes\nw0|idle\n=== slurmctld\nup\n",
+			"NodeName=w[1-126] Port=21002-21127 CPUs=2 RealMemory=900 State=FUTURE\n=== nodes\nw0|idle\n=== "+
+			"slurmctld\nup\n",
 		[]adapter.Member{{ID: "mem_w1", ComponentKey: layout.ComponentWorker}},
 	)
 	require.NoError(t, err)

@@ -73,7 +73,9 @@ func (w work) reachable(component string) []adapter.Member {
 
 // withGPUs returns the workers whose nodes have GPUs and can be reached.
 func (w work) withGPUs() []adapter.Member {
-	return slices.DeleteFunc(w.reachable(layout.ComponentWorker), func(member adapter.Member) bool { return member.Node.GPUs == 0 })
+	return slices.DeleteFunc(w.reachable(layout.ComponentWorker), func(member adapter.Member) bool {
+		return member.Node.GPUs == 0
+	})
 }
 
 // renew sets the new version and, where the configuration changes them, the new sizes of workers. Workers without GPUs

@@ -62,7 +62,8 @@ func (w work) poll(ctx context.Context, worker layout.Worker, step, previous str
 		return polled{}, err
 	}
 	task := adapter.RunCommand{Command: []string{
-		"sh", "-c", watchScript, "watch", worker.Name(), report.QueueFormat(), previous, fmt.Sprint(int(watchTime.Seconds())),
+		"sh", "-c", watchScript, "watch", worker.Name(), report.QueueFormat(), previous,
+		fmt.Sprint(int(watchTime.Seconds())),
 	}}
 	result, err := w.Try(ctx, controller, step, task, adapter.Within(watchTime+40*time.Second))
 	if err != nil {

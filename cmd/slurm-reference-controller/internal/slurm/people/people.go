@@ -147,7 +147,8 @@ echo "slurmctld does not know that $1 belongs to $2" >&2
 exit 1`
 
 // admitScript does all that the controller does for the person of line $1, who is $2 and charged to $3.
-const admitScript = "(\n" + accountsScript + ") && (\n" + recordScript + "\n) && (\nset -- \"$2\" \"$3\"\n" + chargeScript +
+const admitScript = "(\n" + accountsScript + ") && (\n" + recordScript + "\n) && (\nset -- \"$2\" \"$3\"\n" +
+	chargeScript +
 	"\n)"
 
 // ReadRegister prints the register, packed: a node keeps 64 KiB of output.

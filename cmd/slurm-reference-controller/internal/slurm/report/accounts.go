@@ -61,11 +61,13 @@ func ParseAccounts(text string) []AccountedJob {
 		}
 		state, _, _ := strings.Cut(part[4], " ") // "CANCELLED by 0"
 		one := AccountedJob{
-			JobID: part[0], User: part[1], Account: part[2], Partition: part[3], State: state, ExitCode: exitCode(part[5]),
+			JobID: part[0], User: part[1], Account: part[2], Partition: part[3], State: state,
+			ExitCode: exitCode(part[5]),
 			Nodes: layout.Number(
 				part[6],
 			), CPUs: layout.Number(part[7]), NodeList: none(part[8]), Submitted: none(part[9]), Started: none(part[10]),
-			Ended: none(part[11]), Seconds: layout.Number(part[12]), CPUSeconds: layout.Number(part[13]), Name: part[14],
+			Ended: none(part[11]), Seconds: layout.Number(part[12]), CPUSeconds: layout.Number(part[13]),
+			Name: part[14],
 		}
 		list = append([]AccountedJob{one}, list...)
 	}

@@ -31,7 +31,8 @@ func TestDetailsAreReadByTheirWidths(t *testing.T) {
 
 func TestGPUsAreWhatAJobAskedForWhereSlurmDoesNotCount(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]int{"gres:gpu:2": 6, "gres:gpu": 3, "gres:gpu:a100:1": 3, "(null)": 0, "N/A": 0} {
+	for text, want := range map[string]int{"gres:gpu:2": 6, "gres:gpu": 3, "gres:gpu:a100:1": 3, "(null)": 0,
+		"N/A": 0} {
 		job := Job{Details: Details{GPUs: gpusOf("cpu=1,node=3")}}
 		job.ask(text, 3)
 		require.Equal(t, want, *job.GPUs, text)

@@ -111,7 +111,8 @@ func ParseCompleted(text string) []Job {
 		jobs = append(jobs, Job{
 			JobID: value["JobId"], Name: value["Name"], User: user, UID: layout.Number(strings.TrimSuffix(id, ")")),
 			Partition: value["Partition"], State: value["JobState"],
-			ExitCode: exitCode(value["ExitCode"]), Nodes: layout.Number(value["NodeCnt"]), NodeList: none(value["NodeList"]),
+			ExitCode: exitCode(value["ExitCode"]), Nodes: layout.Number(value["NodeCnt"]),
+			NodeList:  none(value["NodeList"]),
 			Submitted: none(value["SubmitTime"]), Started: none(value["StartTime"]), Ended: none(value["EndTime"]),
 		})
 	}
@@ -158,7 +159,9 @@ func MergeJobs(live, completed []Job) []Job {
 			live = append(live, one)
 		}
 	}
-	slices.SortStableFunc(live, func(a, b Job) int { return cmp.Compare(layout.Number(b.JobID), layout.Number(a.JobID)) })
+	slices.SortStableFunc(live, func(a, b Job) int {
+		return cmp.Compare(layout.Number(b.JobID), layout.Number(a.JobID))
+	})
 	return live
 }
 

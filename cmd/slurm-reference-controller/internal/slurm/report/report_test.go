@@ -22,7 +22,8 @@ func queueLine(values ...string) string {
 func TestQueueIsReadByWidths(t *testing.T) {
 	t.Parallel()
 	text := queueLine(
-		"7", "nobody", "main", "PENDING", "Resources", "0", "2", "", "2026-11-20T11:00:00", "2026-11-20T12:00:00", "N/A",
+		"7", "nobody", "main", "PENDING", "Resources", "0", "2", "", "2026-11-20T11:00:00",
+		"2026-11-20T12:00:00", "N/A",
 		"a | b  c=d",
 	) +
 		queueLine(
@@ -30,7 +31,8 @@ func TestQueueIsReadByWidths(t *testing.T) {
 			"2027-11-20T11:00:01", "x",
 		) +
 		queueLine(
-			"5", "root", "main", "FAILED", "NonZeroExitCode", "768", "1", "w0", "2026-11-20T10:00:00", "2026-11-20T10:00:01",
+			"5", "root", "main", "FAILED", "NonZeroExitCode", "768", "1", "w0", "2026-11-20T10:00:00",
+			"2026-11-20T10:00:01",
 			"2026-11-20T10:00:02", "é",
 		)
 	jobs := ParseQueue(text)
@@ -126,8 +128,9 @@ func TestCountsHaveTheirNoun(t *testing.T) {
 func TestAccountsAreReadNewestFirst(t *testing.T) {
 	t.Parallel()
 	list := ParseAccounts(
-		"1|nobody|jobs|main|COMPLETED|0:0|1|2|w0|2026-11-20T10:00:00|2026-11-20T10:00:01|2026-11-20T10:00:04|3|6|a|b\n" +
-			"garbage\n2|nobody|jobs|main|CANCELLED by 0|0:15|0|0|None assigned|2026-11-20T10:00:00|Unknown|Unknown|0|0|x\n",
+		"1|nobody|jobs|main|COMPLETED|0:0|1|2|w0|2026-11-20T10:00:00|2026-11-20T10:00:01|2026-11-20T10:00:04|3|6|a|" +
+			"b\ngarbage\n2|nobody|jobs|main|CANCELLED by 0|0:15|0|0|None " +
+			"assigned|2026-11-20T10:00:00|Unknown|Unknown|0|0|x\n",
 	)
 	require.Len(t, list, 2)
 	require.Equal(

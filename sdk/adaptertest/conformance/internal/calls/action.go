@@ -27,7 +27,8 @@ func Action() []trial.Clause {
 				"with --input; name an action that it may refuse with any input by --refusable"},
 		{ID: "action.input", Section: inActions, Needs: []string{trial.Created, "describe.schemas"}, Run: actionInput,
 			Rule: "an input that breaks the schema is refused with 422 and its path, and nothing is done",
-			Fix:  "validate the input against the schema you describe and answer 422 with a path that begins with input"},
+			Fix: "validate the input against the schema you describe and answer 422 with a path that " +
+				"begins with input"},
 		{ID: "action.idempotent", Section: inActions, Needs: []string{"action.output"}, Run: actionIdempotent,
 			Rule: "a repeat with the same key and input is the same action",
 			Fix:  "derive the keys of an action's node tasks from its idempotency key"},
@@ -126,9 +127,8 @@ func actionIdempotent(c *trial.Check) {
 		second := c.Act(i, action.Name, key, input)
 		c.Require(second.Status == first.Status, "the repeat of %s returned %s", action.Name, second.Say())
 		if begun := i.BegunAfter(before); action.Risk != adapter.RiskRead && len(begun) > 0 {
-			c.Fail(
-				"the repeat of %s carried out the node task %s on member %s again", action.Name, begun[0].Kind, begun[0].Member,
-			)
+			c.Fail("the repeat of %s carried out the node task %s on member %s again",
+				action.Name, begun[0].Kind, begun[0].Member)
 		}
 		c.Require(action.Risk == adapter.RiskRead || bytes.Equal(first.Body, second.Body),
 			"the repeat of %s has another output: %s", action.Name, second.Say())
@@ -148,7 +148,8 @@ func actionKeyReused(c *trial.Check) {
 		key := trial.NewID("key")
 		c.Act(i, action.Name, key, inputs[action.Name])
 		body := c.Refused("the same key with another input", c.Act(i, action.Name, key, other), http.StatusConflict)
-		c.Require(body.Code == adapter.CodeKeyReused, "it was refused with %s, not %s", body.Code, adapter.CodeKeyReused)
+		c.Require(body.Code == adapter.CodeKeyReused, "it was refused with %s, not %s", body.Code,
+			adapter.CodeKeyReused)
 		return
 	}
 	c.Skip("no action has a schema from which two different inputs can be generated")

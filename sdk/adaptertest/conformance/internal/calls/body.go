@@ -94,7 +94,8 @@ func bodyMissing(c *trial.Check) {
 			}
 		})
 		body := refuse(c, i, d, "a dispatch without "+field, raw)
-		c.Require(strings.Contains(body.Path, field), "a dispatch without %s was refused with path %q", field, body.Path)
+		c.Require(strings.Contains(body.Path, field), "a dispatch without %s was refused with path %q",
+			field, body.Path)
 	}
 }
 

@@ -100,7 +100,9 @@ func describeSchemas(c *trial.Check) {
 
 func describeVersions(c *trial.Check) {
 	versions := c.Description.ContractVersions
-	known := slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(adapter.ContractVersions(), v) })
+	known := slices.ContainsFunc(versions, func(v string) bool {
+		return slices.Contains(adapter.ContractVersions(), v)
+	})
 	c.Require(known, "contractVersions is %q; the platform speaks %q", versions, adapter.ContractVersions())
 	for _, version := range versions {
 		c.Require(strings.Count(version, ".") == 1, "contractVersions contains %q, which is not MAJOR.MINOR", version)

@@ -37,14 +37,16 @@ func describeManifest(c *trial.Check) {
 	err := json.Unmarshal(c.Options.Manifest, &manifest)
 	c.Require(err == nil, "the manifest cannot be read: %v", err)
 	if c.App.Slug != adapter.AnyApp {
-		c.Require(manifest.App == c.App.Slug, "the manifest's app is %q, the description's %q", manifest.App, c.App.Slug)
+		c.Require(manifest.App == c.App.Slug, "the manifest's app is %q, the description's %q", manifest.App,
+			c.App.Slug)
 	}
 	for _, said := range c.App.Components {
 		at := slices.IndexFunc(manifest.Components, func(m adapter.Component) bool { return m.Key == said.Key })
 		c.Require(at >= 0, "the manifest has no component %q", said.Key)
 		stated := manifest.Components[at]
 		c.Require(stated.Min >= said.Min && stated.Max <= said.Max,
-			"component %q may have %d to %d members in the manifest, and %d to %d in the description", said.Key, stated.Min,
+			"component %q may have %d to %d members in the manifest, and %d to %d in the description", said.Key,
+			stated.Min,
 			stated.Max, said.Min, said.Max)
 	}
 	for _, stated := range manifest.Actions {
@@ -71,8 +73,8 @@ func wrongAction(said, stated adapter.Action) string {
 		return fmt.Sprintf("the action %s needs %q in the manifest, but %q in the description", said.Name,
 			stated.PermissionKey, said.PermissionKey)
 	case said.Risk != stated.Risk:
-		return fmt.Sprintf("the action %s has the risk %q in the manifest, and %q in the description", said.Name, stated.Risk,
-			said.Risk)
+		return fmt.Sprintf("the action %s has the risk %q in the manifest, and %q in the description", said.Name,
+			stated.Risk, said.Risk)
 	case !sameSchema(said.InputSchema, stated.InputSchema):
 		return fmt.Sprintf("the action %s has another inputSchema in the manifest", said.Name)
 	case !sameSchema(said.OutputSchema, stated.OutputSchema):

@@ -38,7 +38,8 @@ func planned(c *trial.Check, i *trial.Instance, change func(*adapter.PlanRequest
 	answer := c.Call(trial.Letter{
 		Method: http.MethodPost, Target: adapter.PlansPath, Body: c.Encode(body), Patience: c.Bounds.Operation,
 	})
-	if slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, answer.Status) {
+	if slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented},
+		answer.Status) {
 		c.Skip("the adapter does not plan (%d)", answer.Status)
 	}
 	return answer

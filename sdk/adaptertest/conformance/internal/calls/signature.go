@@ -39,7 +39,8 @@ func Signature() []trial.Clause {
 			Fix:  "verify the token before you read the route, on every route"},
 		badToken("garbage", "a token that is not a JWT", "answer 401 for a token that cannot be parsed",
 			func(*trial.Check, adapter.RequestClaims) (string, error) { return "not-a-token", nil }),
-		badToken("key", "a token of another key under the published key id", "verify the signature with the published key",
+		badToken("key", "a token of another key under the published key id",
+			"verify the signature with the published key",
 			func(c *trial.Check, claims adapter.RequestClaims) (string, error) {
 				return c.Platform.SignForeign(claims, true)
 			}),
@@ -53,7 +54,8 @@ func Signature() []trial.Clause {
 			changed(func(r *adapter.RequestClaims) { r.Audience = "another-adapter" })),
 		badToken("expired", "a token that has expired", "compare exp with the clock; at most 30 seconds of skew",
 			changed(func(r *adapter.RequestClaims) { shift(r, past) })),
-		badToken("future", "a token that is issued in the future", "compare iat with the clock; at most 30 seconds of skew",
+		badToken("future", "a token that is issued in the future",
+			"compare iat with the clock; at most 30 seconds of skew",
 			changed(func(r *adapter.RequestClaims) { shift(r, future) })),
 		badToken("method", "a token for another method", "compare htm with the request's method",
 			changed(func(r *adapter.RequestClaims) { r.Method = http.MethodGet })),

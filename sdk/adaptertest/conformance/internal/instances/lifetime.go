@@ -14,12 +14,13 @@ func Versions() []trial.Clause {
 	return []trial.Clause{
 		{ID: "upgrade.completes", Section: "instance.upgrade", Needs: []string{trial.Created}, Run: upgradeCompletes,
 			Rule: "an instance can be upgraded to another version and keeps serving",
-			Fix: "where a task failed, read its error and the log; take version and config of the dispatch's instance as the " +
-				"new ones"},
+			Fix: "where a task failed, read its error and the log; take version and config of the dispatch's " +
+				"instance as the new ones"},
 		{ID: "upgrade.changes", Section: "instance.upgrade",
 			Needs: []string{"upgrade.completes", "observe.valid"}, Run: upgradeChanges,
 			Rule: "an upgrade changes the members",
-			Fix:  "bring every member to the version and config of the dispatch: write, fetch or restart what they depend on"},
+			Fix: "bring every member to the version and config of the dispatch: write, fetch or restart what they " +
+				"depend on"},
 		{ID: "rollback.completes", Section: "instance.rollback",
 			Needs: []string{"upgrade.completes"}, Run: rollbackCompletes,
 			Rule: "an upgraded instance can be rolled back to exactly what it ran",
@@ -37,9 +38,9 @@ func Decommission() []trial.Clause {
 		{ID: "decommission.clean", Section: inDecommission, Needs: []string{trial.Created}, Run: decommissionClean,
 			Rule: "a decommission reports every member removed and leaves nothing on any node",
 			Fix:  "stop what runs and end with TEARDOWN of every member; then report each removed"},
-		{ID: "decommission.repeat", Section: inDecommission, Needs: []string{"decommission.clean"}, Run: decommissionRepeat,
-			Rule: "a second decommission of a removed instance succeeds",
-			Fix:  "what does not exist needs no teardown: end succeeded"},
+		{ID: "decommission.repeat", Section: inDecommission, Needs: []string{"decommission.clean"},
+			Run: decommissionRepeat, Rule: "a second decommission of a removed instance succeeds",
+			Fix: "what does not exist needs no teardown: end succeeded"},
 		{ID: "decommission.partial", Section: inDecommission,
 			Needs: []string{"decommission.clean", "attempt.failure"}, Run: decommissionPartial,
 			Rule: "a decommission removes what a failed create has left behind",

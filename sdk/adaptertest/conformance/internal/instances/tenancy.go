@@ -140,7 +140,8 @@ func tenancyOperation(c *trial.Check) {
 	before, own := tasksOf(c, ours, theirs), trial.NewID("op")
 	strangeToken(
 		c, "the status of another tenant's operation with a token for one's own", c.Options.Name,
-		adapter.OperationPath(own), trial.Letter{Method: http.MethodGet, Target: adapter.OperationPath(c.NeighbourBegan)},
+		adapter.OperationPath(own), trial.Letter{Method: http.MethodGet,
+			Target: adapter.OperationPath(c.NeighbourBegan)},
 	)
 	strangeToken(
 		c,
@@ -168,7 +169,8 @@ func tenancyToken(c *trial.Check) {
 		Method: http.MethodGet, Target: adapter.InstancePath(theirs.Wire.ID), Access: token,
 		Patience: c.Bounds.Operation,
 	})
-	untroubled(c, before, "another tenant's instance was observed with a platform token that is not for it", ours, theirs)
+	untroubled(c, before, "another tenant's instance was observed with a platform token that is not for it",
+		ours, theirs)
 	if name, body, ok := actionBody(c, theirs, trial.NewID("key"), token); ok {
 		c.Call(trial.Letter{
 			Method: http.MethodPost, Target: adapter.ActionPath(theirs.Wire.ID, name), Body: body,
@@ -240,7 +242,8 @@ func tenancyAnswers(c *trial.Check) {
 		theirs.All...)
 	token := c.Grant(ours, trial.NewID("call")).Token()
 	for _, l := range []trial.Letter{
-		{Method: http.MethodGet, Target: adapter.InstancePath(ours.Wire.ID), Access: token, Patience: c.Bounds.Operation},
+		{Method: http.MethodGet, Target: adapter.InstancePath(ours.Wire.ID), Access: token,
+			Patience: c.Bounds.Operation},
 		{Method: http.MethodGet, Target: adapter.UsagePath(ours.Wire.ID, ""), Access: token},
 		{Method: http.MethodGet, Target: adapter.InstancePath(trial.NewID("ins")), Access: token},
 	} {

@@ -31,8 +31,9 @@ func Attempt() []trial.Clause {
 			Rule: "a higher attempt of an operation that succeeded changes nothing and is reported",
 			Fix:  "answer 200 with the old result and the new attempt"},
 		{ID: "attempt.failure", Section: trial.InDispatch, Needs: []string{trial.Created}, Run: attemptFailure,
-			Rule: "an operation whose work fails ends failed, with a code, a message, an owner and whether to try again",
-			Fix:  "end the operation with error {code, message, owner, retryable}; do not retry for ever"},
+			Rule: "an operation whose work fails ends failed, with a code, a message, an owner and whether " +
+				"to try again",
+			Fix: "end the operation with error {code, message, owner, retryable}; do not retry for ever"},
 		{ID: "attempt.retry", Section: trial.InFence, Needs: []string{"attempt.failure"}, Run: attemptRetry,
 			Rule: "a higher attempt of a failed operation starts it again",
 			Fix:  "on a higher attempt of a failed operation run it again from the start"},

@@ -80,7 +80,8 @@ func cancelStops(c *trial.Check) {
 	lift()
 	c.StaysQuiet(i, before, "the cancel returned canceled")
 	status := c.Status(d.OperationID)
-	c.Require(status.State == adapter.StateCanceled, "the operation is %q some time after it was canceled", status.State)
+	c.Require(status.State == adapter.StateCanceled, "the operation is %q some time after it was canceled",
+		status.State)
 }
 
 func cancelRepeat(c *trial.Check) {
@@ -140,7 +141,8 @@ func cancelTombstone(c *trial.Check) {
 	i := c.NewInstance()
 	d := c.Dispatch(i, adapter.InstanceCreate)
 	answer := c.Call(trial.Letter{
-		Method: http.MethodPost, Target: adapter.CancelPath(d.OperationID), Body: c.Encode(adapter.CancelRequest{Attempt: 1}),
+		Method: http.MethodPost, Target: adapter.CancelPath(d.OperationID),
+		Body: c.Encode(adapter.CancelRequest{Attempt: 1}),
 	})
 	var result adapter.CancelResult
 	if answer.Status == http.StatusOK {

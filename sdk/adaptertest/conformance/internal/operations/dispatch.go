@@ -19,8 +19,8 @@ func Dispatch() []trial.Clause {
 	return []trial.Clause{
 		{ID: trial.Created, Section: trial.InDispatch, Run: dispatchCompletes,
 			Rule: "a create is accepted with 202 and ends succeeded with every member active",
-			Fix: "the members' states in the status and the error, if there is one, say where it stopped; the adapter's " +
-				"last log lines are shown where the check started it, and are in the report of --json"},
+			Fix: "the members' states in the status and the error, if there is one, say where it stopped; the " +
+				"adapter's last log lines are shown where the check started it, and are in the report of --json"},
 		{ID: "dispatch.idempotent", Section: inIdempotency, Needs: needs, Run: dispatchIdempotent,
 			Rule: "a repeat of an operation that has ended is answered 200 with its result, and nothing is done again",
 			Fix:  "keep ended operations by id and answer a repeat from them"},
@@ -115,7 +115,8 @@ func dispatchConcurrent(c *trial.Check) {
 	calls.Wait()
 	rule.Lift()
 	for n := range callers {
-		c.Require(failures[n] == nil, "one of %d dispatches at the same time was not answered: %v", callers, failures[n])
+		c.Require(failures[n] == nil, "one of %d dispatches at the same time was not answered: %v", callers,
+			failures[n])
 		c.Taken(d, answers[n])
 	}
 	c.Succeed(d.OperationID)

@@ -38,7 +38,8 @@ func Feed() []trial.Clause {
 			Fix:  "wake the waiting requests when a status changes"},
 		{ID: "feed.lossless", Section: inFeed, Needs: []string{"feed.continues"}, Run: feedLossless,
 			Rule: "a reader that follows the cursors receives the end of every operation",
-			Fix:  "publish the end of an operation like every other change, and never give a cursor beyond what was sent"},
+			Fix: "publish the end of an operation like every other change, and never give a cursor beyond " +
+				"what was sent"},
 		{ID: "feed.page", Section: inFeed, Needs: []string{"feed.continues", "decommission.unborn"}, Run: feedPage,
 			Rule: "a page has at most 500 operations, and the cursor of a full page skips none of the rest",
 			Fix:  "end the page at 500 operations, with the cursor of the last one on it"},

@@ -81,7 +81,8 @@ func (p Profile) repeated(found Profile) string {
 		allowed := max(p[one], 1)
 		if count > allowed && !(one.kind == adapter.TaskRun && p[one] > 1) {
 			return fmt.Sprintf(
-				"node task %s %q on member %s was carried out %d times; a clean create does it %d times", one.kind, one.object,
+				"node task %s %q on member %s was carried out %d times; a clean create does it %d times", one.kind,
+				one.object,
 				one.member, count, allowed,
 			)
 		}

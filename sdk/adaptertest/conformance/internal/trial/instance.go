@@ -80,7 +80,8 @@ func (i *Instance) Grow(key string, count int) []adapter.Member {
 	var added []adapter.Member
 	for range count {
 		member := adapter.Member{
-			ID: NewID("mem"), ComponentKey: key, Index: i.NextIndex(key), Status: "pending", Node: i.Suite.node(len(i.All)),
+			ID: NewID("mem"), ComponentKey: key, Index: i.NextIndex(key), Status: "pending",
+			Node: i.Suite.node(len(i.All)),
 		}
 		i.Members, i.All = append(i.Members, member), append(i.All, member.ID)
 		added = append(added, member)

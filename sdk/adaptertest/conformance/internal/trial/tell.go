@@ -74,7 +74,8 @@ func compare(path string, was, is any, lines *[]string) {
 		}
 	}
 	if one, other := shown(was), shown(is); one != other {
-		*lines = append(*lines, fmt.Sprintf("%s: %s became %s", path, text.Clip(one, maxValue), text.Clip(other, maxValue)))
+		*lines = append(*lines, fmt.Sprintf("%s: %s became %s", path, text.Clip(one, maxValue),
+			text.Clip(other, maxValue)))
 	}
 }
 
@@ -115,8 +116,9 @@ func (c *Check) failedTasks() (tasks []run.FailedTask) {
 		}
 		tasks = append(tasks, run.FailedTask{
 			Member: entry.Member, Kind: string(entry.Kind), State: string(entry.State), Key: entry.Key,
-			Spec: text.HideTokens(string(entry.Spec)), Message: text.HideTokens(entry.Message), ExitCode: entry.ExitCode,
-			Stdout: text.HideTokens(entry.Stdout), Stderr: text.HideTokens(entry.Stderr),
+			Spec: text.HideTokens(string(entry.Spec)), Message: text.HideTokens(entry.Message),
+			ExitCode: entry.ExitCode,
+			Stdout:   text.HideTokens(entry.Stdout), Stderr: text.HideTokens(entry.Stderr),
 		})
 	}
 	return tasks[max(0, len(tasks)-maxTasks):]

@@ -27,7 +27,8 @@ func TestSamplesFitAndSpoiledOnesDoNot(t *testing.T) {
 		require.False(t, Fits(json.RawMessage(schema), bad), name)
 	}
 	_, ok := sample(
-		json.RawMessage(`{"type":"object","required":["x"],"properties":{"x":{"type":"string","pattern":"^[0-9]{8}$"}}}`),
+		json.RawMessage(
+			`{"type":"object","required":["x"],"properties":{"x":{"type":"string","pattern":"^[0-9]{8}$"}}}`),
 	)
 	require.False(t, ok, "a pattern is not guessed")
 	_, ok = Spoil(json.RawMessage(`true`))

@@ -1,6 +1,10 @@
-package reconcile
+// Package stats counts what the reconciler has found and mended, for its metrics.
+package stats
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Stats counts what this process's reconciler has found and mended since it began. The gauges are
 // how it stood at the last look, and 0 in a process that does not reconcile.
@@ -48,8 +52,8 @@ func (s *Stats) Holder() Holder {
 	return Holder{}
 }
 
-// held stores whose transaction holds back the feeds, nil for none, and returns the one before.
-func (s *Stats) held(now *Holder) (before Holder) {
+// Held stores whose transaction holds back the feeds, nil for none, and returns the one before.
+func (s *Stats) Held(now *Holder) (before Holder) {
 	if was := s.holder.Swap(now); was != nil {
 		before = *was
 	}
@@ -96,10 +100,24 @@ func (s *Stats) Readings() []Reading {
 	}
 }
 
-// resign forgets how things stood: another process reconciles now.
-func (s *Stats) resign() {
-	for _, now := range []*atomic.Int64{&s.SealLag, &s.Overdue, &s.OldestDue, &s.Failing, &s.EndsRefused, &s.EndedBare} {
+// Resign forgets how things were: another process reconciles now.
+func (s *Stats) Resign() {
+	for _, now := range []*atomic.Int64{&s.SealLag, &s.Overdue, &s.OldestDue, &s.Failing, &s.EndsRefused,
+		&s.EndedBare} {
 		now.Store(0)
 	}
-	s.held(nil)
+	s.Held(nil)
+}
+
+// Holder is whose transaction holds back the commit-ordered feeds: the oldest that writes, in any database of the
+// server.
+type Holder struct {
+	// Kind is "backend", or "prepared" for a transaction that no connection has: PREPARE TRANSACTION.
+	Kind string
+	// Name is the process id of a backend, and the identifier of a prepared transaction.
+	Name string
+	// Database, User and Application are those of its connection; Application is empty for a prepared one.
+	Database, User, Application string
+	// Lag is for how long the feeds have been held.
+	Lag time.Duration
 }
