@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
 // messages are what an explanation says is missing.
@@ -123,4 +124,28 @@ func TestAMachineAnywhereIsNotHeldToItsObjects(t *testing.T) {
 	require.Equal(t, []string{"it is not a permission"}, messages(system))
 	require.True(t, Explain(Case{Subject: Subject{Kind: KindSystem, ID: "system"}, Key: TenantCreate,
 		Now: now}).Allowed())
+}
+
+func TestTheReasonForAnAccountsRightStatesItsOtherLimits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits Limits
+		risk   lifecycle.ActionRisk
+		want   string
+	}{
+		"none":                 {Limits{}, "", ""},
+		"none, for an action":  {Limits{}, "DESTRUCTIVE", ""},
+		"a risk, another verb": {Limits{MaxRisk: "READ"}, "", "; of app actions, those of risk up to READ"},
+		"a risk that is met":   {Limits{MaxRisk: "READ"}, "READ", "; of app actions, those of risk up to READ"},
+		"the lowest rate":      {Limits{OperationsPerHour: 1}, "", "; at most 1 operations an hour"},
+		"both": {Limits{MaxRisk: "WRITE", OperationsPerHour: 7}, "READ",
+			"; of app actions, those of risk up to WRITE; at most 7 operations an hour"},
+	} {
+		said := Explain(Case{Subject: Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1,
+			ProjectID: project1, Limits: c.limits}, Key: AppsInstanceRead, Allow: []string{"apps.instance.read"},
+			Risk: c.risk, Object: Object{TenantID: tenant1, ProjectID: project1}, Now: now})
+		require.True(t, said.Allowed(), name)
+		require.Equal(t, "apps.instance.read is on the service account's allow-list"+c.want, said.Because[0].Message,
+			name)
+	}
 }

@@ -87,3 +87,25 @@ func TestChangesOfLimitsWidenOrNarrow(t *testing.T) {
 		require.Equal(t, c.narrower, narrower, name)
 	}
 }
+
+func TestATokenForOneInstanceIsWithinTheAccountsLimits(t *testing.T) {
+	t.Parallel()
+	allocation := ids.New(ids.Allocation)
+	for name, c := range map[string]struct{ objects, want []ids.ID }{
+		"of an account without a list":   {nil, []ids.ID{ins1}},
+		"of the one that is listed":      {[]ids.ID{ins1}, []ids.ID{ins1}},
+		"with the allocations, not more": {[]ids.ID{ins2, allocation, ins1}, []ids.ID{ins1, allocation}},
+		"of another than is listed":      {[]ids.ID{ins2}, nil},
+		"of another than are listed":     {[]ids.ID{ins2, allocation}, nil},
+	} {
+		account := Limits{Objects: c.objects, MaxRisk: lifecycle.RiskWrite, OperationsPerHour: 3}
+		got, ok := account.Within(ins1)
+		require.Equal(t, c.want != nil, ok, name)
+		if !ok {
+			require.Empty(t, got, name)
+			continue
+		}
+		account.Objects = c.want
+		require.Equal(t, account, got, "%s: risk and rate stay", name)
+	}
+}

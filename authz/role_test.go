@@ -80,6 +80,20 @@ func TestPolicyWithAnUnknownNameDoesNotCompile(t *testing.T) {
 	require.ErrorContains(t, err, "permission model")
 }
 
+// A program fails at its start, and not at its first request, when the policy cannot be evaluated.
+func TestAPolicyThatCannotBeEvaluatedDoesNotCompile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ model, policy, says string }{
+		"a policy without a row": {modelText, "# nothing", "read the permission policy"},
+		"a model with an unknown function": {strings.Replace(modelText, "g(r.role, p.role)", "fly(r.role)", 1),
+			policyText, "evaluate the permission policy for role platform_operator and key tenant.create"},
+	} {
+		masks, err := compile(c.model, c.policy)
+		require.ErrorContains(t, err, c.says, name)
+		require.Nil(t, masks, name)
+	}
+}
+
 func TestPeoplesRolesCannotBeMachinesCeilings(t *testing.T) {
 	t.Parallel()
 	_, err := ParseRole("service_account")

@@ -42,8 +42,7 @@ func (c *Config) completeApps() error {
 	apps, err := url.Parse(strings.TrimRight(c.AppsURL, "/"))
 	if err != nil || apps.Host == "" || apps.Path != "" || apps.Scheme != "http" && apps.Scheme != "https" ||
 		net.ParseIP(apps.Hostname()) != nil {
-		return fmt.Errorf("--apps-url: %q is not an address with a host name, such as https://apps.example.com",
-			c.AppsURL)
+		return fmt.Errorf("--apps-url: %q is not an address like https://apps.example.com, by host name", c.AppsURL)
 	}
 	if strings.HasSuffix("."+public.Hostname(), "."+apps.Hostname()) {
 		return fmt.Errorf("--apps-url: the console at %s would be one of the apps' hosts: choose another name for them",

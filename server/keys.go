@@ -8,8 +8,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/spf13/pflag"
+
+	"github.com/gpuaas/app-platform/authz/token"
 )
 
 // reloadKeys takes up the signing keys of the folder as they come and go, every minute and on SIGHUP, until ctx

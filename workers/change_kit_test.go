@@ -132,6 +132,14 @@ func (c *cluster) ask(a asked) ids.ID {
 	return c.op
 }
 
+// overdue waits until the adapter works on an operation, and has its deadline pass.
+func (c *cluster) overdue(op ids.ID) {
+	c.Helper()
+	c.until("the adapter works on it", func() bool { return len(c.lab.op(op).AdapterStatus) > 0 })
+	c.own.Operation.UpdateOneID(op).SetDeadline(time.Now()).SetNextRunAt(time.Now()).ExecX(c.Context())
+	c.hub.Wake(event.QueueTopic)
+}
+
 // arrive creates a member PENDING in the free allocation, which the operation requested unless it was brought.
 func (c *cluster) arrive(a asked, private map[string]any) ids.ID {
 	c.newcomer = ids.New(ids.Member)

@@ -132,7 +132,7 @@ func TestDeadlineThatForcesSendsAnewAndThenThePlatformFinishes(t *testing.T) {
 	l.work()
 	c := l.cluster("overdue")
 	torn := c.comesBack() // something is left of the member, and nobody but the platform takes it away
-	c.ask(asked{kind: lifecycle.MemberRemove, onDeadline: lifecycle.DeadlineForce, deadline: 2 * time.Second})
+	c.overdue(c.ask(asked{kind: lifecycle.MemberRemove, onDeadline: lifecycle.DeadlineForce}))
 	op := c.end()
 	require.Equal(t, "SUCCEEDED FORCED | ACTIVE REMOVED+cordoned | 1 of 1 | theirs ready free ready | generation 1 "+
 		"1.0.0 | orphans 0", c.world(), op.ErrorMessage)
@@ -158,7 +158,7 @@ func TestAdapterThatFinishesByForceInTimeIsBelievedAndChecked(t *testing.T) {
 	l.pace.Grace = time.Minute
 	l.work()
 	c := l.cluster("inTime")
-	c.ask(asked{kind: lifecycle.MemberRemove, onDeadline: lifecycle.DeadlineForce, deadline: 2 * time.Second})
+	c.overdue(c.ask(asked{kind: lifecycle.MemberRemove, onDeadline: lifecycle.DeadlineForce}))
 	c.until("it is sent anew", func() bool {
 		all := c.script.dispatched(string(c.op))
 		return all[len(all)-1].Attempt == 2
@@ -211,7 +211,7 @@ func TestDrainAtItsDeadlineByForce(t *testing.T) {
 	l.pace.Grace = time.Minute
 	l.work()
 	c := l.cluster("patience")
-	c.ask(asked{kind: lifecycle.MemberDrain, onDeadline: lifecycle.DeadlineForce, deadline: 2 * time.Second})
+	c.overdue(c.ask(asked{kind: lifecycle.MemberDrain, onDeadline: lifecycle.DeadlineForce}))
 	c.until("it is sent anew", func() bool {
 		all := c.script.dispatched(string(c.op))
 		return all[len(all)-1].Attempt == 2
@@ -319,12 +319,13 @@ func TestWhatIsSentAnewIsTheSameThoughTheInstanceHasGrownMeanwhile(t *testing.T)
 	l.pace.Grace = time.Minute
 	l.work()
 	c := l.cluster("grown")
-	drain := c.ask(asked{kind: lifecycle.MemberDrain, onDeadline: lifecycle.DeadlineForce, deadline: 4 * time.Second})
+	drain := c.ask(asked{kind: lifecycle.MemberDrain, onDeadline: lifecycle.DeadlineForce})
 	c.script.dispatched(string(drain))
 	c.ask(asked{kind: lifecycle.MembersAdd})
 	require.Len(t, c.script.dispatched(string(c.op))[0].Members, 3)
 	c.says(adapter.StateSucceeded, "", adapter.MemberActive)
 	require.Equal(t, lifecycle.OperationSucceeded, c.end().State, "operations on different members run side by side")
+	c.overdue(drain)
 	c.until("the drain is sent anew",
 		func() bool { all := c.script.dispatched(string(drain)); return all[len(all)-1].Attempt == 2 })
 	all := c.script.dispatched(string(drain))

@@ -179,7 +179,7 @@ func TestForceAtTheDeadlineEndsAWaitAtTheServerKit(t *testing.T) {
 	forcible := func(r rule) bool { return r.kind.Effects().Forcible }
 	eachWithTheKit(t, forcible, func(t *testing.T, c *cluster, app *patientApp, r rule) {
 		app.held.Store(true)
-		c.ask(asked{kind: r.kind, onDeadline: lifecycle.DeadlineForce, deadline: 2 * time.Second})
+		c.overdue(c.ask(asked{kind: r.kind, onDeadline: lifecycle.DeadlineForce}))
 		op := c.end()
 		require.Equal(t, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
 		require.Equal(t, lifecycle.OutcomeForced, *op.Outcome)

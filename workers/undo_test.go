@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -50,8 +51,13 @@ func TestAdditionWhoseProbesNeverPassIsTakenBackAndTheAdapterIsStopped(t *testin
 		}
 		return healthy(task)
 	})
-	c.ask(asked{kind: lifecycle.MembersAdd, deadline: 3 * time.Second})
+	c.ask(asked{kind: lifecycle.MembersAdd})
 	c.says(adapter.StateSucceeded, "", adapter.MemberActive)
+	c.until("a probe has failed", func() bool {
+		return c.own.NodeTask.Query().Where(nodetask.OperationID(c.op), nodetask.StateEQ(lifecycle.TaskFailed)).
+			ExistX(t.Context())
+	})
+	c.overdue(c.op)
 	op := c.end()
 	require.Equal(t, "FAILED READINESS_FAILED"+takenOff, c.world(), op.ErrorMessage)
 }

@@ -247,10 +247,10 @@ func writeNew(name string, content []byte) error {
 	}
 	defer func() { _ = os.Remove(draft.Name()) }()
 	_, err = draft.Write(content)
-	if err := errors.Join(err, draft.Close()); err != nil {
-		return err
+	if err = errors.Join(err, draft.Close()); err == nil {
+		err = os.Link(draft.Name(), name)
 	}
-	return os.Link(draft.Name(), name)
+	return err
 }
 
 func readKey(name string) (ringKey, error) {

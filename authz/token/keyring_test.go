@@ -136,6 +136,35 @@ func TestAnExchangedTokenSpeaksForItsKeyAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestAnOperatorsTokenSpeaksForTheAccountOnOneInstance(t *testing.T) {
+	t.Parallel()
+	ring := newRing(t)
+	whole := token.Claims{Operator: ids.New(ids.ServiceAccount), Instance: ids.New(ids.Instance),
+		ServiceKey: ids.New(ids.ServiceKey), Keys: []string{"project.read"}, ExpiresAt: now.Add(time.Hour)}
+	text, err := ring.Sign(whole, now)
+	require.NoError(t, err)
+	read, err := ring.Verify(text, now)
+	require.NoError(t, err)
+	whole.ID, whole.ExpiresAt, read.ExpiresAt = read.ID, time.Time{}, time.Time{}
+	require.Equal(t, whole, read)
+	for name, change := range map[string]func(*token.Claims){
+		"an operation besides": func(c *token.Claims) { c.Operation = ids.New(ids.Operation) },
+		"no account's id":      func(c *token.Claims) { c.Operator = ids.New(ids.User) },
+		"no instance":          func(c *token.Claims) { c.Instance = "" },
+		"no instance's id":     func(c *token.Claims) { c.Instance = ids.New(ids.Allocation) },
+		"no key":               func(c *token.Claims) { c.ServiceKey = "" },
+		"no key's id":          func(c *token.Claims) { c.ServiceKey = ids.New(ids.Session) },
+	} {
+		claims := whole
+		claims.ExpiresAt = now.Add(time.Hour)
+		change(&claims)
+		text, err := ring.Sign(claims, now)
+		require.NoError(t, err)
+		_, err = ring.Verify(text, now)
+		require.True(t, fault.Is(err, fault.Unauthenticated), "%s: %v", name, err)
+	}
+}
+
 func TestATokenOfAnotherTypeIsNoCredential(t *testing.T) {
 	t.Parallel()
 	ring := newRing(t)

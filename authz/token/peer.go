@@ -40,8 +40,7 @@ func (r *Keyring) VerifyPeer(text string, now time.Time) (process string, err er
 	if err := r.claims(parsed, peerType, &said); err != nil {
 		return "", refused.Because(err)
 	}
-	expected := jwt.Expected{Issuer: r.issuer, AnyAudience: jwt.Audience{peerAudience}, Time: now}
-	if err := said.ValidateWithLeeway(expected, 0); err != nil || said.Expiry == nil || said.Subject == "" {
+	if err := r.counts(said, peerAudience, now); err != nil || said.Expiry == nil || said.Subject == "" {
 		return "", refused.Because(err)
 	}
 	return said.Subject, nil

@@ -118,8 +118,7 @@ func (r *Keyring) Verify(text string, now time.Time) (Claims, error) {
 		return Claims{}, refused.Because(err)
 	}
 	registered, claims := said.registered, said.Claims
-	expected := jwt.Expected{Issuer: r.issuer, AnyAudience: jwt.Audience{Audience}, Time: now}
-	if err := registered.ValidateWithLeeway(expected, 0); errors.Is(err, jwt.ErrExpired) {
+	if err := r.counts(registered, Audience, now); errors.Is(err, jwt.ErrExpired) {
 		return Claims{}, fault.New(fault.TokenExpired, "the token has expired").Because(err)
 	} else if err != nil {
 		return Claims{}, refused.Because(err)
@@ -129,6 +128,13 @@ func (r *Keyring) Verify(text string, now time.Time) (Claims, error) {
 	}
 	claims.ID, claims.ExpiresAt = registered.ID, registered.Expiry.Time()
 	return claims, nil
+}
+
+// counts checks the issuer, the audience and the time of a token, to the moment. A token may be verified up to a minute
+// before it was issued, which its NotBefore says: the clock of the process that verifies it may be behind.
+func (r *Keyring) counts(said registered, audience string, now time.Time) error {
+	said.IssuedAt = nil
+	return said.ValidateWithLeeway(jwt.Expected{Issuer: r.issuer, AnyAudience: jwt.Audience{audience}, Time: now}, 0)
 }
 
 // claims verifies the signature of a token of one sort with the key that the token names.

@@ -52,14 +52,20 @@ func (f *Facts) began() time.Time {
 	return f.Operation.Created
 }
 
+// waiting returns since when the operation waits for a worker: since it is due, or was requested.
+func (f *Facts) waiting() time.Time {
+	op := f.Operation
+	if op.Due.After(op.Created) && op.Due.Before(f.Now) {
+		return op.Due
+	}
+	return op.Created
+}
+
 func noWorker(f *Facts) []finding {
 	if f.Workers.Alive {
 		return nil
 	}
-	since := f.Operation.Created
-	if f.Operation.Due.After(since) && f.Operation.Due.Before(f.Now) {
-		since = f.Operation.Due
-	}
+	since := f.waiting()
 	if f.Workers.Heard != nil && f.Workers.Heard.After(f.Operation.Created) {
 		since = *f.Workers.Heard
 	}
@@ -82,11 +88,7 @@ func planUnknown(f *Facts) []finding {
 	if !f.Workers.Alive || f.Operation.Claimed || !f.Operation.Unknown {
 		return nil
 	}
-	since := f.Operation.Created
-	if f.Operation.Due.After(since) && f.Operation.Due.Before(f.Now) {
-		since = f.Operation.Due
-	}
-	return one(since, "kind", words(f.Operation.Kind))
+	return one(f.waiting(), "kind", words(f.Operation.Kind))
 }
 
 // waits reports whether the operation has been due for a while, and no worker took it though some could.

@@ -100,6 +100,25 @@ func TestWithoutWorkersItIsSinceTheLastSignOfLife(t *testing.T) {
 	}
 }
 
+func TestAnOperationThatNoLivingWorkerCanDoSaysItsKindAndSinceWhenItWaits(t *testing.T) {
+	t.Parallel()
+	unknown := func() *Facts {
+		f := idle(time.Minute)
+		f.Operation.Unknown = true
+		return f
+	}
+	judged(t, planUnknown, unknown,
+		change{"as it is", func(*Facts) {}, true},
+		change{"no worker lives, which NO_WORKER says", func(f *Facts) { f.Workers.Alive = false }, false},
+		change{"a worker has it", func(f *Facts) { f.Operation.Claimed = true }, false},
+		change{"a worker can do it", func(f *Facts) { f.Operation.Unknown = false }, false})
+	want := finding{since: ago(time.Minute), words: []string{"kind", "member drain"}}
+	require.Equal(t, want, only(t, planUnknown(unknown())))
+	later := unknown()
+	later.Operation.Due = now.Add(time.Second)
+	require.Equal(t, ago(time.Hour), only(t, planUnknown(later)).since, "not due yet: since it was requested")
+}
+
 func TestALostWorkersOperationIsTakenOverFifteenSecondsAfterItsLastHeartbeat(t *testing.T) {
 	t.Parallel()
 	lost := func() *Facts {

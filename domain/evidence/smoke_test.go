@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,4 +83,61 @@ func TestAReportOfASmokeIsBounded(t *testing.T) {
 	}
 	_, err := evidence.ParseSmoke([]byte("{"))
 	require.True(t, fault.Is(err, fault.InvalidArgument))
+}
+
+func TestAReportOfASmokeMayReachEachBound(t *testing.T) {
+	t.Parallel()
+	checks := func(count int) []evidence.SmokeCheck {
+		return slices.Repeat([]evidence.SmokeCheck{{Name: "fetched", Outcome: "passed"}}, count)
+	}
+	long := func(bytes int) string { return strings.Repeat("x", bytes) }
+	for what, bound := range map[string]struct {
+		most   int
+		change func(r *evidence.SmokeReport, size int)
+		reason string
+	}{
+		"tool": {200, func(r *evidence.SmokeReport, size int) { r.Tool = long(size) },
+			"must name what ran it, in at most 200 bytes"},
+		"platform": {200, func(r *evidence.SmokeReport, size int) { r.Platform = long(size) },
+			"must name what ran it, in at most 200 bytes"},
+		"checks": {50, func(r *evidence.SmokeReport, size int) { r.Checks = checks(size) },
+			"must have 1 to 50 checks, and a command of at most as many words"},
+		"command": {50, func(r *evidence.SmokeReport, size int) { r.Command = make([]string, size) },
+			"must have 1 to 50 checks, and a command of at most as many words"},
+		"name of a check": {200, func(r *evidence.SmokeReport, size int) { r.Checks[0].Name = long(size) },
+			"must name each check in at most 200 bytes, with a detail of at most 2000"},
+		"detail of a check": {2000, func(r *evidence.SmokeReport, size int) { r.Checks[0].Detail = long(size) },
+			"must name each check in at most 200 bytes, with a detail of at most 2000"},
+	} {
+		for _, size := range []int{bound.most, bound.most + 1} {
+			report := smoke(lifecycle.ArtifactBlob, "fetched passed")
+			bound.change(&report, size)
+			data, err := json.Marshal(report)
+			require.NoError(t, err)
+			got, err := evidence.ParseSmoke(data)
+			if size > bound.most {
+				refusedSmoke(t, err, bound.reason)
+				continue
+			}
+			require.NoError(t, err, what)
+			require.Equal(t, report, *got, what)
+		}
+	}
+	data, err := json.Marshal(smoke(lifecycle.ArtifactBlob, "fetched passed"))
+	require.NoError(t, err)
+	data = append(data, strings.Repeat(" ", 65_536-len(data))...) // spaces after a document count too
+	_, err = evidence.ParseSmoke(data)
+	require.NoError(t, err)
+	_, err = evidence.ParseSmoke(append(data, ' '))
+	refusedSmoke(t, err, "must be at most 65536 bytes")
+}
+
+// refusedSmoke requires that a report was refused for the reason.
+func refusedSmoke(t *testing.T, err error, reason string) {
+	t.Helper()
+	found, ok := fault.As(err)
+	require.True(t, ok && found.Code == fault.InvalidArgument, "%v", err)
+	require.Len(t, found.Reasons, 1)
+	require.Equal(t, "input.report", found.Reasons[0].Path)
+	require.Equal(t, "the report "+reason, found.Reasons[0].Message)
 }

@@ -65,10 +65,40 @@ func TestAProfileThatTheNodeLacksIsAReason(t *testing.T) {
 		"allocation that demands it", reasons[0].Message)
 }
 
+func TestTheClassesThatWillDoAreNamed(t *testing.T) {
+	t.Parallel()
+	nothing := func(isolation.Class) bool { return false }
+	for name, one := range map[string]struct {
+		want      isolation.Want
+		exclusive bool
+		text      string
+	}{
+		"one":             {isolation.Want{Class: isolation.VM}, false, "VM"},
+		"weakest first":   {isolation.Want{Class: isolation.Sandbox}, true, "SANDBOX or VM or WHOLE_NODE"},
+		"a slice":         {isolation.Want{Class: isolation.WholeNode}, false, ""},
+		"policy has none": {isolation.Want{Allowed: nothing}, true, ""},
+	} {
+		text := "the isolation class " + one.text
+		if one.text == "" {
+			text = "an isolation class that is both demanded and allowed"
+		}
+		require.Equal(t, text, one.want.Text(one.exclusive), name)
+		one.want.Profile = isolation.Service
+		_, reasons := offering(isolation.Container).Grant(one.want, one.exclusive, "a")
+		require.Equal(t, "the node does not offer "+text+"; it offers CONTAINER, SERVICE, NESTING: request an "+
+			"allocation that demands it", reasons[0].Message, name)
+		_, reasons = (*isolation.Walls)(nil).Grant(one.want, one.exclusive, "a")
+		require.Equal(t, "the node's agent does not report isolation classes, and "+text+" is demanded: upgrade it",
+			reasons[0].Message, name)
+	}
+}
+
 func TestANodeSaysWhyItStartsNoMember(t *testing.T) {
 	t.Parallel()
 	node := offering()
 	require.Equal(t, "it offers no isolation class", node.Startless())
+	node.Gaps = []isolation.Gap{{Wall: isolation.WallRuntime}}
+	require.Equal(t, "it offers no isolation class", node.Startless(), "empty would say that it can start members")
 	node.Gaps = []isolation.Gap{{Wall: isolation.WallCPU, Reason: "x"},
 		{Wall: isolation.WallRuntime, Reason: "crun is not in PATH"}}
 	require.Equal(t, "crun is not in PATH", node.Startless())
@@ -91,12 +121,13 @@ func TestClassesAreOrdered(t *testing.T) {
 func TestASliceHasTheShareOfItsGPUs(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct{ cpus, memory, nodeGPUs, gpus, millis, mib int }{
-		"half":           {64, 1000, 8, 4, 32_000, 500},
-		"rounded down":   {7, 1000, 3, 1, 2_333, 333},
-		"all":            {64, 1000, 8, 8, 64_000, 1000},
-		"never more":     {64, 1000, 2, 3, 64_000, 1000},
-		"a node without": {4, 1000, 0, 1, 4_000, 1000},
-		"never nothing":  {1, 100, 64, 1, 100, 64},
+		"half":             {64, 1000, 8, 4, 32_000, 500},
+		"rounded down":     {7, 1000, 3, 1, 2_333, 333},
+		"all":              {64, 1000, 8, 8, 64_000, 1000},
+		"never more":       {64, 1000, 2, 3, 64_000, 1000},
+		"a node without":   {4, 1000, 0, 1, 4_000, 1000},
+		"none of its GPUs": {64, 1000, 8, 0, 8_000, 125},
+		"never nothing":    {1, 100, 64, 1, 100, 64},
 	} {
 		millis, mib := isolation.Share(one.cpus, one.memory, one.nodeGPUs, one.gpus)
 		require.Equal(t, []int{one.millis, one.mib}, []int{millis, mib}, name)

@@ -7,26 +7,15 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
-// Broken returns why a wall does not hold on the node; empty when it holds, or when the node has reported nothing.
-func (v *Walls) Broken(wall Wall) string {
-	if v == nil {
+// Startless returns why the node can start no member now; empty when it can, or when it has reported nothing.
+func (v *Walls) Startless() string {
+	if v == nil || len(v.Classes) > 0 {
 		return ""
 	}
 	for _, gap := range v.Gaps {
-		if gap.Wall == wall {
+		if gap.Wall == WallRuntime && gap.Reason != "" {
 			return gap.Reason
 		}
-	}
-	return ""
-}
-
-// Startless returns why the node can start no member now; empty when it can, or when it has reported nothing.
-func (v *Walls) Startless() string {
-	switch {
-	case v == nil || len(v.Classes) > 0:
-		return ""
-	case v.Broken(WallRuntime) != "":
-		return v.Broken(WallRuntime)
 	}
 	return "it offers no isolation class"
 }

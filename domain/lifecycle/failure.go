@@ -1,5 +1,7 @@
 package lifecycle
 
+import "slices"
+
 // MemberFailure is why a member in service was lost.
 type MemberFailure string
 
@@ -63,11 +65,14 @@ func (f MemberFailure) Rule() FailureRule {
 	return FailureRule{Failure: f}
 }
 
-// severity orders healths from the best to the worst. UNKNOWN is worse than DEGRADED, since it is never read as good.
-var severity = map[Health]int{HealthHealthy: 0, HealthDegraded: 1, HealthUnknown: 2, HealthUnhealthy: 3}
+// belowHealthy are the healths that are worse than HEALTHY, the worst last. UNKNOWN is worse than DEGRADED, since it is
+// never read as good.
+var belowHealthy = []Health{HealthDegraded, HealthUnknown, HealthUnhealthy}
 
 // Worse reports whether the health is worse than the other one.
-func (h Health) Worse(than Health) bool { return severity[h] > severity[than] }
+func (h Health) Worse(than Health) bool {
+	return slices.Index(belowHealthy, h) > slices.Index(belowHealthy, than)
+}
 
 // AtRest reports whether a member in this state is in service, so that it fails by a finding: one in another state has
 // an operation, which reports its end.

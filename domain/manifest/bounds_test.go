@@ -113,6 +113,18 @@ func TestAWholeNumberThatIsWrittenWithAPointIsNotRead(t *testing.T) {
 		"what cannot be read is not judged further")
 }
 
+// What is stored was linted when it was published: a document that is not one is the platform's own failure.
+func TestAStoredDocumentIsReadAndCompletedButNotLinted(t *testing.T) {
+	t.Parallel()
+	m, err := Stored([]byte(`{"app": "x", "compatibility": {"requires_capacity_shape": ["baremetal"]}}`))
+	require.NoError(t, err)
+	require.Equal(t, "x", m.App)
+	require.Equal(t, SpanMultiAllocation, m.Compatibility.NetworkSpan)
+	m, err = Stored([]byte(`{"app": 1}`))
+	require.True(t, fault.Is(err, fault.Internal), "%v", err)
+	require.Nil(t, m)
+}
+
 func TestASchemaThatIsNotReadIsTheOnlyFinding(t *testing.T) {
 	t.Parallel()
 	_, err := Parse(changed(t, `"outputSchema": {"type": "object"}`, `"outputSchema": {"type": "thing"}`))

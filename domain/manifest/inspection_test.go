@@ -1,10 +1,13 @@
 package manifest_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/manifest"
 )
 
@@ -45,5 +48,34 @@ func TestOnlyWhatTheManifestNamesIsAnInspection(t *testing.T) {
 	} {
 		_, ok := m.Inspects(one.command, one.user)
 		require.False(t, ok, what)
+	}
+}
+
+// An adapter chooses an argument's value, and nothing else of the command: least of all the program that runs.
+func TestAnInspectionsArgumentsFitItsCommand(t *testing.T) {
+	t.Parallel()
+	full, err := os.ReadFile("testdata/full.json")
+	require.NoError(t, err)
+	const word, choice = `"arguments": [{"name": "x", "type": "word"}]`, `"arguments": [{"name": "x", "type": "choice"`
+	for inspections, path := range map[string]string{
+		`{"name": "a", "command": ["date"]}`:                                                "",
+		`{"name": "a", "command": ["tail", "{x}"], ` + word + `}`:                           "",
+		`{"name": "a", "command": ["list", "--at={x}"], ` + choice + `, "values": ["A"]}]}`: "",
+		`{"name": "a", "command": ["list", "{x}"], ` + choice + `, "values": []}]}`:         "inspections.0.arguments",
+		`{"name": "a", "command": ["list", "{x}"], ` + choice + `}]}`:                       "inspections.0.arguments",
+		`{"name": "a", "command": ["{x}"], ` + word + `}`:                                   "inspections.0.command",
+		`{"name": "a", "command": ["/bin/{x}", "x"], ` + word + `}`:                         "inspections.0.command",
+		`{"name": "a", "command": ["tail", "x"], ` + word + `}`:                             "inspections.0.arguments",
+		`{"name": "a", "command": ["date"]}, {"name": "a", "command": ["who"]}`:             "inspections.1.name",
+	} {
+		document := strings.Replace(string(full), `"docs":`, `"inspections": [`+inspections+`], "docs":`, 1)
+		_, err := manifest.Parse([]byte(document))
+		if path == "" {
+			require.NoError(t, err, inspections)
+			continue
+		}
+		require.True(t, fault.Is(err, fault.ManifestInvalid), inspections)
+		require.Len(t, fault.From(err).Reasons, 1, inspections)
+		require.Equal(t, path, fault.From(err).Reasons[0].Path, inspections)
 	}
 }

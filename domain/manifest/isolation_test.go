@@ -23,6 +23,8 @@ func TestAManifestDeclaresItsWalls(t *testing.T) {
 	require.Equal(t, isolation.VM, spoken.Walls(nil).Class)
 	require.Equal(t, isolation.Service, spoken.Walls(nil).Profile)
 	require.Equal(t, 99, spoken.MaxPids())
+	require.Equal(t, isolation.DefaultPids, (&Manifest{Isolation: &Isolation{Class: "vm"}}).MaxPids(),
+		"walls without a bound of their own have the platform's")
 }
 
 func TestTheGateAnswersWithWhatTheNodeLacks(t *testing.T) {

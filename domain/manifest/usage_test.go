@@ -47,4 +47,6 @@ func TestADimensionThatCountsCapacityIsRefused(t *testing.T) {
 	}
 	_, err = manifest.Parse(with(`{"name": "a", "unit": "b", "kind": "free"}`))
 	require.True(t, fault.Is(err, fault.ManifestInvalid))
+	_, err = manifest.New(with(`{"name": "a", "unit": "b", "kind": "free"}`))
+	require.True(t, fault.Is(err, fault.ManifestInvalid), "what is published now is linted too: %v", err)
 }

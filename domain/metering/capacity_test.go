@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +43,8 @@ func slice(proved float64, facts ...metering.Fact) *metering.Allocation {
 
 func TestCapacityRunsFromTheFirstProofOfReadinessToTheRelease(t *testing.T) {
 	t.Parallel()
-	a := slice(200.5, state(10.4, "READY", ""), state(130.9, "RELEASING", ""), state(150.2, "RELEASED", ""))
+	a := slice(200.5, state(2, "REQUESTED", ""), state(10.4, "READY", ""), state(130.9, "RELEASING", ""),
+		state(150.2, "RELEASED", ""))
 	got := a.Meter(time.Time{}, after(201), 100)
 	require.Equal(t, []string{"gpu_seconds 10-60 100 TENANT", "gpu_seconds 60-120 120 TENANT",
 		"gpu_seconds 120-130 20 TENANT",
@@ -53,6 +55,8 @@ func TestCapacityRunsFromTheFirstProofOfReadinessToTheRelease(t *testing.T) {
 	a.Proof.Gaps = []metering.Gap{{From: after(-3600), To: after(40.7), Rebooted: true}}
 	require.Equal(t, after(40), a.Meter(time.Time{}, after(201), 100).Records[0].From,
 		"the node's agent had not proved anything before")
+	a.GPUs = 1
+	require.Equal(t, "gpu_seconds 40-60 20 TENANT", lines(a.Meter(time.Time{}, after(201), 100).Records)[0])
 	a.GPUs = 0
 	require.Equal(t, "node_seconds 40-60 20 TENANT", lines(a.Meter(time.Time{}, after(201), 100).Records)[0])
 }
@@ -93,6 +97,27 @@ func TestSilenceIsResolvedByProofOrWrittenOff(t *testing.T) {
 	require.Equal(t, "node", written.Records[1].BorneOwner)
 }
 
+// An agent answers for an hour of silence and no more: what it did before cannot be known for longer.
+func TestASilenceOfAnHourIsTheLongestThatItsAgentAnswersFor(t *testing.T) {
+	t.Parallel()
+	a := slice(3_700, state(0, "READY", ""))
+	a.Proof.Gaps = []metering.Gap{{From: after(30), To: after(3_630)}}
+	require.Equal(t, "gpu_seconds 30-60 60 TENANT", lines(a.Meter(time.Time{}, after(3_700), 100).Records)[1])
+	a.Proof.Gaps[0].To = after(3_630).Add(time.Nanosecond)
+	require.Equal(t, "gpu_seconds 30-60 60 PLATFORMNODE_SILENT",
+		lines(a.Meter(time.Time{}, after(3_700), 100).Records)[1])
+}
+
+// A silence that goes on is written off two minutes later: the heartbeat that ends it within the hour may be under way.
+func TestAnOpenSilenceIsWrittenOffOnceNoHeartbeatCanBeUnderWay(t *testing.T) {
+	t.Parallel()
+	a := slice(30, state(0, "READY", ""))
+	last := after(30).Add(time.Hour + 2*time.Minute)
+	require.Empty(t, a.Meter(time.Time{}, last, 100).Records)
+	require.Equal(t, []string{"gpu_seconds 0-30 60 TENANT", "gpu_seconds 30-60 60 PLATFORMNODE_SILENT"},
+		lines(a.Meter(time.Time{}, last.Add(time.Nanosecond), 1).Records))
+}
+
 func TestWhatFailsIsThePlatforms(t *testing.T) {
 	t.Parallel()
 	a := slice(300, state(0, "READY", "ins_1"))
@@ -115,6 +140,44 @@ func TestWhatFailsIsThePlatforms(t *testing.T) {
 	require.Equal(t, "adapter", got[3].BorneOwner)
 	require.Equal(t, "mem_1", got[7].MemberID)
 	require.Equal(t, "ins_1", got[7].InstanceID)
+}
+
+// resident is a fact of a member.
+func resident(at float64, kind metering.FactKind, member string) metering.Fact {
+	return metering.Fact{At: after(at), Kind: kind, MemberID: member, ComponentKey: "worker"}
+}
+
+func TestARecordNamesTheMemberThatHasTheAllocationToItself(t *testing.T) {
+	t.Parallel()
+	a := slice(60, state(0, "READY", "ins_1"), resident(10, metering.MemberInFact, "mem_1"),
+		resident(20, metering.MemberInFact, "mem_2"), resident(30, metering.MemberOutFact, "mem_1"),
+		resident(40, metering.MemberOutFact, "mem_2"))
+	var members []string
+	for _, r := range a.Meter(time.Time{}, after(60), 100).Records {
+		members = append(members, r.MemberID)
+	}
+	require.Equal(t, []string{"", "mem_1", "", "mem_2", ""}, members, "no record is of two")
+}
+
+// What an operation could not give back is borne until it is resolved, or until a member lives there again.
+func TestAnOrphanIsThePlatformsUntilItIsResolvedOrInUse(t *testing.T) {
+	t.Parallel()
+	orphan := func(at float64, kind metering.FactKind, id, of, owner string) metering.Fact {
+		return metering.Fact{At: after(at), Kind: kind, OrphanID: id, OrphanKind: of, Owner: owner}
+	}
+	a := slice(60, state(0, "READY", "ins_1"),
+		orphan(5, metering.OrphanFact, "orp_1", "ALLOCATION", "provider"),
+		orphan(10, metering.OrphanFact, "orp_2", "NODE_RESIDUE", "adapter"),
+		orphan(20, metering.OrphanGoneFact, "orp_1", "ALLOCATION", "provider"),
+		resident(30, metering.MemberInFact, "mem_1"), resident(40, metering.MemberOutFact, "mem_1"),
+		orphan(50, metering.OrphanGoneFact, "orp_2", "NODE_RESIDUE", "adapter"))
+	var borne []string
+	for _, r := range a.Meter(time.Time{}, after(60), 100).Records {
+		borne = append(borne, strings.TrimSpace(string(r.BorneBy)+" "+r.BorneReason+" "+r.BorneOwner))
+	}
+	require.Equal(t, []string{"TENANT", "PLATFORM ORPHAN provider", "PLATFORM ORPHAN provider",
+		"PLATFORM RESIDUE adapter", "TENANT", "PLATFORM RESIDUE adapter", "TENANT"}, borne,
+		"the first of two is the reason")
 }
 
 // history is a random allocation as it is once all has come out.

@@ -135,21 +135,21 @@ func (s *Sent) shape() *fault.Reason {
 
 // dimension is the one that the record is of, as it was declared when what it counts began.
 func (m *Metering) dimension(sent *Sent) (Dimension, *fault.Reason) {
-	var found *Dimension
+	retired := false
 	for i, era := range m.Eras {
 		ended := i+1 < len(m.Eras) && !sent.From.Before(m.Eras[i+1].Since)
 		for _, one := range era.Dimensions {
 			switch {
 			case one.Name != sent.Dimension:
 			case ended:
-				found = &one
-			case !sent.To.Before(era.Since):
+				retired = true
+			case !second(sent.To).Before(second(era.Since)): // the second is whole, as for the instance's creation
 				return one, nil
 			}
 		}
 	}
-	if found == nil {
-		return Dimension{}, refuse(fault.DimensionUnknown, "dimension", "is not declared in the instance's manifest")
+	if retired {
+		return Dimension{}, refuse(fault.DimensionRetired, "dimension", "was not declared any more when this was used")
 	}
-	return Dimension{}, refuse(fault.DimensionRetired, "dimension", "was not declared any more when this was used")
+	return Dimension{}, refuse(fault.DimensionUnknown, "dimension", "is not declared in the instance's manifest")
 }

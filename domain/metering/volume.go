@@ -1,7 +1,6 @@
 package metering
 
 import (
-	"slices"
 	"strconv"
 	"time"
 )
@@ -76,11 +75,12 @@ func (v *Volume) Meter(from, now time.Time, bound int) Metered {
 
 // since is when it came to such a state first; zero when it did not.
 func (v *Volume) since(such func(VolumeState) bool) time.Time {
-	i := slices.IndexFunc(v.Facts, func(f VolumeFact) bool { return such(f.State) })
-	if i < 0 {
-		return time.Time{}
+	for _, fact := range v.Facts {
+		if such(fact.State) {
+			return second(fact.At)
+		}
 	}
-	return second(v.Facts[i].At)
+	return time.Time{}
 }
 
 // changes are the moments at which something about it changes.

@@ -140,9 +140,7 @@ func (d Decimal) Fixed(places int32) string {
 	if places == 0 {
 		return sign + text
 	}
-	if missing := int(places) + 1 - len(text); missing > 0 {
-		text = strings.Repeat("0", missing) + text
-	}
+	text = strings.Repeat("0", max(0, int(places)+1-len(text))) + text
 	at := len(text) - int(places)
 	return sign + text[:at] + "." + text[at:]
 }
@@ -203,14 +201,13 @@ func (d Decimal) scaled(places int32) *big.Int {
 
 // split returns d × 10^places toward zero, and what is left of it in units of its own last place.
 func (d Decimal) split(places int32) (whole, rest *big.Int) {
-	n := d.value.Coeff.MathBigInt()
+	n := d.value.Coeff.MathBigInt() // a copy
 	if d.value.Negative {
-		n = new(big.Int).Neg(n)
+		n.Neg(n)
 	}
-	if up := d.value.Exponent + places; up >= 0 {
-		return new(big.Int).Mul(n, power(up)), new(big.Int)
-	}
-	return new(big.Int).QuoRem(n, power(-d.value.Exponent-places), new(big.Int))
+	up := d.value.Exponent + places
+	return n.QuoRem(n.Mul(n, power(up)), power(-up), new(big.Int))
 }
 
+// power returns 10^n, and 1 for a negative n.
 func power(n int32) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }

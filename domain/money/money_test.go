@@ -38,7 +38,8 @@ func TestNumbersAreReadAndWrittenInOneForm(t *testing.T) {
 	}
 	var back money.Decimal
 	require.Error(t, json.Unmarshal([]byte("1.5"), &back), "a JSON number is not exact to every reader")
-	require.Error(t, back.UnmarshalGQL(1.5))
+	require.ErrorContains(t, back.UnmarshalGQL(1.5), "must be a string", "1.5 itself would be right in quotes")
+	require.True(t, fault.Is(back.UnmarshalGQL("1,5"), fault.InvalidArgument))
 	require.NoError(t, back.UnmarshalGQL("1.5"))
 	var out strings.Builder
 	back.MarshalGQL(&out)
@@ -70,9 +71,46 @@ func TestArithmetic(t *testing.T) {
 		money.Int(-119).CeilTo(money.Int(60)).String()})
 	require.Equal(t, "3.333333333333", money.Int(10).Part(1, 3).String())
 	require.Equal(t, "-3.333333333333", money.Int(-10).Part(1, 3).String())
-	require.Equal(t, []string{"0.01", "-1.50", "7"}, []string{money.Shift(1, 2).Fixed(2), money.Must("-1.5").Fixed(2),
-		money.Int(7).Fixed(0)})
-	require.Panics(t, func() { money.Must("1.234").Fixed(2) })
+}
+
+func TestAFixedNumberHasADigitBeforeThePointAndNoMinusBeforeZero(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text   string
+		places int32
+		want   string
+	}{
+		{"0", 2, "0.00"}, {"-0", 2, "0.00"}, {"0.01", 2, "0.01"}, {"-0.01", 2, "-0.01"}, {"0.12", 2, "0.12"},
+		{"-1.5", 2, "-1.50"}, {"123.4", 2, "123.40"}, {"7", 0, "7"}, {"-7", 0, "-7"}, {"0", 0, "0"},
+	} {
+		require.Equal(t, c.want, money.Must(c.text).Fixed(c.places), c.text)
+	}
+	require.Panics(t, func() { money.Must("1.234").Fixed(2) }, "rounding has names of its own")
+}
+
+// A product of two stored numbers has 76 digits, and a sum of 10^20 of them 96. An operation that cannot be exact
+// panics: a wrong amount would be paid.
+func TestAnOperationIsExactTo120DigitsAndRefusedBeyond(t *testing.T) {
+	t.Parallel()
+	most := money.Must(strings.Repeat("9", 26) + "." + strings.Repeat("9", 12)) // 38 digits
+	cube := most.Mul(most).Mul(most)                                            // 114 digits, the last a 9
+	longest := cube.Mul(money.Int(999_999))
+	digits := strings.NewReplacer(".", "").Replace(longest.String())
+	require.Len(t, digits, 120)
+	nines, _ := new(big.Int).SetString(strings.Repeat("9", 38), 10)
+	want := new(big.Int).Exp(nines, big.NewInt(3), nil)
+	require.Equal(t, want.Mul(want, big.NewInt(999_999)).String(), digits)
+	require.Panics(t, func() { cube.Mul(money.Int(9_999_999)) }, "121 digits")
+}
+
+func TestNumbersInTensAreDividedAsWrittenOut(t *testing.T) {
+	t.Parallel()
+	hundreds, thousands := money.Shift(7, -2), money.Shift(2, -3)
+	require.Equal(t, "700", hundreds.String())
+	require.Equal(t, "0.35", hundreds.Quotient(thousands, 2).String())
+	require.Equal(t, "2.86", thousands.Quotient(hundreds, 2).String())
+	require.Equal(t, "2000", hundreds.CeilTo(thousands).String())
+	require.Equal(t, "700.0", hundreds.Fixed(1))
 }
 
 func TestMinorUnits(t *testing.T) {
@@ -103,6 +141,10 @@ func TestSharesSumToTheTotalAndTiesGoByID(t *testing.T) {
 	require.Equal(t, []string{"0", "1"}, texts(money.Shares(money.Int(1), 0, []money.Share{{ID: "b"}, {ID: "a"}})),
 		"without weights all are equal")
 	require.Empty(t, money.Shares(money.Int(1), 2, nil))
+	require.Equal(t, []string{"0.33", "0.67"}, texts(money.Shares(money.Int(1), 2,
+		[]money.Share{{ID: "a", Weight: money.Int(1)}, {ID: "b", Weight: money.Int(2)}})),
+		"of 33.3 and 66.7 units the second is nearer to one more, though its id is the greater")
+	require.Equal(t, []string{"0", "0", "0"}, texts(money.Shares(money.Int(0), 2, even)))
 	rapid.Check(t, func(t *rapid.T) {
 		places := int32(rapid.IntRange(0, 4).Draw(t, "places"))
 		total := money.Shift(rapid.Int64Range(-1_000_000, 1_000_000).Draw(t, "total"), places)
@@ -146,6 +188,6 @@ func TestADecimalIsScannedAndSentAsTheDatabaseHasIt(t *testing.T) {
 		require.Equal(t, want, sent)
 	}
 	var none money.Decimal
-	require.Error(t, none.Scan(nil), "NULL is not 0")
+	require.EqualError(t, none.Scan(nil), "money: a column is <nil>, and not a number", "NULL is not 0")
 	require.Error(t, none.Scan("NaN"))
 }

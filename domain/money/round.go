@@ -35,7 +35,7 @@ func (d Decimal) CeilTo(step Decimal) Decimal {
 
 // align returns both as whole numbers of the same unit.
 func align(a, b Decimal) (x, y *big.Int) {
-	places := max(0, -a.value.Exponent, -b.value.Exponent)
+	places := -min(a.value.Exponent, b.value.Exponent)
 	return a.scaled(places), b.scaled(places)
 }
 
@@ -48,7 +48,7 @@ func halfEven(n, m *big.Int) *big.Int {
 	if order < 0 || order == 0 && quotient.Bit(0) == 0 {
 		return quotient
 	}
-	if n.Sign()*m.Sign() < 0 {
+	if n.Sign() != m.Sign() { // neither is 0: an n of 0 leaves no rest
 		return quotient.Sub(quotient, big.NewInt(1))
 	}
 	return quotient.Add(quotient, big.NewInt(1))
@@ -71,7 +71,7 @@ func Shares(total Decimal, places int32, of []Share) []Decimal {
 	}
 	weights, sum := weigh(of)
 	units := total.scaled(places)
-	negative := units.Sign() < 0
+	sign := big.NewInt(int64(units.Sign()))
 	units.Abs(units)
 	given, rests := divide(units, weights, sum)
 	left := new(big.Int).Set(units)
@@ -81,12 +81,12 @@ func Shares(total Decimal, places int32, of []Share) []Decimal {
 	for _, i := range byRemainder(of, rests)[:left.Int64()] { // fewer are left than take part
 		given[i].Add(given[i], big.NewInt(1))
 	}
-	return parts(given, negative, places)
+	return parts(given, sign, places)
 }
 
 // weigh returns the weights as whole numbers of one unit, and their sum, which is not 0.
 func weigh(shares []Share) (weights []*big.Int, sum *big.Int) {
-	places := int32(0)
+	var places int32
 	for _, share := range shares {
 		places = max(places, -share.Weight.value.Exponent)
 	}
@@ -127,13 +127,10 @@ func byRemainder(shares []Share, rests []*big.Int) []int {
 	return order
 }
 
-func parts(given []*big.Int, negative bool, places int32) []Decimal {
+func parts(given []*big.Int, sign *big.Int, places int32) []Decimal {
 	out := make([]Decimal, len(given))
 	for i, one := range given {
-		if negative {
-			one.Neg(one)
-		}
-		out[i] = of(one, places)
+		out[i] = of(one.Mul(one, sign), places)
 	}
 	return out
 }

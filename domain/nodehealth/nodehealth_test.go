@@ -55,19 +55,22 @@ func TestTheWorstAndOldestComesFirst(t *testing.T) {
 func TestAReportIsCheckedFieldByField(t *testing.T) {
 	t.Parallel()
 	good := nodehealth.Condition{Name: "check/ib-links.sh", State: nodehealth.Good}
-	_, _, _, ok := nodehealth.Check([]nodehealth.Condition{good, {Name: "gpu", State: nodehealth.Unknown}})
+	// An agent cuts its messages to 500 bytes, and what it has cut is taken.
+	longest := nodehealth.Condition{Name: "gpu", State: nodehealth.Unknown, Message: strings.Repeat("ä", 250)}
+	at, field, why, ok := nodehealth.Check([]nodehealth.Condition{good, longest})
 	require.True(t, ok)
+	require.Equal(t, []any{0, "", ""}, []any{at, field, why}, "a good report has nothing to point at")
 	for field, bad := range map[string]nodehealth.Condition{
 		"name":    {Name: "Disk", State: nodehealth.Good},
 		"state":   {Name: "disk", State: "FINE"},
-		"message": {Name: "disk", State: nodehealth.Good, Message: strings.Repeat("x", nodehealth.MaxMessage+1)},
+		"message": {Name: "disk", State: nodehealth.Good, Message: strings.Repeat("ä", 250) + "x"},
 	} {
 		at, path, why, ok := nodehealth.Check([]nodehealth.Condition{good, bad})
 		require.False(t, ok)
 		require.Equal(t, []any{1, field}, []any{at, path})
 		require.NotEmpty(t, why)
 	}
-	_, field, why, ok := nodehealth.Check([]nodehealth.Condition{good, good})
+	_, field, why, ok = nodehealth.Check([]nodehealth.Condition{good, good})
 	require.False(t, ok)
 	require.Equal(t, "name check/ib-links.sh is reported twice", field+" "+why)
 }

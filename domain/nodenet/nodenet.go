@@ -48,7 +48,7 @@ type Instance struct {
 
 // View is what one node's agent needs: the instances with a member there, and those that reach them or are reached.
 type View struct {
-	// Version changes with everything else; empty in what is stored.
+	// Version changes with everything else: 24 hexadecimal digits; empty in what is stored.
 	Version string `json:"version,omitempty"`
 	// Pools hold every member's address and range.
 	Pools []string `json:"pools"`

@@ -167,6 +167,20 @@ func TestBadSpecificationIsRefusedByItsField(t *testing.T) {
 	}
 }
 
+// The bound is the one that docs/node-tasks.md promises to who writes a controller: at most 512 KiB.
+func TestSpecificationMayHaveHalfAMebibyteAndNotAByteMore(t *testing.T) {
+	t.Parallel()
+	const most = 524_288
+	spec := func(bytes int) json.RawMessage {
+		const start, end = `{"path":"/x","content":"`, `"}`
+		return json.RawMessage(start + strings.Repeat("x", bytes-len(start)-len(end)) + end)
+	}
+	kept, err := nodetask.Parse(lifecycle.TaskWriteFile, spec(most))
+	require.NoError(t, err)
+	require.NotNil(t, kept)
+	require.Equal(t, []string{"TOO_LONG spec"}, findings(t, lifecycle.TaskWriteFile, string(spec(most+1))))
+}
+
 func TestEveryFaultOfASpecificationIsNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := nodetask.Parse(lifecycle.TaskRun, json.RawMessage(`{"command":[],"workDir":"x","user":" "}`))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
@@ -85,21 +84,16 @@ func account(f *Facts) *Check {
 	return verdict(ServiceAccount, NotKnown, nil, remedy, "no action on this version is recorded here")
 }
 
-// boundary takes the newest report of the tests between tenants.
+// boundary takes the newest report of the tests between tenants, which is the first in the facts.
 func boundary(f *Facts) *Check {
 	remedy := fmt.Sprintf("run the tests between tenants on a registered runner with build %s of adapter %s, and "+
 		"submit the signed report: appctl evidence submit --kind tenancy --signature", f.Build, f.Adapter)
-	var found []*Report
-	for _, one := range f.Reports {
-		if one.Kind == string(lifecycle.EvidenceTenancy) {
-			found = append(found, one)
-		}
-	}
-	last, ok := newest(found, func(r *Report) *time.Time { return r.At })
-	if !ok {
+	at := slices.IndexFunc(f.Reports, func(r *Report) bool { return r.Kind == string(lifecycle.EvidenceTenancy) })
+	if at < 0 {
 		return verdict(TenantBoundary, NotKnown, nil, remedy,
 			"no report of the tests between tenants was submitted for build %q", f.Build)
 	}
+	last := f.Reports[at]
 	evidence := []*Evidence{{ID: &last.ID, What: "report of the tests between tenants", State: "passed", At: last.At}}
 	switch {
 	case !last.Passed:

@@ -7,9 +7,7 @@
 package onboarding
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -194,24 +192,4 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// newest returns the element with the latest time; false for none.
-func newest[T any](list []T, at func(T) *time.Time) (out T, ok bool) {
-	if len(list) == 0 {
-		return out, false
-	}
-	return slices.MaxFunc(list, func(a, b T) int { return compare(at(a), at(b)) }), true
-}
-
-func compare(a, b *time.Time) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
-	}
-	return cmp.Compare(a.UnixNano(), b.UnixNano())
 }

@@ -73,11 +73,15 @@ var spoiled = []struct {
 	}},
 	{"not entitled", ContractsOnly, Failed, func(f *Facts) { f.Instances[0].Entitled = false }},
 	{"another contract", ContractsOnly, Failed, func(f *Facts) { f.Contracts = []string{"2.0", "10.1"} }},
+	{"another contract alone", ContractsOnly, Failed, func(f *Facts) { f.Contracts = []string{"2.0"} }},
 	{"never described", ContractsOnly, NotKnown, func(f *Facts) { f.Contracts = nil }},
 	{"never called", ContractsOnly, NotKnown, func(f *Facts) { f.Calls = Calls{} }},
 	{"people alone", ServiceAccount, Failed, func(f *Facts) { f.Accounts, f.Acts[0].Account = nil, "" }},
 	{"accounts that are deleted", ServiceAccount, Failed, func(f *Facts) {
 		f.Accounts[0].Live, f.Acts[0].Live = false, false
+	}},
+	{"an account alone, which is deleted", ServiceAccount, Failed, func(f *Facts) {
+		f.Accounts, f.Acts[0].Live = nil, false
 	}},
 	{"nobody's act", ServiceAccount, NotKnown, func(f *Facts) { f.Accounts, f.Acts = nil, nil }},
 	{"no report between tenants", TenantBoundary, NotKnown, func(f *Facts) { f.Reports = f.Reports[1:] }},
@@ -102,6 +106,7 @@ var spoiled = []struct {
 	{"no upgrade yet", LifecycleWalked, NotKnown, func(f *Facts) { f.Walks = f.Walks[:1] }},
 	{"an upgrade that failed", LifecycleWalked, Failed, func(f *Facts) { f.Walks[1].Succeeded = false }},
 	{"a proof that nobody signed", LifecycleWalked, NotKnown, func(f *Facts) { f.Reports[1].Runner = "" }},
+	{"a proof in a report that failed", LifecycleWalked, NotKnown, func(f *Facts) { f.Reports[1].Passed = false }},
 	{"a link alone", SupportRunbook, Failed, func(f *Facts) { f.Runbooks[0].Triage = nil }},
 	{"another way in", SupportRunbook, Failed, func(f *Facts) { slices.Reverse(f.Runbooks[0].Triage) }},
 	{"no runbook", SupportRunbook, Failed, func(f *Facts) { f.Runbooks = nil }},
@@ -156,6 +161,80 @@ func TestWhatIsSupportedIsWalkedAndWhatIsNotIsSaid(t *testing.T) {
 	check := Judge(facts)[5]
 	require.Equal(t, Passed, check.Verdict)
 	require.Contains(t, check.Evidence[0].State, "unsupported")
+}
+
+func TestAWalkNamesItsVersionsWhereBothAreRecorded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ from, to, want string }{
+		{"1.0.0", "1.1.0", "upgrade from 1.0.0 to 1.1.0"},
+		{"1.1.0", "1.1.0", "upgrade of the configuration, 1.1.0"},
+		// one version alone would read as a walk from or to nothing
+		{"1.0.0", "", "upgrade"},
+		{"", "1.1.0", "upgrade"},
+		{"", "", "upgrade"},
+	} {
+		facts := ready()
+		facts.Walks[1].From, facts.Walks[1].To = c.from, c.to
+		check := Judge(facts)[5]
+		require.Equal(t, Passed, check.Verdict)
+		require.Equal(t, c.want, check.Evidence[0].What, "from %q to %q", c.from, c.to)
+	}
+}
+
+func TestOneLivingServiceAccountIsEnough(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*Facts){
+		"it acted, and none is named":  func(f *Facts) { f.Accounts = nil },
+		"it is named, and never acted": func(f *Facts) { f.Acts = nil },
+		"people acted too":             func(f *Facts) { f.Acts[0].Account = "" },
+		"another one is deleted":       func(f *Facts) { f.Accounts[0].Live = false },
+	} {
+		facts := ready()
+		spoil(facts)
+		require.Equal(t, Passed, Judge(facts)[1].Verdict, name)
+	}
+}
+
+func TestTheNewestReportBetweenTenantsCounts(t *testing.T) {
+	t.Parallel()
+	older := &Report{ID: "evd_0", Kind: "TENANCY", Passed: true, Runner: "bench", At: at(0)}
+	newer := &Report{ID: "evd_3", Kind: "TENANCY", Failed: 2, Missing: []string{"tenancy.token"}, Runner: "bench",
+		At: at(9)}
+	for _, c := range []struct {
+		reports []*Report
+		want    Verdict
+	}{
+		{[]*Report{newer, older}, Failed},
+		{[]*Report{older}, Passed},
+	} {
+		facts := ready()
+		conformance := facts.Reports[1:] // the first of all, and not about tenants
+		facts.Reports = slices.Concat(conformance, c.reports)
+		check := Judge(facts)[2]
+		require.Equal(t, c.want, check.Verdict)
+		require.Equal(t, c.reports[0].ID, *check.Evidence[0].ID)
+		require.Len(t, check.Evidence, 1)
+	}
+}
+
+// The evidence of many instances would only repeat itself: three show that the version was launched.
+func TestTheThreeNewestInstancesStandForAll(t *testing.T) {
+	t.Parallel()
+	for instances, shown := range map[int]int{1: 1, 2: 2, 3: 3, 4: 3} {
+		facts := ready()
+		for len(facts.Instances) < instances {
+			another := *facts.Instances[0]
+			another.ID = ids.ID(fmt.Sprintf("ins_%d", len(facts.Instances)+1))
+			facts.Instances = append(facts.Instances, &another)
+		}
+		check := Judge(facts)[0]
+		require.Equal(t, Passed, check.Verdict)
+		require.Contains(t, check.Message, count(instances, "instance"), "all of them were checked")
+		require.Len(t, check.Evidence, shown, "of %d instances", instances)
+		for i, one := range check.Evidence {
+			require.Equal(t, facts.Instances[i].ID, *one.ID, "the newest come first")
+		}
+	}
 }
 
 func TestEvidenceIsBoundedAndTheNewestIsTheDate(t *testing.T) {

@@ -71,6 +71,9 @@ func amount(of list, n int) string {
 }
 
 func plural(noun string) string {
+	if one, what, ok := strings.Cut(noun, " of "); ok {
+		return plural(one) + " of " + what
+	}
 	if strings.HasSuffix(noun, "s") {
 		return noun + "es"
 	}

@@ -66,9 +66,6 @@ func plain(text string) string {
 		case len(name) > 0 && name[len(name)-1] != '-':
 			name = append(name, '-')
 		}
-		if len(name) > MaxName {
-			break
-		}
 	}
 	if len(name) > 0 && name[0] <= '9' { // a dash never comes first
 		name = append([]byte{'u'}, name...)

@@ -95,23 +95,17 @@ func (p *Price) at(moment time.Time) bool {
 	return !moment.Before(p.From) && (p.To.IsZero() || moment.Before(p.To))
 }
 
-// bySpecificity orders prices: the narrower scope first, then one for the very meter, the very SKU, the very region.
+// bySpecificity orders the prices of one subject: the narrower scope first, then one for the very meter, the very SKU,
+// the very region. Each of these is the subject's in one price and any in another, and any, which is empty, comes last.
 func bySpecificity(a, b *Price) int {
-	named := func(text string) int {
-		if text == "" {
-			return 0
+	meter := func(p *Price) string {
+		if p.Meter == AnyCapacity {
+			return ""
 		}
-		return 1
+		return p.Meter
 	}
-	exact := func(meter string) int {
-		if meter == AnyCapacity {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(b.Scope.rank(), a.Scope.rank()), cmp.Compare(exact(b.Meter), exact(a.Meter)),
-		cmp.Compare(named(b.SKU), named(a.SKU)),
-		cmp.Compare(named(b.Region), named(a.Region)), a.From.Compare(b.From), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(b.Scope.rank(), a.Scope.rank()), cmp.Compare(meter(b), meter(a)),
+		cmp.Compare(b.SKU, a.SKU), cmp.Compare(b.Region, a.Region), a.From.Compare(b.From), cmp.Compare(a.ID, b.ID))
 }
 
 // subject is what prices are looked up for.
@@ -170,18 +164,14 @@ func (l *list) at(moment time.Time) *Price {
 // the divisor.
 func (t *Terms) amount(offset, quantity money.Decimal) (dividend money.Decimal) {
 	floor, end := money.Decimal{}, offset.Add(quantity)
-	for i := range t.Tiers {
-		tier, top := &t.Tiers[i], end
+	for _, tier := range t.Tiers {
+		top := end
 		if tier.UpTo != nil {
 			top = end.Min(*tier.UpTo)
 		}
-		if part := top.Sub(offset.Max(floor)); part.Sign() > 0 {
-			dividend = dividend.Add(part.Mul(tier.Price))
-		}
+		part := top.Sub(offset.Max(floor)).Max(money.Decimal{}) // nothing is in a step below or above the quantity
+		dividend = dividend.Add(part.Mul(tier.Price))
 		floor = top.Max(floor)
-		if tier.UpTo == nil || floor.Cmp(end) >= 0 {
-			break
-		}
 	}
 	return dividend
 }

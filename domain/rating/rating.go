@@ -160,13 +160,12 @@ func (e *Engine) Add(r *Record) {
 		return
 	}
 	prices := e.of(subject{r.Meter, r.SKU, r.Region, r.Project, r.Basis == Capacity})
-	if !r.From.Before(r.To) {
-		if e.within(r.From) {
-			e.count(r, prices.at(r.From), r.Quantity, r.From, r.From)
-		}
-		return
+	switch {
+	case r.From.Before(r.To):
+		e.cut(r, prices)
+	case e.within(r.From):
+		e.count(r, prices.at(r.From), r.Quantity, r.From, r.From)
 	}
-	e.cut(r, prices)
 }
 
 // Cuts are the instants at which a price of the engine begins or ends, within its bounds, in order, with the bounds

@@ -47,19 +47,9 @@ func (e *Engine) sorted() []*counted {
 
 // byTime orders prices by when they begin; no price comes first.
 func byTime(a, b *Price) int {
-	switch {
-	case a == nil || b == nil:
-		return cmp.Compare(rankOf(a), rankOf(b))
-	default:
-		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.ID, b.ID))
-	}
-}
-
-func rankOf(p *Price) int {
-	if p == nil {
-		return 0
-	}
-	return 1
+	none := &Price{}
+	a, b = cmp.Or(a, none), cmp.Or(b, none)
+	return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.ID, b.ID))
 }
 
 func inputDigest(all []*counted) string {
@@ -106,10 +96,11 @@ func roundSessions(counts []*counted) {
 		}
 	}
 	for session, c := range last {
-		if c.price == nil || c.price.RoundUpTo.Sign() <= 0 || total[session].Sign() <= 0 {
+		if c.price == nil || c.price.RoundUpTo.Sign() <= 0 {
 			continue
 		}
-		c.billed = c.billed.Add(total[session].CeilTo(c.price.RoundUpTo).Sub(total[session]))
+		used := total[session].Max(money.Decimal{}) // more is retracted than was used while usage is late
+		c.billed = c.billed.Add(used.CeilTo(c.price.RoundUpTo).Sub(used))
 	}
 }
 
@@ -123,9 +114,10 @@ func tiered(counts []*counted) map[string]money.Decimal {
 			sum, end = sum.Add(counts[end].billed), end+1
 		}
 		counts = counts[end:]
-		if price == nil || sum.Sign() <= 0 {
+		if price == nil {
 			continue
 		}
+		sum = sum.Max(money.Decimal{}) // as for a session
 		offset := offsets[price.shelf()]
 		dividends[price.Origin] = dividends[price.Origin].Add(price.amount(offset, sum))
 		offsets[price.shelf()] = offset.Add(sum)

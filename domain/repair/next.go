@@ -183,9 +183,13 @@ func (p Policy) due(m Member) time.Time {
 	return m.Tries[len(m.Tries)-1].Ended.Add(pause)
 }
 
+// reason says why a repair begins. A recovery that did not help is named only where one has failed since the last
+// repair that succeeded.
 func reason(m Member, kind lifecycle.OperationKind) string {
 	text := fmt.Sprintf("%s failed: %s", m.Name, m.Failure.Rule().Text)
-	if kind == lifecycle.MemberReplace && len(m.Tries) > 0 {
+	failed := m.Tries[len(m.Tries)-m.failed():]
+	recovery := func(try Try) bool { return try.Kind == lifecycle.MemberRecover }
+	if kind == lifecycle.MemberReplace && slices.ContainsFunc(failed, recovery) {
 		text += "; its recovery did not help"
 	}
 	return text

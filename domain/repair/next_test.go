@@ -3,6 +3,7 @@ package repair_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -24,6 +25,11 @@ func tries(kind lifecycle.OperationKind, ago ...time.Duration) (list []repair.Tr
 		list = append(list, repair.Try{Kind: kind, Ended: now.Add(-one)})
 	}
 	return list
+}
+
+// after returns the tries with one before them, which has succeeded.
+func after(success lifecycle.OperationKind, later ...repair.Try) []repair.Try {
+	return append([]repair.Try{{Kind: success, Ended: now.Add(-time.Hour / 2), Succeeded: true}}, later...)
 }
 
 // cases are read in the golden file.
@@ -55,6 +61,19 @@ var cases = []struct {
 	{"a restarted node whose members do not come back", repair.Manual, 3, []repair.Member{
 		{Name: "worker 0", Failure: "NODE_RESTARTED", NodeUp: true,
 			Tries: tries(lifecycle.MemberRecover, time.Hour/2, time.Hour/3, time.Hour/4)}}},
+	{"a restarted node whose members came back at neither try, too soon", repair.Manual, 2, []repair.Member{
+		{Name: "worker 0", Failure: "NODE_RESTARTED", NodeUp: true,
+			Tries: tries(lifecycle.MemberRecover, time.Minute, 19*time.Second)}}},
+	{"a restarted node whose members came back at neither try", repair.Manual, 2, []repair.Member{
+		{Name: "worker 0", Failure: "NODE_RESTARTED", NodeUp: true,
+			Tries: tries(lifecycle.MemberRecover, time.Minute, 20*time.Second)}}},
+	{"the first component has been given up", repair.Manual, 3, []repair.Member{
+		{Name: "controller 0", Order: 0, Failure: "NODE_RESTARTED",
+			Tries: tries(lifecycle.MemberRecover, time.Hour/2, time.Hour/3, time.Hour/4)},
+		{Name: "worker 0", Order: 1, Failure: "NODE_RESTARTED", NodeUp: true}}},
+	{"the first component is left to people", repair.Manual, 0, []repair.Member{
+		{Name: "controller 0", Order: 0, Failure: "NODE_LOST"},
+		{Name: "worker 0", Order: 1, Failure: "NODE_RESTARTED", NodeUp: true}}},
 	{"a member that failed in an operation", repair.Automatic, 0, []repair.Member{{Name: "worker 0", NodeUp: true}}},
 	{"a dead init", repair.Automatic, 0, []repair.Member{{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true}}},
 	{"a dead init on a silent node", repair.Automatic, 0, []repair.Member{{Name: "worker 0", Failure: "INIT_GONE"}}},
@@ -70,8 +89,29 @@ var cases = []struct {
 	{"two recoveries that did not help", repair.Automatic, 2, []repair.Member{
 		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true,
 			Tries: tries(lifecycle.MemberRecover, 2*time.Minute, time.Minute)}}},
+	{"a recovery that did not help, and the node is lost", repair.Automatic, 1, []repair.Member{
+		{Name: "worker 0", Failure: "NODE_LOST", Tries: tries(lifecycle.MemberRecover, 30*time.Second)}}},
+	{"a replacement that did not help", repair.Automatic, 1, []repair.Member{
+		{Name: "worker 0", Failure: "NODE_LOST", Tries: tries(lifecycle.MemberReplace, 30*time.Second)}}},
+	{"a recovery that succeeded, and the node is lost", repair.Automatic, 1, []repair.Member{
+		{Name: "worker 0", Failure: "NODE_LOST", Tries: after(lifecycle.MemberRecover)}}},
+	{"a member that is lost again after a recovery, too soon", repair.Automatic, 1, []repair.Member{
+		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true,
+			Tries: []repair.Try{{Kind: lifecycle.MemberRecover, Ended: now.Add(-29 * time.Second), Succeeded: true}}}}},
+	{"a member that is lost again after a recovery", repair.Automatic, 1, []repair.Member{
+		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true,
+			Tries: []repair.Try{{Kind: lifecycle.MemberRecover, Ended: now.Add(-30 * time.Second), Succeeded: true}}}}},
+	{"a recovery that did not help after one that did", repair.Automatic, 2, []repair.Member{
+		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true,
+			Tries: after(lifecycle.MemberRecover, tries(lifecycle.MemberRecover, 30*time.Second)...)}}},
+	{"two recoveries that did not help after one that did", repair.Automatic, 2, []repair.Member{
+		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true,
+			Tries: after(lifecycle.MemberRecover, tries(lifecycle.MemberRecover, 2*time.Minute, time.Minute)...)}}},
 	{"the budget is spent", repair.Automatic, 3, []repair.Member{{Name: "worker 0", Failure: "INIT_GONE",
 		NodeUp: true}}},
+	{"one repair is left for two members", repair.Automatic, 2, []repair.Member{
+		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true},
+		{Name: "worker 1", Failure: "INIT_GONE", NodeUp: true}}},
 	{"more members than budget", repair.Automatic, 1, []repair.Member{
 		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true}, {Name: "worker 1", Failure: "INIT_GONE", NodeUp: true},
 		{Name: "worker 2", Failure: "INIT_GONE", NodeUp: true}}},
@@ -106,33 +146,74 @@ func TestDecisionsAreTheGoldenOnes(t *testing.T) {
 	require.Equal(t, string(want), out.String(), "run go test ./domain/repair -update and read the difference")
 }
 
+// The bounds are those that the API publishes at SetRepairPolicyInput. A limit of 0 is one: only capacity without a
+// price is taken.
 func TestPoliciesOutOfBoundsAreRefusedAtTheirFields(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, repair.Default().Check())
-	bad := func(change func(*repair.Policy)) error {
+	modes := []repair.Mode{repair.Manual, repair.Automatic, "", "OFTEN"}
+	for _, c := range []struct {
+		path        string
+		set         func(p *repair.Policy, to int)
+		good, wrong []int
+		message     string
+	}{
+		{"input.budget", func(p *repair.Policy, to int) { p.Budget = to },
+			[]int{1, 20}, []int{-1, 0, 21}, "must be 1 to 20"},
+		{"input.backOffSeconds", func(p *repair.Policy, to int) { p.BackOffSeconds = to },
+			[]int{5, 3_600}, []int{0, 4, 3_601}, "must be 5 to 3600"},
+		{"input.graceSeconds", func(p *repair.Policy, to int) { p.GraceSeconds = &to },
+			[]int{60, 604_800}, []int{0, 59, 604_801}, "must be 60 to 604800"},
+		{"input.hourlyLimitMicros", func(p *repair.Policy, to int) { p.HourlyLimitMicros = &to },
+			[]int{0, math.MaxInt}, []int{-1}, "must be at least 0"},
+		{"input.mode", func(p *repair.Policy, to int) { p.Mode = modes[to] },
+			[]int{0, 1}, []int{2, 3}, "must be MANUAL or AUTOMATIC"},
+	} {
 		policy := repair.Default()
-		change(&policy)
-		return policy.Check()
+		for _, to := range c.good {
+			c.set(&policy, to)
+			require.NoError(t, policy.Check(), "%s %d", c.path, to)
+		}
+		for _, to := range c.wrong {
+			c.set(&policy, to)
+			refused, ok := fault.As(policy.Check())
+			require.True(t, ok, "%s %d", c.path, to)
+			require.Equal(t, fault.InvalidArgument, refused.Code)
+			require.Equal(t, []fault.Reason{{Code: fault.BadValue, Message: c.message, Path: c.path}}, refused.Reasons)
+		}
 	}
-	minus := -1
-	for path, change := range map[string]func(*repair.Policy){
-		"input.mode":              func(p *repair.Policy) { p.Mode = "OFTEN" },
-		"input.budget":            func(p *repair.Policy) { p.Budget = repair.MaxBudget + 1 },
-		"input.backOffSeconds":    func(p *repair.Policy) { p.BackOffSeconds = repair.MinBackOff - 1 },
-		"input.graceSeconds":      func(p *repair.Policy) { p.GraceSeconds = new(repair.MinGrace - 1) },
-		"input.hourlyLimitMicros": func(p *repair.Policy) { p.HourlyLimitMicros = &minus },
-	} {
-		refused, ok := fault.As(bad(change))
-		require.True(t, ok, path)
-		require.Equal(t, fault.InvalidArgument, refused.Code)
-		require.Len(t, refused.Reasons, 1)
-		require.Equal(t, path, refused.Reasons[0].Path)
+}
+
+func TestAllThatIsWrongWithAPolicyIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	refused, ok := fault.As(repair.Policy{GraceSeconds: new(0), HourlyLimitMicros: new(-1)}.Check())
+	require.True(t, ok)
+	var paths []string
+	for _, one := range refused.Reasons {
+		paths = append(paths, one.Path)
 	}
-	for _, change := range []func(*repair.Policy){
-		func(p *repair.Policy) { p.Budget = 1 }, func(p *repair.Policy) { p.Budget = repair.MaxBudget },
-		func(p *repair.Policy) { p.GraceSeconds = new(repair.MinGrace) },
-	} {
-		require.NoError(t, bad(change))
+	require.Equal(t, []string{"input.mode", "input.budget", "input.backOffSeconds", "input.graceSeconds",
+		"input.hourlyLimitMicros"}, paths)
+}
+
+// The doubling ends at 64 times: with the least back-off a member that nothing helps is tried every 320 seconds until
+// the budget is spent.
+func TestThePauseDoublesWithEachTryThatDidNotHelpUpToSixtyFourTimes(t *testing.T) {
+	t.Parallel()
+	policy := repair.Policy{Mode: repair.Automatic, Budget: repair.MaxBudget, BackOffSeconds: 5}
+	steps := func(failed int, since time.Duration) []repair.Step {
+		list := make([]repair.Try, failed)
+		for i := range list {
+			list[i] = repair.Try{Kind: lifecycle.MemberRecover, Ended: now.Add(-since)}
+		}
+		return repair.Next(repair.Facts{Now: now, Policy: policy, Begun: failed, Members: []repair.Member{
+			{ID: "mem_1", Name: "worker 0", Failure: lifecycle.FailureInitGone, NodeUp: true, Tries: list}}}).Steps
+	}
+	require.Len(t, steps(0, 0), 1, "the first repair begins at once")
+	for i, seconds := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 320, 320} {
+		pause := seconds * time.Second
+		require.Empty(t, steps(i+1, pause-time.Nanosecond), "%d did not help", i+1)
+		require.Len(t, steps(i+1, pause), 1, "%d did not help", i+1)
 	}
 }
 

@@ -230,7 +230,11 @@ func TestAloneIsHeldAgainstTolerance(t *testing.T) {
 	slices.Sort(after)
 	assert.Equal(t, lonely, after[0], "not before it has ended %d launches, and at all", lonely)
 	assert.LessOrEqual(t, after[900], 15)
+}
 
+// With nothing beside it a canary is judged after 30 launches, because those of an active version need time to end.
+func TestAloneIsJudgedAfterThirtyLaunches(t *testing.T) {
+	t.Parallel()
 	test := New(true)
 	for range unmatched {
 		assert.Equal(t, lifecycle.CanaryTooEarly, test.Verdict(), "the active version's launches may still end")
@@ -261,7 +265,8 @@ func TestVerdicts(t *testing.T) {
 	test.Add(Outcome{})
 	assert.Equal(t, lifecycle.CanaryNoWorse, test.Verdict())
 
-	for test.Verdict() != lifecycle.CanaryWorse {
+	for n := 1; test.Verdict() != lifecycle.CanaryWorse; n++ {
+		require.LessOrEqual(t, n, enough, "as many failures as successes before them are enough")
 		test.Add(Outcome{Canary: true, Failed: true})
 		test.Add(Outcome{})
 	}
@@ -290,6 +295,14 @@ func TestRunsGolden(t *testing.T) {
 		"AAAAcAAAACAAAAcAAAAcAAAAcAAAAcAAAAc",
 		"cccccccc",
 		"CCCcCCCC",
+		// Six launches of the canary wait for others beside them, and further ones stand alone; the more and
+		// the better the active version's launches were, the less they may fail.
+		strings.Repeat("A", 18) + strings.Repeat("c", 16),
+		"AaAaAA" + strings.Repeat("c", 24),
+		// With one launch beside them twelve wait. The next of the active version's closes the block.
+		"A" + strings.Repeat("c", 14) + "AC",
+		// Launches from before the first of the active version's that ended are compared with it once it is there.
+		"ccccccccAACAAC",
 	} {
 		fmt.Fprintf(&out, "%s\n", runs)
 		test := New(strings.ContainsAny(runs, "Aa"))

@@ -76,7 +76,7 @@ type Test struct {
 	blockCanary    arm // those of the open block
 	blockActive    arm
 	beside         bets // against the active version
-	tolerated      bets // against Tolerance, while none of the active version's launches has ended
+	tolerated      bets // against Tolerance, read while none of the active version's launches has ended
 	alone          bets // of launches that stand alone, against what is borne
 	least          int  // launches of the canary before it can be halted while the active version has none
 	worse          bool
@@ -112,8 +112,6 @@ func (t *Test) Add(o Outcome) {
 		t.blockCanary.launches >= beyond*(1+t.blockActive.launches) // whatever its outcome
 	if o.Canary {
 		all, block = &t.canary, &t.blockCanary
-	}
-	if o.Canary && t.active.launches == 0 {
 		t.tolerate(o.Failed)
 	}
 	all.add(o.Failed)
@@ -130,7 +128,7 @@ func (t *Test) Add(o Outcome) {
 	}
 }
 
-// tolerate takes in a launch of the canary while none of the active version's has ended.
+// tolerate takes in a launch of the canary as one that nothing stands beside.
 func (t *Test) tolerate(failed bool) {
 	for i := range t.tolerated.of {
 		one := &t.tolerated.of[i]

@@ -39,7 +39,7 @@ const (
 // TermsOf reads stored terms; none are the defaults.
 func TermsOf(stored json.RawMessage) (Terms, error) {
 	terms := DefaultTerms()
-	if len(stored) == 0 || string(stored) == "null" {
+	if len(stored) == 0 {
 		return terms, nil
 	}
 	err := json.Unmarshal(stored, &terms)

@@ -91,12 +91,8 @@ func only(edge Edge, asked string) bool {
 }
 
 func branch(book Runbook, check Check, edge Edge) Branch {
-	means := edge.Means
-	if means == "" {
-		means = edge.Seen
-	}
 	return Branch{Runbook: book.Name, Check: check.Key, Edge: edge.Key, Title: book.Title, Section: check.Title,
-		Means: means, Do: edge.Do}
+		Means: edge.Means, Do: edge.Do}
 }
 
 // List prints the table of all runbooks, for the page that leads to them.

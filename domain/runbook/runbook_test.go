@@ -31,6 +31,23 @@ func TestThePagesAreWhatTheValuesSay(t *testing.T) {
 	require.Equal(t, listed, string(list), "README.md does not list the runbooks as they are: run make generate")
 }
 
+// Without its end mark it is unknown which part of the page is the list: the generator stops, and the page stays as it
+// is.
+func TestTheListsNeedBothTheirMarks(t *testing.T) {
+	t.Parallel()
+	const whole = "# All\n\n<!-- runbooks -->\nold\n<!-- end of runbooks -->\n\n" +
+		"<!-- facts -->\nold\n<!-- end of facts -->\n"
+	page, found := runbook.WithList(whole)
+	require.True(t, found)
+	require.Equal(t, "# All\n\n<!-- runbooks -->\n"+runbook.List()+"\n<!-- end of runbooks -->\n\n<!-- facts -->\n"+
+		facts.FactList()+"\n<!-- end of facts -->\n", page)
+	for _, mark := range []string{"<!-- runbooks -->", "<!-- end of runbooks -->", "<!-- facts -->",
+		"<!-- end of facts -->"} {
+		_, found := runbook.WithList(strings.Replace(whole, mark, "", 1))
+		require.False(t, found, "without %s", mark)
+	}
+}
+
 // The five of the documents that the platform was built from.
 func TestEveryIncidentOfTheDocumentsHasItsRunbook(t *testing.T) {
 	t.Parallel()
@@ -59,6 +76,9 @@ func TestPlacesHaveNamesOfTheirOwn(t *testing.T) {
 			for _, edge := range check.Edges {
 				once(runbook.Branch{Runbook: book.Name, Check: check.Key, Edge: edge.Key}.Ref())
 				require.NotEmpty(t, edge.Do)
+				if len(edge.On) > 0 { // triage answers with it, and shows both
+					require.NotEmpty(t, edge.Means, edge.Key)
+				}
 				require.Equal(t, len(check.Columns) == 3, edge.Means != "", "%s: the column of what it means", edge.Key)
 			}
 		}
@@ -143,9 +163,9 @@ func TestACodeFindsItsBranch(t *testing.T) {
 		branch, ok := runbook.Find(c.code, c.step, c.asked)
 		require.True(t, ok, c.code)
 		require.Equal(t, c.want, branch.Ref())
-		if strings.Count(c.want, "/") == 2 {
-			require.NotEmpty(t, branch.Do)
-		}
+		edge := strings.Count(c.want, "/") == 2
+		require.Equal(t, edge, branch.Means != "", "%s: only an edge has a meaning", c.want)
+		require.Equal(t, edge, branch.Do != "", "%s: only an edge states what to do", c.want)
 	}
 	for _, nowhere := range [][]string{{"NEVER_HEARD_OF", "await", ""}, {"INVALID_ARGUMENT", "", "createApp"},
 		{"INVALID_ARGUMENT", "", ""}} {

@@ -43,3 +43,36 @@ func TestAnAdaptersChoiceComesFirstAndTheRuleFillsUp(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []ids.ID{"mem_0", "mem_6", "mem_2", "mem_9"}, order("mem_0", "mem_unknown", "mem_6")[:4])
 }
+
+// Each rank's members have a higher index than those of the rank before, so that the index alone would order them the
+// other way round.
+func TestEachRankLeavesBeforeTheNextWhateverTheIndex(t *testing.T) {
+	t.Parallel()
+	ranked := []struct {
+		rank   int
+		member scaling.Candidate
+	}{
+		{0, scaling.Candidate{Status: lifecycle.MemberFailed, Health: lifecycle.HealthHealthy}},
+		{1, scaling.Candidate{Status: lifecycle.MemberRemoving, Cordoned: true}},
+		{1, scaling.Candidate{Status: lifecycle.MemberJoining, Health: lifecycle.HealthUnhealthy}},
+		{1, scaling.Candidate{Status: lifecycle.MemberPending}},
+		{2, scaling.Candidate{Status: lifecycle.MemberDrained, Cordoned: true}},
+		{3, scaling.Candidate{Status: lifecycle.MemberActive, Cordoned: true, Health: lifecycle.HealthUnhealthy}},
+		{3, scaling.Candidate{Status: lifecycle.MemberDraining}},
+		{4, scaling.Candidate{Status: lifecycle.MemberActive, Health: lifecycle.HealthUnhealthy}},
+		{5, scaling.Candidate{Status: lifecycle.MemberActive, Health: lifecycle.HealthDegraded}},
+		{5, scaling.Candidate{Status: lifecycle.MemberActive, Health: lifecycle.HealthUnknown}},
+		{5, scaling.Candidate{Status: lifecycle.MemberActive, Health: lifecycle.HealthHealthy}},
+	}
+	var ranks, left []int
+	var members []scaling.Candidate
+	for i, one := range ranked {
+		require.Equal(t, one.rank, one.member.Rank(), "%+v", one.member)
+		one.member.Index = i
+		members, ranks = append(members, one.member), append(ranks, one.rank)
+	}
+	for _, one := range scaling.Order(members, nil) {
+		left = append(left, one.Rank())
+	}
+	require.Equal(t, ranks, left)
+}

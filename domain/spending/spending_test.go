@@ -43,3 +43,23 @@ func TestOnlyWhatEndsCapacityHasABound(t *testing.T) {
 	}
 	require.Equal(t, "3.25", spending.Decommission.Overshoot(money.Int(6)).String())
 }
+
+// Six places tell what a second costs at a price of 1 an hour: three digits are left of it.
+func TestATimeIsPricedToTheSixthPlaceHalfToEven(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		hourly string
+		during time.Duration
+		cost   string
+	}{
+		"an hour":            {"2.5", time.Hour, "2.5"},
+		"rounded up":         {"1", time.Second, "0.000278"},
+		"rounded down":       {"1", 12 * time.Second, "0.003333"},
+		"half, down to even": {"0.0018", time.Second, "0"},
+		"half, up to even":   {"0.0054", time.Second, "0.000002"},
+		"whole seconds":      {"3600", 1_999 * time.Millisecond, "1"},
+		"a month":            {"10000", 31 * 24 * time.Hour, "7440000"},
+	} {
+		require.Equal(t, one.cost, spending.OfHour(money.Must(one.hourly), one.during).String(), name)
+	}
+}

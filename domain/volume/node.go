@@ -21,7 +21,7 @@ type Charge struct {
 
 // Charges are the volumes that a node's agent looks after.
 type Charges struct {
-	// Version changes with the volumes.
+	// Version changes with the volumes: 32 hexadecimal digits.
 	Version string
 	Volumes []Charge
 }

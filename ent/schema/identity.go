@@ -43,10 +43,8 @@ func (Tenant) Indexes() []ent.Index {
 // Project is where a tenant's allocations and instances live.
 type Project struct{ ent.Schema }
 
-// Annotations of the table. The reads show neither the bound on volumes nor the deletion.
-func (Project) Annotations() []schema.Annotation {
-	return pipelined("project", "deleted_at")
-}
+// Annotations of the table. The reads leave out when it was deleted.
+func (Project) Annotations() []schema.Annotation { return pipelined("project", "deleted_at") }
 
 // Mixin of the table.
 func (Project) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }

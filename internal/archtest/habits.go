@@ -15,12 +15,15 @@ const (
 	testLimit           = 100
 )
 
-// packageLimit bounds a package, in lines that are neither generated nor tests.
-const packageLimit = 2000
+// packageLimit bounds a package, in lines that are neither generated nor tests; so many packages may have a reason.
+const packageLimit, packageReasons = 2000, 3
 
 // LargePackages finds packages that one cannot keep in the head.
 func LargePackages(tree *Tree) (found []Finding) {
 	lines := map[string]int{}
+	if len(largePackages) > packageReasons {
+		found = append(found, Finding{"internal/archtest/exceptions.go", 1, "", "too many packages have a reason"})
+	}
 	for _, file := range tree.Written() {
 		if file.Test {
 			continue

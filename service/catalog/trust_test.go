@@ -86,6 +86,9 @@ func TestAPublishersOwnWordStagesNothingForOthers(t *testing.T) {
 	require.NoError(t, b.attested(row, w, runner))
 	_, err = b.trust.RevokeRunner(b.operator, made.ID, "stolen")
 	require.NoError(t, err)
+	_, err = b.trust.RegisterRunner(b.operator, trust.RunnerInput{Name: "ci-1", PublicKey: "\n" + public,
+		Reason: "the revoked key in another spelling"})
+	platformtest.Refused(t, err, fault.Conflict, "input.name")
 	step.Override = ""
 	_, err = b.verbs.PromoteManifest(own, step)
 	platformtest.Refused(t, err, fault.EvidenceMissing, "input.to")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	baseline "github.com/gpuaas/app-platform/domain/onboarding"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -93,6 +94,17 @@ func TestAVersionIsReadyByWhatWasRecordedAndEachMutantFailsItsCondition(t *testi
 	for of, did := range failed {
 		require.True(t, did, of)
 	}
+}
+
+func TestReportsOfOneKindDoNotHideThoseOfTheOther(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.SQL(`INSERT INTO promotion_evidence (id, manifest_id, tenant_id, kind, digest, report, summary, passed, runner_id,
+		created_at)
+		SELECT $1 || lpad(n::text, 2, '0'), manifest_id, tenant_id, kind, 'again ' || n, report, summary, passed, runner_id,
+		now() FROM promotion_evidence, generate_series(1, 12) n WHERE kind = 'CONFORMANCE' AND manifest_id = $2`,
+		ids.New(ids.Evidence)[:28], b.manifest.ID)
+	require.True(t, b.read(b.publisher).Passed, "the tenancy report is older than twelve of the other kind")
 }
 
 func TestACheckIsKeptAndWhatFailedIsNotedOnce(t *testing.T) {

@@ -89,11 +89,12 @@ const (
 				FROM jsonb_array_elements(convert_from(e.report, 'UTF8')::jsonb->'digested'->'clauses') c
 				WHERE c->>'outcome' = 'passed' AND c->>'id' IN ('upgrade.completes', 'rollback.completes', 'decommission.clean')), '[]')
 				ELSE '[]' END)
-		FROM (SELECT e.* FROM v CROSS JOIN d JOIN manifest x ON x.adapter_name = v.adapter_name
+		FROM (SELECT e.*, row_number() OVER (PARTITION BY e.kind ORDER BY e.id DESC) AS place
+			FROM v CROSS JOIN d JOIN manifest x ON x.adapter_name = v.adapter_name
 				JOIN promotion_evidence e ON e.manifest_id = x.id
 			WHERE e.summary->>'adapter' = v.adapter_name AND e.summary->>'build' = d.said->>'build'
 				AND (e.summary->>'app' = v.app_slug OR NOT d.said->'apps' @> jsonb_build_array(jsonb_build_object('slug', v.app_slug)))
-			ORDER BY e.id DESC LIMIT 10) e ORDER BY e.id DESC`
+			) e WHERE e.place <= 10 ORDER BY e.id DESC`
 
 	artifactsSQL = chosen + ` SELECT jsonb_build_object('id', f.id, 'name', f.name, 'ref', f.ref, 'source',
 		coalesce(s.name, ''),

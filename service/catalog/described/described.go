@@ -35,18 +35,19 @@ func (d *Description) Names(app string) bool {
 // risks orders how careful a caller must be.
 var risks = []string{"read", "write", "destructive"}
 
-// app is which entry of the description is for an app: its own, else the one for any app; -1 for none.
-func (d *Description) app(slug string) int {
-	at := -1
-	for i, app := range d.Apps {
+// offers returns what the description promises of an app: its own entry, otherwise the one for any app; false for
+// neither.
+func (d *Description) offers(slug string) (offered manifest.Manifest, ok bool) {
+	for _, app := range d.Apps {
+		entry := manifest.Manifest{Components: app.Components, Actions: app.Actions}
 		switch app.Slug {
 		case slug:
-			return i
+			return entry, true
 		case adapter.AnyApp:
-			at = i
+			offered, ok = entry, true
 		}
 	}
-	return at
+	return offered, ok
 }
 
 // Findings returns what the manifest promises and its adapter does not, each with its path in the manifest.
@@ -60,12 +61,11 @@ func (d *Description) Findings(m *manifest.Manifest) []fault.Reason {
 	}) {
 		add(fault.UnknownValue, "adapter", "the adapter does not support version 1 of the contract")
 	}
-	at := d.app(m.App)
-	if at < 0 {
+	offered, runs := d.offers(m.App)
+	if !runs {
 		add(fault.UnknownValue, "app", "the adapter does not run this app")
 		return found
 	}
-	offered := manifest.Manifest{Components: d.Apps[at].Components, Actions: d.Apps[at].Actions}
 	for i, c := range m.Components {
 		theirs, ok := offered.Component(c.Key)
 		switch {

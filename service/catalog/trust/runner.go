@@ -4,6 +4,7 @@ package trust
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 
 	"github.com/gpuaas/app-platform/authz"
@@ -34,9 +35,11 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 	var input check.Input
 	input.Slug("input.name", in.Name)
 	input.Text("input.reason", in.Reason, 1, check.MaxReason)
-	if _, err := evidence.PublicKey(in.PublicKey); err != nil {
+	key, err := evidence.PublicKey(in.PublicKey)
+	if err != nil {
 		input.Bad("input.publicKey", "%s", err.Error())
 	}
+	in.PublicKey = base64.StdEncoding.EncodeToString(key) // one spelling: a revoked key does not come back in another
 	if err := input.Err(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -11,13 +12,17 @@ import (
 )
 
 // freePort returns a port of this machine that no program listens at. Members share the machine's network here, and
-// suites that run beside each other must not want the same port: it is chosen long before it is listened at.
+// suites that run beside each other must not want the same port, which is chosen long before it is listened at. It is
+// below those that the kernel gives to outgoing connections.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	for {
+		port := strconv.Itoa(18000 + rand.IntN(12000))
+		if listener, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			require.NoError(t, listener.Close())
+			return port
+		}
+	}
 }
 
 // modelProfile is the profile of the model server's own manifest.
