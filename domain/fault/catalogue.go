@@ -114,6 +114,7 @@ const (
 	ClassDenied            Code = "ISOLATION_DENIED"
 	ProfileDenied          Code = "PROFILE_DENIED"
 	StorageClassDenied     Code = "STORAGE_CLASS_DENIED"
+	AccessDenied           Code = "ACCESS_DENIED"
 	VolumesCeiling         Code = "VOLUMES_CEILING"
 	VolumeInUse            Code = "VOLUME_IN_USE"
 	PlatformFinal          Code = "PLATFORM_FINAL"
@@ -280,6 +281,7 @@ var catalogue = []Entry{
 	{ClassDenied, 0, false, "Policy demands another isolation class for members."},
 	{ProfileDenied, 0, false, "Policy does not allow this profile for members."},
 	{StorageClassDenied, 0, false, "Policy does not allow the storage class."},
+	{AccessDenied, 0, false, "Policy does not allow this way of access: exec, endpoints or logs."},
 	{VolumesCeiling, 0, false, "Policy allows no more GiB of volumes."},
 	{VolumeInUse, 0, true, "An instance uses the volume; the message names it and its slot."},
 	{PlatformFinal, 0, false, "The platform forbids this for everyone; no overlay can allow it."},

@@ -17,7 +17,7 @@ var (
 	listCodes = [lists]fault.Code{fault.RegionDenied, fault.SKUDenied, fault.SourceDenied, fault.AppDenied,
 		fault.VersionDenied,
 		fault.ModeDenied, fault.ModeDenied, fault.PurposeDenied, fault.ClassDenied, fault.ProfileDenied,
-		storageClasses: fault.StorageClassDenied}
+		storageClasses: fault.StorageClassDenied, access: fault.AccessDenied}
 	ceilingCodes = [ceilings]fault.Code{fault.MembersCeiling, fault.MembersCeiling, fault.GPUsCeiling,
 		fault.InstancesCeiling, fault.VolumesCeiling}
 )

@@ -2,6 +2,7 @@
 """Every code of an error or a reason of the platform. docs/errors.md says what each means."""
 
 ERROR_CODES = frozenset((
+    "ACCESS_DENIED",
     "ACCOUNT_LIMIT",
     "ADAPTER_FAILED",
     "ADAPTER_INSECURE",
