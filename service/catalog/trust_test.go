@@ -86,9 +86,12 @@ func TestAPublishersOwnWordStagesNothingForOthers(t *testing.T) {
 	require.NoError(t, b.attested(row, w, runner))
 	_, err = b.trust.RevokeRunner(b.operator, made.ID, "stolen")
 	require.NoError(t, err)
-	_, err = b.trust.RegisterRunner(b.operator, trust.RunnerInput{Name: "ci-1", PublicKey: "\n" + public,
-		Reason: "the revoked key in another spelling"})
-	platformtest.Refused(t, err, fault.Conflict, "input.name")
+	for stored, sent := range map[string]string{public: "\n" + public, public + "\n": public} {
+		b.SQL(`UPDATE evidence_runner SET public_key = $2 WHERE id = $1`, made.ID, stored)
+		_, err = b.trust.RegisterRunner(b.operator, trust.RunnerInput{Name: "ci-1", PublicKey: sent,
+			Reason: "the revoked key in another spelling"})
+		platformtest.Refused(t, err, fault.Conflict, "input.name")
+	}
 	step.Override = ""
 	_, err = b.verbs.PromoteManifest(own, step)
 	platformtest.Refused(t, err, fault.EvidenceMissing, "input.to")

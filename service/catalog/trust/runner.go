@@ -4,8 +4,10 @@ package trust
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/base64"
 	"fmt"
+	"slices"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/evidence"
@@ -55,11 +57,17 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 		if count >= maxRunners {
 			return fault.New(fault.LimitExceeded, "there may be at most %d runners: revoke one first", maxRunners)
 		}
+		known, err := t.EvidenceRunner.Query().Select(dbrunner.FieldPublicKey).Strings(ctx)
+		if err != nil {
+			return fmt.Errorf("read the runners' keys: %w", err)
+		}
+		if slices.ContainsFunc(known, func(text string) bool { return same(text, key) }) {
+			return exists()
+		}
 		out, err = t.EvidenceRunner.Create().SetID(ids.New(ids.Runner)).SetName(in.Name).SetPublicKey(in.PublicKey).
 			SetCreatedBy(string(t.Actor.ID)).SetCreatedAt(t.Now).Save(ctx)
 		if tx.Violates(err, "evidence_runner_name_key") || tx.Violates(err, "evidence_runner_public_key_key") {
-			return fault.New(fault.Conflict,
-				"a runner with this name or key exists already: a revoked one keeps both").At("input.name").Retry(false)
+			return exists()
 		}
 		if err != nil {
 			return fmt.Errorf("register a runner: %w", err)
@@ -68,6 +76,17 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 			Reason: in.Reason, After: map[string]any{"name": in.Name, "publicKey": in.PublicKey}})
 	})
 	return out, err
+}
+
+// same reports whether a stored text is of the key. Rows of older builds may have it in another spelling of its base64.
+func same(text string, key ed25519.PublicKey) bool {
+	stored, err := evidence.PublicKey(text)
+	return err == nil && stored.Equal(key)
+}
+
+func exists() error {
+	return fault.New(fault.Conflict, "a runner with this name or key exists already: a revoked one keeps both").
+		At("input.name").Retry(false)
 }
 
 // RevokeRunner ends a runner: no report that it signed counts any more. Key: runner.manage on the platform. Faults:
