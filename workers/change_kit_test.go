@@ -136,8 +136,7 @@ func (c *cluster) ask(a asked) ids.ID {
 func (c *cluster) overdue(op ids.ID) {
 	c.Helper()
 	c.until("the adapter works on it", func() bool { return len(c.lab.op(op).AdapterStatus) > 0 })
-	c.own.Operation.UpdateOneID(op).SetDeadline(time.Now()).SetNextRunAt(time.Now()).ExecX(c.Context())
-	c.hub.Wake(event.QueueTopic)
+	c.expire(op)
 }
 
 // arrive creates a member PENDING in the free allocation, which the operation requested unless it was brought.

@@ -309,6 +309,12 @@ func (l *lab) operate(on launched, id ids.ID, kind lifecycle.OperationKind, dead
 		SetDesiredChange(json.RawMessage(change)).SetDeadline(time.Now().Add(deadline)).SaveX(l.Context())
 }
 
+// expire has the deadline of an operation pass.
+func (l *lab) expire(op ids.ID) {
+	l.own.Operation.UpdateOneID(op).SetDeadline(time.Now()).SetNextRunAt(time.Now()).ExecX(l.Context())
+	l.hub.Wake(event.QueueTopic)
+}
+
 // decommission writes a decommission, as its verb does.
 func (l *lab) decommission(on launched, deadline time.Duration) ids.ID {
 	l.Helper()
