@@ -85,16 +85,10 @@ func mentioned(tree *Tree, from, dir string) (names, texts map[string]bool) {
 			within(file.Dir, "internal/archtest") || within(file.Dir, "domain/runbook") {
 			continue
 		}
+		eachString(file, func(_ token.Pos, text string) { texts[text] = true })
 		ast.Inspect(file.AST, func(node ast.Node) bool {
-			switch node := node.(type) {
-			case *ast.SelectorExpr:
-				if left, ok := node.X.(*ast.Ident); ok && left.Name == from {
-					names[node.Sel.Name] = true
-				}
-			case *ast.BasicLit:
-				if text, err := strconv.Unquote(node.Value); err == nil && node.Kind == token.STRING {
-					texts[text] = true
-				}
+			if name, ok := node.(*ast.SelectorExpr); ok && isName(name.X, from) {
+				names[name.Sel.Name] = true
 			}
 			return true
 		})

@@ -34,10 +34,12 @@ func MisspeltStates(tree *Tree) (found []Finding) {
 			}
 		}
 	}
-	eachStatement(tree, func(file *File, at token.Pos, text string) { check(file.Path, tree.line(at), text, false) })
-	columns.Conditions(declared, func(at token.Pos, text string) {
-		check(tree.fset.Position(at).Filename, tree.line(at), text, false)
-	})
+	inGo := func(at token.Pos, text string) {
+		place := tree.fset.Position(at)
+		check(place.Filename, place.Line, text, false)
+	}
+	eachStatement(tree, inGo)
+	columns.Conditions(declared, inGo)
 	functions := columns.Functions{}
 	for _, file := range tree.Files {
 		if file.Dir == "migrations" && strings.HasSuffix(file.Path, ".sql") {
@@ -51,7 +53,7 @@ func MisspeltStates(tree *Tree) (found []Finding) {
 }
 
 // eachStatement calls do with every statement of the platform's own code.
-func eachStatement(tree *Tree, do func(file *File, at token.Pos, text string)) {
+func eachStatement(tree *Tree, do func(at token.Pos, text string)) {
 	own, named := tree.Written(), columns.Named{}
 	own = slices.DeleteFunc(own, func(f *File) bool { return f.Test || within(f.Dir, "rig") || outsider(f.Dir) != "" })
 	for _, file := range own {
@@ -60,7 +62,7 @@ func eachStatement(tree *Tree, do func(file *File, at token.Pos, text string)) {
 	for _, file := range own {
 		columns.Texts(file.AST, named[file.Dir], func(at token.Pos, text string) {
 			if statement.MatchString(text) {
-				do(file, at, text)
+				do(at, text)
 			}
 		})
 	}

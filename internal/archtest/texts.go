@@ -21,22 +21,14 @@ func Texts(tree *Tree) (found []Finding) {
 		case file.AST != nil:
 			eachString(file, func(at token.Pos, text string) {
 				if prose.MatchString(text) && !statement.MatchString(text) {
-					found = append(found, textOf(file, tree.line(at), text)...)
+					found = append(found, wording(file, tree.line(at), strings.ToLower(text), nil)...)
 				}
 			})
 		case slices.Contains([]string{".graphql", ".ts", ".tsx", ".md", ".py"}, path.Ext(file.Path)):
 			for at, line := range bytes.Split(file.Source, []byte("\n")) {
-				found = append(found, textOf(file, at+1, string(line))...)
+				found = append(found, wording(file, at+1, strings.ToLower(string(line)), nil)...)
 			}
 		}
-	}
-	return found
-}
-
-// textOf returns the words of one text that are not used.
-func textOf(file *File, at int, text string) (found []Finding) {
-	for _, word := range unusedWord.FindAllString(strings.ToLower(text), -1) {
-		found = append(found, unusedAt(file, at, word))
 	}
 	return found
 }

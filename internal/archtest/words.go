@@ -81,20 +81,15 @@ func Wordings(tree *Tree) (found []Finding) {
 	return found
 }
 
-// wording returns what is wrong with one line.
-func wording(file *File, at int, line string, names map[string]bool) (found []Finding) {
-	for _, word := range unusedWord.FindAllString(line, -1) {
+// wording returns the words of one text that are not used, except for names.
+func wording(file *File, at int, text string, names map[string]bool) (found []Finding) {
+	for _, word := range unusedWord.FindAllString(text, -1) {
 		if !names[word] {
-			found = append(found, unusedAt(file, at, word))
+			found = append(found, Finding{file.Path, at, file.Path + " " + word,
+				fmt.Sprintf("write %s instead of %q: see docs/style.md", unused[word], word)})
 		}
 	}
 	return found
-}
-
-// unusedAt is the finding of a word that is not used.
-func unusedAt(file *File, at int, word string) Finding {
-	return Finding{file.Path, at, file.Path + " " + word,
-		fmt.Sprintf("write %s instead of %q: see docs/style.md", unused[word], word)}
 }
 
 // namesIn returns every name in a file's code.

@@ -55,7 +55,7 @@ func (r ref) String() string {
 // refAt returns the column that begins at a place, and false when none does. The right side of an operator on JSON or
 // texts is a part of an expression.
 func (p *parser) refAt(i int) (ref, bool) {
-	if slices.Contains([]string{".", "->", "->>", "||"}, p.at(i-1)) {
+	if p.at(i-1) == "." || combines(p.at(i-1)) {
 		return ref{}, false
 	}
 	name := p.at(i)
@@ -79,8 +79,9 @@ func (p *parser) states(column ref) (found []string) {
 	if p.at(column.at-1) == "case" && p.at(i) == "when" {
 		return p.branches(column.at-1, "when")
 	}
-	if equals(p.at(column.at-1)) && isText(p.at(column.at-2)) && !p.belongs(column.at-3) {
-		found = append(found, unquoted(p.at(column.at-2)))
+	// 'READY' = status, where the text is not the right side of an operator itself
+	if before := p.at(column.at - 3); equals(p.at(column.at-1)) && !equals(before) && !combines(before) {
+		found = p.literal(column.at - 2)
 	}
 	if p.at(column.at-2) == "coalesce" && p.at(i) == "," && isText(p.at(i+1)) && p.at(i+2) == ")" {
 		if otherwise := unquoted(p.at(i + 1)); otherwise != "" {
@@ -108,10 +109,8 @@ func (p *parser) states(column ref) (found []string) {
 	return found
 }
 
-// belongs reports whether the text after a place is a part of what is before it.
-func (p *parser) belongs(i int) bool {
-	return equals(p.at(i)) || slices.Contains([]string{"->", "->>", "||"}, p.at(i))
-}
+// combines reports whether the piece is an operator on JSON or texts.
+func combines(piece string) bool { return piece == "->" || piece == "->>" || piece == "||" }
 
 func equals(piece string) bool { return piece == "=" || piece == "<>" || piece == "!=" }
 
@@ -119,10 +118,11 @@ func equals(piece string) bool { return piece == "=" || piece == "<>" || piece =
 func (p *parser) value(i int) []string {
 	switch {
 	case p.at(i) == "case":
-		return append(p.branches(i, "then"), p.branches(i, "else")...)
-	case (p.at(i) == "any" || p.at(i) == "all") && p.at(i+1) == "(" && p.at(i+2) == "array":
-		return p.list(i+3, "]")
+		return p.branches(i, "then", "else")
 	case (p.at(i) == "any" || p.at(i) == "all") && p.at(i+1) == "(":
+		if p.at(i+2) == "array" {
+			return p.list(i+3, "]")
+		}
 		var found []string
 		for _, text := range p.literal(i + 2) {
 			found = append(found, strings.FieldsFunc(text, inArray)...)
@@ -153,9 +153,9 @@ func (p *parser) list(i int, end string) (found []string) {
 	return found
 }
 
-// branches returns the literals that follow a keyword in the CASE at a place, and not in a CASE or parentheses within
-// it.
-func (p *parser) branches(i int, keyword string) (found []string) {
+// branches returns the literals that follow one of the keywords in the CASE at a place, and not in a CASE or
+// parentheses within it.
+func (p *parser) branches(i int, keywords ...string) (found []string) {
 	depth := 0
 	for ; p.at(i) != ""; i++ {
 		switch p.at(i) {
@@ -163,8 +163,8 @@ func (p *parser) branches(i int, keyword string) (found []string) {
 			depth++
 		case "end", ")":
 			depth--
-		case keyword:
-			if depth == 1 {
+		default:
+			if depth == 1 && slices.Contains(keywords, p.at(i)) {
 				found = append(found, p.literal(i+1)...)
 			}
 		}
@@ -236,25 +236,29 @@ var stateLike = regexp.MustCompile(`^[A-Z][A-Z_]+$`)
 // Problem says which state the column cannot have; empty when it can have each. The words are the states of each Go
 // type. Where the column's types are not known, the states must all be of one type.
 func (c Comparison) Problem(words map[string][]string) string {
-	known := func(name string) bool { return len(words[name]) > 0 }
-	kind := strings.Join(c.Types, " or ")
-	if len(c.Types) > 0 && !slices.ContainsFunc(c.Types, func(name string) bool { return !known(name) }) {
-		for _, state := range c.States {
-			if !slices.ContainsFunc(c.Types, func(name string) bool { return slices.Contains(words[name], state) }) {
-				return fmt.Sprintf("%s is of type %s, which has no '%s'", c.Column, kind, state)
-			}
-		}
-		return ""
+	unknown := func(name string) bool { return len(words[name]) == 0 }
+	if len(c.Types) == 0 || slices.ContainsFunc(c.Types, unknown) {
+		return c.mixed(words)
 	}
+	for _, state := range c.States {
+		if !slices.ContainsFunc(c.Types, func(name string) bool { return slices.Contains(words[name], state) }) {
+			return fmt.Sprintf("%s is of type %s, which has no '%s'", c.Column, strings.Join(c.Types, " or "), state)
+		}
+	}
+	return ""
+}
+
+// mixed says that no one type has all the literals that can be states; empty when one has.
+func (c Comparison) mixed(words map[string][]string) string {
 	unlike := func(text string) bool { return !stateLike.MatchString(text) }
 	states := slices.DeleteFunc(slices.Clone(c.States), unlike)
+	if len(states) == 0 {
+		return ""
+	}
 	for _, all := range words {
 		if !slices.ContainsFunc(states, func(state string) bool { return !slices.Contains(all, state) }) {
 			return ""
 		}
-	}
-	if len(states) == 0 {
-		return ""
 	}
 	return fmt.Sprintf("%s goes with '%s': no one type of states has that", c.Column, strings.Join(states, "', '"))
 }

@@ -3,6 +3,7 @@
 package columns
 
 import (
+	"cmp"
 	"go/ast"
 	"go/token"
 	"slices"
@@ -155,10 +156,10 @@ func (r reader) column(field ast.Expr) (name, goType string) {
 		switch function := call.Fun.(type) {
 		case *ast.Ident:
 			name, goType = r.returned(function.Name)
-			return either(first, name), goType
+			return cmp.Or(first, name), goType
 		case *ast.SelectorExpr:
 			if base, ok := function.X.(*ast.Ident); ok && base.Name == "field" {
-				return either(stored, first), goType
+				return cmp.Or(stored, first), goType
 			}
 			switch function.Sel.Name {
 			case "GoType":
@@ -207,12 +208,4 @@ func textOf(expression ast.Expr) string {
 	}
 	text, _ := strconv.Unquote(literal.Value) // the parser has accepted it
 	return text
-}
-
-// either returns the first text, or the second one when it is empty.
-func either(first, second string) string {
-	if first != "" {
-		return first
-	}
-	return second
 }

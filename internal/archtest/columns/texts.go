@@ -17,19 +17,7 @@ func (n Named) Add(dir string, file *ast.File) {
 	if n[dir] == nil {
 		n[dir] = map[string]ast.Expr{}
 	}
-	for _, declaration := range file.Decls {
-		group, ok := declaration.(*ast.GenDecl)
-		if !ok {
-			continue
-		}
-		for _, spec := range group.Specs {
-			if value, ok := spec.(*ast.ValueSpec); ok && len(value.Names) == len(value.Values) {
-				for i, name := range value.Names {
-					n[dir][name.Name] = value.Values[i]
-				}
-			}
-		}
-	}
+	eachValue(file, func(name string, _, value ast.Expr) { n[dir][name] = value })
 }
 
 // Texts calls do with every text in a file's code. A text that is added up is one text, with the package's named texts
@@ -44,7 +32,7 @@ func Texts(file *ast.File, named map[string]ast.Expr, do func(at token.Pos, text
 			}
 		case *ast.BinaryExpr:
 			text, is := joined(node, named)
-			if node.Op != token.ADD || !is {
+			if !is {
 				return true
 			}
 			do(node.Pos(), text)
@@ -77,16 +65,15 @@ func parts(expression ast.Expr) []ast.Expr {
 func joined(expression ast.Expr, named map[string]ast.Expr) (text string, is bool) {
 	var all strings.Builder
 	for _, part := range parts(expression) {
-		piece, known := textOf(part), false
-		if _, known = part.(*ast.BasicLit); !known {
-			if name, ok := part.(*ast.Ident); ok && named[name.Name] != nil {
-				piece, known = joined(named[name.Name], named)
+		piece := " " + elsewhere + " "
+		switch part := part.(type) {
+		case *ast.BasicLit:
+			piece, is = textOf(part), true
+		case *ast.Ident:
+			if value, known := joined(named[part.Name], named); known {
+				piece, is = value, true
 			}
 		}
-		if !known {
-			piece = " " + elsewhere + " "
-		}
-		is = is || known
 		all.WriteString(piece)
 	}
 	return all.String(), is

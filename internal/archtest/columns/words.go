@@ -6,30 +6,35 @@ import "go/ast"
 // converted: NodeTaskKind(nodetask.KindRun).
 func Words(files []*ast.File) map[string][]string {
 	texts, words := map[string]string{}, map[string][]string{}
-	eachConstant(files, func(from, name string, _, value ast.Expr) { texts[from+"."+name] = textOf(value) })
-	eachConstant(files, func(from, _ string, kind, value ast.Expr) {
-		text := textOf(value)
-		if call, ok := value.(*ast.CallExpr); ok && len(call.Args) == 1 {
-			kind, text = call.Fun, texts[qualified(call.Args[0])]
-		}
-		if named, ok := kind.(*ast.Ident); ok && text != "" {
-			words[from+"."+named.Name] = append(words[from+"."+named.Name], text)
-		}
-	})
+	for _, file := range files {
+		eachValue(file, func(name string, _, value ast.Expr) { texts[file.Name.Name+"."+name] = textOf(value) })
+	}
+	for _, file := range files {
+		eachValue(file, func(_ string, kind, value ast.Expr) {
+			text := textOf(value)
+			if call, ok := value.(*ast.CallExpr); ok && len(call.Args) == 1 {
+				kind, text = call.Fun, texts[qualified(call.Args[0])]
+			}
+			if named, ok := kind.(*ast.Ident); ok && text != "" {
+				of := file.Name.Name + "." + named.Name
+				words[of] = append(words[of], text)
+			}
+		})
+	}
 	return words
 }
 
-// eachConstant calls do with the package, name, type and value of each constant that a file declares by itself.
-func eachConstant(files []*ast.File, do func(from, name string, kind, value ast.Expr)) {
-	for _, file := range files {
-		for _, declaration := range file.Decls {
-			group, ok := declaration.(*ast.GenDecl)
-			if !ok {
-				continue
-			}
-			for _, spec := range group.Specs {
-				if value, ok := spec.(*ast.ValueSpec); ok && len(value.Names) == 1 && len(value.Values) == 1 {
-					do(file.Name.Name, value.Names[0].Name, value.Type, value.Values[0])
+// eachValue calls do with the name, type and value of each constant and variable that a file declares with a value.
+func eachValue(file *ast.File, do func(name string, kind, value ast.Expr)) {
+	for _, declaration := range file.Decls {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range group.Specs {
+			if value, ok := spec.(*ast.ValueSpec); ok && len(value.Names) == len(value.Values) {
+				for i, name := range value.Names {
+					do(name.Name, value.Type, value.Values[i])
 				}
 			}
 		}
