@@ -25,8 +25,7 @@ func (Tenant) Fields() []ent.Field {
 		field.String("slug").SchemaType(text).Unique().Comment("short name"),
 		str("display_name", "name for people"),
 		field.Strings("domains").Optional().Comment("domains of addresses that the platform's staff has verified to " +
-			"be the " +
-			"tenant's"),
+			"be the tenant's"),
 		field.Bool("platform").Default(false).Comment("the platform's own: system apps run in its " +
 			"projects, and no one is billed"),
 		created(),
@@ -93,8 +92,7 @@ func (User) Fields() []ent.Field {
 		instant("disabled_at", "when the person was disabled; no one can log in as them since"),
 		instant("last_login_at", "when the person last logged in"),
 		instant("invited_at", "since when an invitation waits to be accepted; none for whom the platform or a "+
-			"verified "+
-			"domain vouches"),
+			"verified domain vouches"),
 		instant("invitation_ends_at", "until when the code that they were given works; none without one"),
 		instant("accepted_at", "when the person accepted it"),
 		created(),

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/digest"
 	"github.com/gpuaas/app-platform/domain/evidence"
@@ -128,13 +126,9 @@ func reportsSoFar(ctx context.Context, t *tx.Tx, in EvidenceInput, runner ids.ID
 		WHERE manifest_id = $1`, in.ManifestID).Scan(&count); err != nil {
 		return nil, 0, fmt.Errorf("count the reports: %w", err)
 	}
-	found, err := t.Query(ctx, `SELECT `+rows.PromotionEvidenceColumns+` FROM promotion_evidence
-		WHERE manifest_id = $1 AND kind = $2 AND digest = $3 AND runner_id = $4`,
+	reports, err := tx.Collect(ctx, t, rows.PromotionEvidence, `SELECT `+rows.PromotionEvidenceColumns+`
+		FROM promotion_evidence WHERE manifest_id = $1 AND kind = $2 AND digest = $3 AND runner_id = $4`,
 		in.ManifestID, in.Kind, in.Digest, runner)
-	if err != nil {
-		return nil, 0, fmt.Errorf("find the report: %w", err)
-	}
-	reports, err := pgx.CollectRows(found, rows.PromotionEvidence)
 	if err != nil {
 		return nil, 0, fmt.Errorf("find the report: %w", err)
 	}

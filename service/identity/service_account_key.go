@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -143,17 +141,13 @@ func (s *Service) RevokeServiceAccountKey(ctx context.Context, id ids.ID, reason
 
 func revokeKey(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.ServiceAccountKey, error) {
 	const action = "revokeServiceAccountKey"
-	found, err := t.Query(ctx, `SELECT `+rows.ServiceAccountKeyColumns+`
+	key, err := keyOf(ctx, t, `SELECT `+rows.ServiceAccountKeyColumns+`
 		FROM service_account_key WHERE id = $1 FOR UPDATE`, id)
-	if err != nil {
-		return nil, fmt.Errorf("load key %s: %w", id, err)
-	}
-	key, err := pgx.CollectOneRow(found, rows.ServiceAccountKey)
 	if gone(err) {
 		return nil, audit.Missing(t, action, authz.ServiceAccountKeyRevoke, id)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load key %s: %w", id, err)
+		return nil, err
 	}
 	object := authz.Object{TenantID: key.TenantID, ProjectID: key.ProjectID}
 	if err := audit.Require(t, action, authz.ServiceAccountKeyRevoke, object, id); err != nil {

@@ -165,11 +165,8 @@ func (s *Service) Get(ctx context.Context, id ids.ID) (*View, error) {
 func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) {
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		const action = "retryOrphan"
-		found, err := t.Query(ctx, `SELECT `+rows.OrphanColumns+` FROM orphan WHERE id = $1 FOR UPDATE`, id)
-		if err != nil {
-			return fmt.Errorf("lock orphan %s: %w", id, err)
-		}
-		locked, err := pgx.CollectRows(found, rows.Orphan)
+		locked, err := tx.Collect(ctx, t, rows.Orphan, `SELECT `+rows.OrphanColumns+`
+			FROM orphan WHERE id = $1 FOR UPDATE`, id)
 		if err != nil {
 			return fmt.Errorf("lock orphan %s: %w", id, err)
 		}

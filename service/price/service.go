@@ -7,8 +7,6 @@ import (
 	"math/big"
 	"regexp"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/money"
@@ -128,11 +126,7 @@ func (s *Service) List(ctx context.Context) ([]*db.SKUPrice, error) {
 }
 
 func read(ctx context.Context, t *tx.Tx, sql string, args ...any) ([]*db.SKUPrice, error) {
-	found, err := t.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("set a price: %w", err)
-	}
-	list, err := pgx.CollectRows(found, rows.SKUPrice)
+	list, err := tx.Collect(ctx, t, rows.SKUPrice, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("set a price: %w", err)
 	}

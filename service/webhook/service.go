@@ -76,15 +76,11 @@ func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.Webhoo
 // one reads at most one row; nil when the query finds nothing.
 func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), sql string, args ...any) (*T,
 	error) {
-	found, err := t.Query(ctx, sql, args...)
-	if err != nil {
+	found, err := tx.Collect(ctx, t, scan, sql, args...)
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	list, err := pgx.CollectRows(found, scan)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return list[0], nil
+	return found[0], nil
 }
 
 // families returns the families whose events the caller may read in the project. FORBIDDEN for none.

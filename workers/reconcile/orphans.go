@@ -73,14 +73,13 @@ func (r *Reconciler) mend(ctx context.Context, t *tx.Tx, id, instanceID ids.ID) 
 	if err != nil {
 		return fmt.Errorf("lock instance %s: %w", instanceID, err)
 	}
-	found, err := t.Query(ctx, `SELECT `+rows.OrphanColumns+
-		` FROM orphan WHERE id = $1 AND resolved_at IS NULL AND next_try_at <= now() FOR UPDATE`, id)
+	due, err := tx.Collect(ctx, t, rows.Orphan, `SELECT `+rows.OrphanColumns+`
+		FROM orphan WHERE id = $1 AND resolved_at IS NULL AND next_try_at <= now() FOR UPDATE`, id)
 	if err != nil {
 		return fmt.Errorf("lock orphan %s: %w", id, err)
 	}
-	due, err := pgx.CollectRows(found, rows.Orphan)
-	if err != nil || len(due) == 0 {
-		return err
+	if len(due) == 0 {
+		return nil
 	}
 	if due[0].Kind == lifecycle.OrphanAllocation {
 		return r.mendAllocation(ctx, t, instance, due[0])

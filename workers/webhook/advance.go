@@ -100,13 +100,9 @@ func (w *Worker) advance(ctx context.Context, row *db.Webhook, events []*event.E
 	}
 	err = w.DB.As(ctx, w.actor, func(ctx context.Context, t *tx.Tx) error {
 		moved = false
-		locked, err := t.Query(ctx, `SELECT `+rows.WebhookColumns+` FROM webhook WHERE id = $1 AND cursor = $2
-			AND deleted_at IS NULL AND status = 'ACTIVE'
+		now, err := tx.Collect(ctx, t, rows.Webhook, `SELECT `+rows.WebhookColumns+` FROM webhook
+			WHERE id = $1 AND cursor = $2 AND deleted_at IS NULL AND status = 'ACTIVE'
 			FOR UPDATE`, row.ID, row.Cursor)
-		if err != nil {
-			return err
-		}
-		now, err := pgx.CollectRows(locked, rows.Webhook)
 		if err != nil || len(now) == 0 {
 			return err // whoever changed it has woken us
 		}

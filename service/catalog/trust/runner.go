@@ -41,7 +41,7 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 	if err != nil {
 		input.Bad("input.publicKey", "%s", err.Error())
 	}
-	in.PublicKey = base64.StdEncoding.EncodeToString(key) // one spelling: a revoked key does not come back in another
+	in.PublicKey = base64.StdEncoding.EncodeToString(key) // one spelling, so that the unique index compares keys
 	if err := input.Err(); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,8 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 	return out, err
 }
 
-// same reports whether a stored text is of the key. Rows of older builds may have it in another spelling of its base64.
+// same reports whether a stored text is of the key. Rows of older builds may have it in another spelling of its base64,
+// which the unique index takes for another key.
 func same(text string, key ed25519.PublicKey) bool {
 	stored, err := evidence.PublicKey(text)
 	return err == nil && stored.Equal(key)

@@ -94,11 +94,7 @@ func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, fmt.Errorf("find entries that wait for open transactions: %w", err)
 	}
-	found, err := t.Query(ctx, waitingSQL, end.xid, end.id, maxSealed)
-	if err != nil {
-		return Sealed{}, fmt.Errorf("read what is to be sealed: %w", err)
-	}
-	entries, err := pgx.CollectRows(found, rows.AuditEntry)
+	entries, err := tx.Collect(ctx, t, rows.AuditEntry, waitingSQL, end.xid, end.id, maxSealed)
 	if err != nil {
 		return Sealed{}, fmt.Errorf("read what is to be sealed: %w", err)
 	}
